@@ -79,17 +79,20 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
     taken = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & _within(dump.extents))
-    rows = _identified(dump.rows, cluster, run_id)
+    overlapping = not taken.isEmpty()
+    is_new = dump.distinct and not overlapping
+    if is_new and dump.segments and typed_tables.write_segments(tables, dump.segments, cluster, run_id, transaction):
+        return
+    rows = identified(dump.rows, cluster, run_id)
     if not dump.distinct:
         rows = _best_of_each(rows)
-    overlapping = not taken.isEmpty()
     typed_tables.write(tables, _without(rows, taken) if overlapping else rows, transaction)
     if overlapping and dump.detailed and not taken.where(_lacks_details("")).isEmpty():
         details = {name: f"s.{name}" for name in DETAILS}
         tables.merge(LOG_RECORDS, rows, details | {"revised_by": f"'{run_id}'"}, when=_lacks_details("t."))
 
 
-def _identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
+def identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
     """Return the rows of a dump as rows of ``log_records``."""
     unplaced = F.col("log_offset").isNull()
     # Copies of a snapshot in different places are the same snapshot.

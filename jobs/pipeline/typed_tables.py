@@ -3,20 +3,25 @@
 ``log_records`` is written last: a record is taken in once it is there. Rows of other tables that it does not have are
 of a run that was killed, and are deleted before the next one, which takes the dump in again.
 
-Where the tables are in a folder here, tasks write the files of all tables themselves. Elsewhere only Spark can write,
-one table at a time, and not every cluster can keep a DataFrame in between: the rows of all tables go to ``arrivals``,
-and from there to their tables, so that the dump is read once all the same.
+Where the tables are in a folder here, tasks write the files of all tables themselves; those of new segments read the
+segments, too (``typed_segments``). Elsewhere only Spark can write, one table at a time, and not every cluster can keep
+a DataFrame in between: the rows of all tables go to ``arrivals``, and from there to their tables, so that the dump is
+read once all the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline.decode_arrow import TYPED, arrow_schema, typed_rows
+from jobs.pipeline.decode_arrow import TYPED, TableRows, arrow_schema, typed_rows
+from jobs.pipeline.typed_segments import TypedSegments
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
@@ -38,13 +43,12 @@ def write(tables: Tables, rows: DataFrame, transaction: str) -> None:
 
     ``rows`` have the columns of ``log_records``, with all keys and values.
     """
+    sent = _flat(rows)
     if written_files.can_be_committed(tables, TYPED.values()):
-        files = written_files.write_files(rows, tables.location, typed_rows)
-        for name, table in TYPED.items():
-            written_files.commit(tables, table, [file for file in files if file.table == name], transaction)
+        _commit(tables, written_files.write_files(sent, tables.location, _typed_rows), transaction)
         return
     tables.create(ARRIVALS)
-    tables.replace(ARRIVALS, rows.mapInArrow(_arrive, ARRIVALS.schema))
+    tables.replace(ARRIVALS, sent.mapInArrow(_arrive, ARRIVALS.schema))
     arrived = tables.read(ARRIVALS)
     (counts,) = arrived.agg(*(F.count(name).alias(name) for name in TYPED)).collect()
     for name, table in TYPED.items():
@@ -53,10 +57,74 @@ def write(tables: Tables, rows: DataFrame, transaction: str) -> None:
     tables.clear(ARRIVALS)
 
 
+def write_segments(tables: Tables, segments: Mapping[str, str], cluster: str, run_id: str, transaction: str) -> bool:
+    """Append what segments become of which the tables have no record; their rows do not pass the JVM.
+
+    ``segments``: options of the data source ``segments``. Return False, with nothing done, if only Spark can write the
+    tables.
+    """
+    if not written_files.can_be_committed(tables, TYPED.values()):
+        return False
+    tables.spark.dataSource.register(TypedSegments)
+    of_run = {"location": tables.location, "cluster": cluster, "run": run_id}
+    files = tables.spark.read.format(TypedSegments.name()).options(**segments, **of_run).load().collect()
+    _commit(tables, files, transaction)
+    return True
+
+
+def _commit(tables: Tables, files: Iterable[Row], transaction: str) -> None:
+    files = list(files)
+    for name, table in TYPED.items():
+        written_files.commit(tables, table, [file for file in files if file.table == name], transaction)
+
+
+def _flat(rows: DataFrame) -> DataFrame:
+    """Return the rows with their nested columns as JSON.
+
+    Spark limits the bytes of a batch for Python. For that it measures a nested column again with each row of the
+    batch, which took more time than all other work of the JVM; other columns cost little.
+    """
+    return rows.withColumns({name: F.to_json(name) for name in NESTED})
+
+
+def _nested(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows that ``_flat`` has made as they were before."""
+    for name, restored in NESTED.items():
+        column = batch.column(name)
+        texts = column.to_pylist() if column.null_count < len(column) else [None] * len(column)
+        values = [None if text is None else restored(json.loads(text)) for text in texts]
+        field = arrow_schema(LOG_RECORDS.name).field(name)
+        batch = batch.set_column(batch.schema.get_field_index(name), field, pa.array(values, field.type))
+    return batch
+
+
+def _headers(given: list[dict[str, str] | None]) -> list[dict[str, Any] | None]:
+    """Return record headers from Spark's JSON, which leaves out what is null."""
+    return [
+        None
+        if header is None
+        else {"key": header.get("key"), "value": b64decode(header["value"]) if "value" in header else None}
+        for header in given
+    ]
+
+
+def _extra(given: dict[str, str | None]) -> list[tuple[str, str | None]]:
+    """Return other columns of a dump from Spark's JSON."""
+    return list(given.items())
+
+
+NESTED: Final[dict[str, Callable[[Any], Any]]] = {"headers": _headers, "extra": _extra}
+"""The nested columns of ``log_records``, and how to get their values back from JSON."""
+
+
+def _typed_rows(batch: pa.RecordBatch) -> TableRows:
+    return typed_rows(_nested(batch))
+
+
 def _arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all tables as rows of ``arrivals``."""
     for batch in batches:
-        for table, rows in typed_rows(batch):
+        for table, rows in _typed_rows(batch):
             columns = {name: pa.nulls(rows.num_rows, pa.struct(list(arrow_schema(name)))) for name in TYPED}
             columns[table.name] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
             yield pa.RecordBatch.from_pydict(columns)

@@ -73,7 +73,8 @@ class Dump(NamedTuple):
 
     ``detailed``: the rows have batches and transactions. ``extents``: the log partitions in the dump; rows without a
     position are not counted. ``distinct``: no position occurs twice. ``given``: topic and partition of each log
-    partition that is known to be part of the dump, including those without a record.
+    partition that is known to be part of the dump, including those without a record. ``segments``: for a dump of
+    segments, the options of its data source; None for all others.
     """
 
     rows: DataFrame
@@ -81,6 +82,7 @@ class Dump(NamedTuple):
     extents: list[DumpExtent]
     distinct: bool
     given: frozenset[tuple[str, int]] = frozenset()
+    segments: Mapping[str, str] | None = None
 
 
 def open_dump(
@@ -161,7 +163,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     once = len(set(snapshots)) == len(snapshots)
     distinct = named and once and all(len(of_log) == 1 for of_log in folders.values())
     given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
-    return Dump(rows, True, list(extents.values()), distinct, given)
+    return Dump(rows, True, list(extents.values()), distinct, given, options)
 
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:

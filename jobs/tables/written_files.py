@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -121,24 +122,33 @@ def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
 
 def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[Row]:
     """Write the rows of tables that these rows become, and return the files, one for each task and table."""
-    return rows.mapInArrow(_writer(location, typed_rows), WRITTEN).collect()
+    return rows.mapInArrow(lambda batches: write_task(batches, location, typed_rows), WRITTEN).collect()
 
 
-def _writer(location: str, typed_rows: TypedRows) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        files: dict[str, TableFile] = {}
-        try:
-            for batch in batches:
-                for table, rows in typed_rows(batch):
-                    if table.name not in files:
-                        files[table.name] = TableFile(Path(location), table)
-                    files[table.name].add(rows)
-            written = [file.close() for file in files.values()]
-        except OSError as error:
-            raise InputError(f"the tables at {location} cannot be written: {error}") from error
-        yield pa.RecordBatch.from_pylist([dict(zip(WRITTEN.names, file, strict=True)) for file in written], _REPORT)
+def write_task(batches: Iterable[pa.RecordBatch], location: str, typed_rows: TypedRows) -> Iterator[pa.RecordBatch]:
+    """Write the rows of tables that the rows of one task become. Yield the files, one for each table.
 
-    return write
+    Raises:
+        InputError: the folder of a table cannot be written.
+    """
+    files: dict[str, TableFile] = {}
+    for batch in batches:
+        for table, rows in typed_rows(batch):
+            with _writing(location):
+                if table.name not in files:
+                    files[table.name] = TableFile(Path(location), table)
+                files[table.name].add(rows)
+    with _writing(location):
+        written = [file.close() for file in files.values()]
+    yield pa.RecordBatch.from_pylist([dict(zip(WRITTEN.names, file, strict=True)) for file in written], _REPORT)
+
+
+@contextmanager
+def _writing(location: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"the tables at {location} cannot be written: {error}") from error
 
 
 _REPORT: Final = pa.schema({"table": pa.string(), "path": pa.string(), "size": pa.int64(), "stats": pa.string()})

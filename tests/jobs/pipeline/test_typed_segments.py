@@ -1,0 +1,138 @@
+"""The ways into the typed tables: a task that reads segments itself, rows through Spark, and through ``arrivals``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from jobs.pipeline import ingest, typed_tables
+from jobs.pipeline.typed_segments import identified
+from jobs.sources.dump import open_dump
+from jobs.sources.dump_batches import ARROW_SCHEMA, SPARK_SCHEMA
+from jobs.tables import written_files
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.filled_tables import TOPIC, content
+from tests.jobs.logs import write_segment
+
+ADDED = ("cluster", "run_id", "record_type", "stray", "key_hash")
+
+
+def dumped(**columns: Any) -> dict[str, Any]:
+    place = {"log_topic": TOPIC, "log_partition": 0, "log_offset": 7, "source": "/a/0.log", "place": 61}
+    return dict.fromkeys(SPARK_SCHEMA.names) | {"kind": "record", "key": b"\0\1g"} | place | columns
+
+
+CASES = [
+    dumped(),
+    dumped(key=None),
+    dumped(key=b"\1"),
+    dumped(key=b""),
+    dumped(key=b"\xff\xfe" + b"key" * 30),
+    dumped(kind="control", key=b"\0\0\0\1"),
+    dumped(kind="damaged", key=None, log_offset=None),
+    dumped(log_partition=None),
+    dumped(log_offset=None, log_topic="__cluster_metadata", source="/x/y/1-2.checkpoint", place=3),
+    dumped(log_offset=None, source="2.checkpoint", place=4),
+]
+
+
+@pytest.mark.parametrize("cases", [CASES, CASES[:6], CASES[1:2], []], ids=["all", "placed", "no key", "none"])
+def test_spark_and_a_task_identify_rows_alike(spark: SparkSession, cases: list[dict[str, Any]]) -> None:
+    rows = spark.createDataFrame([tuple(case.values()) for case in cases], SPARK_SCHEMA)
+    in_spark = [tuple(row) for row in ingest.identified(rows, "c", "r").select(*ADDED).collect()]
+    here = identified(pa.RecordBatch.from_pylist(cases, schema=ARROW_SCHEMA), "c", "r")
+    assert [tuple(row[name] for name in ADDED) for row in here.to_pylist()] == in_spark
+    if cases is CASES:
+        assert [row[2] for row in in_spark] == [1, None, None, None, -2, None, None, 1, 1, 1]
+
+
+@pytest.fixture
+def odd_log(tmp_path: Path) -> Path:
+    """Records with headers, and then bytes that are no batch."""
+    headers = (("é", b"\0\xff"), ("", b""), ("twice", b"1"), ("twice", b"2"))
+    records = [NewRecord(0, 5, b"\0\1k", None, headers), NewRecord(1, 6, b"\0\1k", b"\0", ())]
+    write_segment(tmp_path / f"{TOPIC}-7", [encode_batch(records), b"\0" * 100])
+    return tmp_path
+
+
+def all_rows(tables: Tables) -> list[list[tuple[Any, ...]]]:
+    return [content(tables, table, "c") for table in typed_tables.TYPED.values()]
+
+
+def test_the_three_ways_fill_the_tables_alike(
+    spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for way in ("task", "rows", "arrivals"):
+        tables = Tables(spark, str(tmp_path / way))
+        if way == "rows":
+            monkeypatch.setattr(typed_tables, "write_segments", lambda *_: False)
+        if way == "arrivals":
+            monkeypatch.setattr(written_files, "can_be_committed", lambda *_: False)
+        ingest.run(tables, open_dump(spark, [str(odd_log), str(SAMPLE_LOGS)]), "c")
+        found.append(all_rows(tables))
+    assert found[0] == found[1]
+    assert found[0] == found[2]
+    log = next(rows for rows, table in zip(found[0], typed_tables.TYPED.values(), strict=True) if table is LOG_RECORDS)
+    assert len(log) > 3404
+
+
+HEADERS = [
+    None,
+    [],
+    [("a", b"\0\xff"), ("a", None), ("", b"")],
+    [('é"\\\n', b"x" * 100)],
+    [(None, b"1")],
+    [None, ("b", b"2")],
+]
+EXTRA = [None, {}, {'é"': "1", "none": None}, {"a": "", "b": "\n"}, None, {"x": "y"}]
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_nested_columns_stay_as_they_are(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    if not here:
+        monkeypatch.setattr(written_files, "can_be_committed", lambda *_: False)
+    tables = Tables(spark, str(tmp_path))
+    typed_tables.create(tables)
+    rows = [
+        dumped(log_offset=number, headers=headers, extra=extra)
+        for number, (headers, extra) in enumerate(zip(HEADERS, EXTRA, strict=True))
+    ]
+    typed_tables.write(tables, ingest.identified(frame(spark, rows), "c", "r"), "r/0")
+    found = tables.read(LOG_RECORDS).orderBy("log_offset").select("headers", "extra").collect()
+    headers = [None if row.headers is None else [each and tuple(each) for each in row.headers] for row in found]
+    assert headers == HEADERS
+    assert [row.extra for row in found] == EXTRA
+
+
+def test_no_nested_column_goes_to_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Spark measures such a column again with each row of a batch."""
+    sent: list[StructType] = []
+
+    def note(rows: DataFrame, *_: Any) -> list[Any]:
+        sent.append(rows.schema)
+        return []
+
+    monkeypatch.setattr(written_files, "write_files", note)
+    tables = Tables(spark, str(tmp_path))
+    typed_tables.create(tables)
+    rows = ingest.identified(frame(spark, [dumped()]), "c", "r")
+    typed_tables.write(tables, rows.withColumn("more", F.lit(1)), "r/0")
+    (schema,) = sent
+    assert "headers" in schema.names
+    assert not [field.name for field in schema if isinstance(field.dataType, StructType | ArrayType | MapType)]
+
+
+def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame([tuple(row.values()) for row in rows], SPARK_SCHEMA)
