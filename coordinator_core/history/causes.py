@@ -36,7 +36,9 @@ class CauseKind(StrEnum):
     TOPIC_DELETED = "topic_deleted"
     TOPIC_GROWN = "topic_grown"
     TOPIC_METADATA_CHANGED = "topic_metadata_changed"
-    """The metadata hash changed, and no topic history says how; or a leader came to know topics that were there."""
+    """The metadata hash changed, and no topic history says how; or a leader came to know topics that were there, or
+    stopped watching topics that no member subscribes to any more.
+    """
     RACK_CHANGED = "rack_changed"
     REGEX_RESOLVED = "regex_resolved"
     TOPOLOGY_CHANGED = "topology_changed"

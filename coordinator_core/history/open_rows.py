@@ -22,7 +22,8 @@ class OpenEpoch:
 
     ``topics`` are the names subscribed, ``topics_version`` the version of the topic history that was used for it (-1:
     unknown). ``missing`` is None where its predecessor was seen; ``knows_members``: ``members`` are all there were.
-    ``rewritten`` is the last record of the same generation after ``opened``; None: there is none.
+    ``rewritten`` is the last record of the same generation after ``opened``; None: there is none. ``dropped_topics``
+    are those that the generation before had, and that its leader, which is still the leader, no longer has to watch.
     """
 
     epoch: int
@@ -42,6 +43,7 @@ class OpenEpoch:
     missing: str | None = None
     knows_members: bool = True
     rewritten: LogPosition | None = None
+    dropped_topics: tuple[str, ...] = ()
     unassigned: int | None = None
     assignment_error: int | None = None
     topology: TopologyCheck | None = None

@@ -1,18 +1,26 @@
-"""Why members of a classic group join again by themselves: what they were assigned does not suit their subscription.
+"""Why members of a classic group join again by themselves: what they were assigned does not suit their subscription,
+or the leader's list of topics is not the one that it assigned with.
 
 A static member that comes back while the group is stable takes its former place: the group is written again in the same
 generation, with the member's new subscription and its old assignment (KIP-345). A Java client that is assigned topics
 it does not subscribe to joins again at once (Kafka's ConsumerCoordinator.onJoinComplete).
+
+A Java leader watches the topics of all members. Where fewer topics are left, all of which it subscribes to itself, it
+assigns without new metadata, and still compares with the old list: at the next refresh of its metadata (at most
+metadata.max.age.ms later) the lists differ, and it joins again (ConsumerCoordinator.rejoinNeededOrPending).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference
 from coordinator_core.history.classic_causes import Transition, assignment, is_downgrade, subscription
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
@@ -64,6 +72,25 @@ def rejoin_causes(ledger: OpenHistory, step: Transition) -> Iterator[Cause]:
                 topics=unwanted,
                 detail=f"assigned in generation {last.epoch}; a Java client joins again for this",
             )
+
+
+def dropped_topics(last: OpenEpoch | None, new: ClassicGroup, topics: set[str]) -> tuple[str, ...]:
+    """Return the topics that the leader no longer watches in the new generation, and of which it still has metadata."""
+    leader = new.members.get(new.leader or "")
+    if last is None or leader is None or last.leader != new.leader or new.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return ()
+    return tuple(sorted(set(last.topics) - topics)) if topics <= subscription(new, leader).topics else ()
+
+
+def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
+    """Return a cause if the leader joins again as it no longer watches some topics."""
+    last, since_ms = step.last, step.last.opened.timestamp_ms
+    dropped = [name for name in last.dropped_topics if topics is None or topics.topic_at(name, since_ms) is not None]
+    if not dropped or last.leader not in step.new.members or is_downgrade(last):
+        return []
+    detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
+    detail += " refreshes its metadata"
+    return [cause(CauseKind.TOPIC_METADATA_CHANGED, last.opened, topics=dropped, detail=detail)]
 
 
 def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

@@ -6,10 +6,10 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -28,29 +28,32 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.Materialized;
 
 /** Clients of every kind in one process, told by lines of JSON what to do; each line is answered by one. */
-public final class Clients {
+public class Clients {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(200);
 
-    private final String servers;
-    private final Admin admin;
-    private final Map<String, Running> running = new HashMap<>();
+    final String servers;
+    final Admin admin;
+    final Map<String, Running> running = new ConcurrentHashMap<>();
 
-    private interface Running {
+    interface Running {
         void close() throws Exception;
     }
 
-    private interface Step {
+    interface Step {
         void run() throws Exception;
     }
 
-    private Clients(String servers) {
+    Clients(String servers) {
         this.servers = servers;
         this.admin = Admin.create(Map.of("bootstrap.servers", servers));
     }
 
     public static void main(String[] args) throws Exception {
-        Clients clients = new Clients(args[0]);
+        serve(new Clients(args[0]));
+    }
+
+    static void serve(Clients clients) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             ObjectNode answer = JSON.createObjectNode();
@@ -66,7 +69,7 @@ public final class Clients {
         }
     }
 
-    private void obey(JsonNode order, ObjectNode answer) throws Exception {
+    void obey(JsonNode order, ObjectNode answer) throws Exception {
         switch (order.get("do").asText()) {
             case "create" -> admin.createTopics(List.of(
                 new NewTopic(text(order, "topic"), order.get("partitions").asInt(), (short) 1))).all().get();
@@ -83,17 +86,17 @@ public final class Clients {
         }
     }
 
-    private static String text(JsonNode order, String name) {
+    static String text(JsonNode order, String name) {
         return order.has(name) ? order.get(name).asText() : null;
     }
 
-    private static List<String> texts(JsonNode order, String name) {
+    static List<String> texts(JsonNode order, String name) {
         List<String> found = new ArrayList<>();
         order.get(name).forEach(each -> found.add(each.asText()));
         return found;
     }
 
-    private Properties settings(JsonNode order) {
+    Properties settings(JsonNode order) {
         Properties settings = new Properties();
         settings.put("bootstrap.servers", servers);
         settings.put("client.id", text(order, "name"));

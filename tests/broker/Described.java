@@ -31,13 +31,17 @@ final class Described {
 
     static void all(Admin admin, ObjectNode into) throws Exception {
         Map<Integer, Long> before = ends(admin);
+        into.put("since_ms", System.currentTimeMillis());
         ObjectNode groups = into.putObject("groups");
         for (GroupListing listing : admin.listGroups(new ListGroupsOptions()).all().get()) {
             group(admin, listing, groups.putObject(listing.groupId()));
         }
         ObjectNode ends = into.putObject("ends");
         before.forEach((partition, end) -> ends.put(partition.toString(), end));
-        into.put("stable", before.equals(ends(admin)));
+        Map<Integer, Long> after = ends(admin);
+        ObjectNode endsAfter = into.putObject("ends_after");
+        after.forEach((partition, end) -> endsAfter.put(partition.toString(), end));
+        into.put("stable", before.equals(after));
         into.put("at_ms", System.currentTimeMillis());
     }
 

@@ -61,10 +61,20 @@ def broker(
     other than those of ``server.properties``.
     """
     port, controller = ports or free_ports(2)
+    process = start_broker(home, release, (port, controller), changed or {})
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(START_S)
+
+
+def start_broker(home: Path, release: str, ports: tuple[int, int], changed: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start a broker as ``broker`` does, and return its process once it listens. Raises RuntimeError if it does not."""
     data, settings = home / "data", home / "server.properties"
     template = Template((HERE / "server.properties").read_text())
-    others = "".join(f"{name}={value}\n" for name, value in (changed or {}).items())
-    settings.write_text(template.substitute(port=port, controller=controller, data=data) + others)
+    others = "".join(f"{name}={value}\n" for name, value in changed.items())
+    settings.write_text(template.substitute(port=ports[0], controller=ports[1], data=data) + others)
     java = ["java", "-Xmx512m", QUIET, "-cp", jars(release)]
     if not data.exists():
         storage = [*java, "kafka.tools.StorageTool"]
@@ -74,11 +84,12 @@ def broker(
     with (home / "broker.out").open("a") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:
-        _wait(process, port, home)
-        yield f"127.0.0.1:{port}"
-    finally:
+        _wait(process, ports[0], home)
+    except RuntimeError:
         process.terminate()
         process.wait(START_S)
+        raise
+    return process
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
@@ -100,7 +111,7 @@ class Clients:
     ) -> None:
         classes, path = home / f"classes-{release}", jars(release)
         if not classes.exists():
-            files = [str(each) for each in sorted(sources.glob("*.java"))]
+            files = sorted({str(each) for each in (*sources.glob("*.java"), HERE / "Features.java")})
             subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *files], check=True)
         command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{path}", main, servers]
         pipe = subprocess.PIPE

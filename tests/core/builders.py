@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
+from coordinator_core.wire.embedded import encode_blob
 
 Partitions = dict[str, list[int]]
 
@@ -233,6 +234,23 @@ def classic_member(member_id: str, subscription: bytes = b"", assignment: bytes 
         "subscription": subscription,
         "assignment": assignment,
     } | more
+
+
+def consumer_member(member_id: str, assigned: list[int], owned: list[int], generation: int = 1) -> Fields:
+    """A member of a classic group of consumers that reads topic t, and says what it has of the generation."""
+    asked = {
+        "topics": ["t"],
+        "userData": None,
+        "ownedPartitions": [{"topic": "t", "partitions": owned}],
+        "generationId": generation,
+        "rackId": None,
+    }
+    given = {"assignedPartitions": [{"topic": "t", "partitions": assigned}], "userData": None}
+    return classic_member(
+        member_id,
+        encode_blob("ConsumerProtocolSubscription", 3, asked),
+        encode_blob("ConsumerProtocolAssignment", 3, given),
+    )
 
 
 def subtopology(subtopology_id: str, sources: list[str], **more: Any) -> Fields:

@@ -121,15 +121,17 @@ def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: Clas
 
 
 def _claims(scene: JudgedGroup, before: GenerationBefore, group: ClassicGroup, at: LogPosition) -> None:
-    """What a member says it has, of the assignment of the generation before, was assigned to it then."""
+    """What a member says it has, of the assignment of the generation before, was assigned to it then.
+
+    Or it said the same when it joined that generation: its SyncGroup request came after the next rebalance had begun,
+    so that it never saw its assignment. A Java consumer names the generation that it joined all the same.
+    """
     for member_id in group.members.keys() & before.members.keys():
         member = group.members[member_id]
         asked = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
         if asked is None or (asked.config_offset is None and asked.generation != before.generation):
             continue
-        had = before.held.get(member_id, HOLDS_NOTHING)
-        if asked.config_offset is not None:
-            had = joined(had, _claimed(group, before.members[member_id]))
+        had = joined(before.held.get(member_id, HOLDS_NOTHING), _claimed(group, before.members[member_id]))
         strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
         if strange:
             detail = f"{names(strange)} was not assigned to it in generation {before.generation}"

@@ -522,8 +522,8 @@ RULES: tuple[RuleEntry, ...] = (
     RuleEntry(
         Rule.OWNED_NOT_ASSIGNED,
         (_CLASSIC,),
-        "What a member says it has when it joins, of the last generation, was assigned to it then (consumers that name "
-        "the generation, Connect workers).",
+        "What a member says it has when it joins, of the last generation, was assigned to it then, or is what it said "
+        "before, if it never saw that assignment (consumers that name the generation, Connect workers).",
         "KIP-792, KIP-415",
         _PROTOCOL,
     ),

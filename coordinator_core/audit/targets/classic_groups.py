@@ -110,7 +110,9 @@ class ClassicAudit:
             for each in self.value["members"]
         }
         theirs = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
-        return self._judge(joined, theirs)
+        row = self._judge(joined, theirs)
+        self.memory.watch(self.leader, joined)
+        return row
 
     def _judge(self, joined: Joined, theirs: Given) -> TargetAuditRow:
         """Return the verdict: the first view that gives the assignment, else what speaks against each view."""
@@ -122,6 +124,7 @@ class ClassicAudit:
             self.leader,
             joined,
             assigned,
+            self.memory.asked_for(self.leader),
             assigns_all=self.protocol in ASSIGNS_ALL,
         )
         views = list(possible.possible(self.memory.views.get(self.leader)))

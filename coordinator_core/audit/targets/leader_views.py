@@ -1,13 +1,15 @@
 """The topics that the leader of a classic group can have known when it assigned; the group's log does not show them.
 
-A leader knows the topics of its own subscription, as old as its metadata may be. It asks for topics that only other
-members subscribe to when it becomes leader, and an answer that was under way may arrive first: then it assigns without
-some of them, and makes the group rebalance again once it knows them (Kafka's ConsumerCoordinator and ConsumerMetadata).
+A leader knows the topics of its own subscription, as old as its metadata may be, but for those that it has subscribed
+to since the generation before: it joins again at once, and may assign before it has asked for them. It asks for topics
+that only other members subscribe to when it becomes leader, and an answer that was under way may arrive first: then it
+assigns without some of them, and makes the group rebalance again once it knows them (Kafka's ConsumerCoordinator and
+ConsumerMetadata).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations, pairwise
 from typing import NamedTuple
@@ -37,8 +39,10 @@ class LeaderMemory:
     ``generations`` has, by leader, the largest generation that its sticky assignor saw; ``views`` has the time and
     offset of the oldest topics that explain its last assignment: from then on it knows nothing older. ``before`` has
     the members' assignments when the group was converted to another type, those of static members by instance id too.
-    ``seen`` is the offset of the group's last record. ``exact`` has the leaders of which an assignment of several
-    members came out with all its orders: they are Kafka's own clients.
+    ``watched`` are the topics of the last generation, all of which its ``leader`` asked for; ``partial`` has the topics
+    of the members that subscribed to some of them only. ``seen`` is the offset of the group's last record. ``exact``
+    has the leaders of which an assignment of several members came out with all its orders: they are Kafka's own
+    clients.
     """
 
     generation: int | None = None
@@ -49,6 +53,22 @@ class LeaderMemory:
     generations: dict[str, int] = field(default_factory=dict)
     views: dict[str, tuple[int, int]] = field(default_factory=dict)
     exact: dict[str, bool] = field(default_factory=dict)
+    leader: str | None = None
+    watched: tuple[str, ...] = ()
+    partial: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def watch(self, leader: str, members: Mapping[str, ClassicMemberSpec]) -> None:
+        """Take in what the members of a generation subscribe to."""
+        topics = {topic for member in members.values() for topic in member.topics}
+        own = {member_id: {*member.topics} for member_id, member in members.items()}
+        self.leader, self.watched = leader, tuple(sorted(topics))
+        self.partial = {member_id: tuple(sorted(mine)) for member_id, mine in own.items() if mine != topics}
+
+    def asked_for(self, member_id: str) -> Collection[str] | None:
+        """Return the topics that a member had metadata of in the last generation; None: it was not in it."""
+        if member_id not in self.assignments:
+            return None
+        return self.watched if member_id == self.leader else self.partial.get(member_id, self.watched)
 
     def keep(self, offset: int, value: GroupMetadataValue) -> None:
         """Take in a record of the group."""
@@ -64,6 +84,7 @@ class LeaderMemory:
         self.before = self.assignments | by_instance
         self.generation, self.assignments, self.instances = None, {}, {}
         self.generations, self.views, self.exact = {}, {}, {}
+        self.leader, self.watched, self.partial = None, (), {}
 
 
 class PossibleView(NamedTuple):
@@ -89,12 +110,14 @@ class LeaderViews:
         leader: str,
         members: Mapping[str, ClassicMemberSpec],
         assigned: frozenset[str],
+        asked_for: Collection[str] | None,
         *,
         assigns_all: bool,
     ) -> None:
         """Prepare the views for the record at ``at``.
 
-        ``assigned`` are the topics of which some member got a partition: those the leader knew. ``assigns_all``: its
+        ``assigned`` are the topics of which some member got a partition: those the leader knew. ``asked_for`` are the
+        topics that it had metadata of in the generation before; None: it was not a member. ``assigns_all``: its
         assignor leaves no partition of a topic out that it knows.
         """
         self.history = history
@@ -102,7 +125,8 @@ class LeaderViews:
         self.at = at
         self.names = {topic for member in members.values() for topic in member.topics}
         self.own = {*members[leader].topics} if leader in members else self.names
-        self.outside = self.names - self.own - assigned
+        settled = self.own if asked_for is None else self.own & {*asked_for}
+        self.outside = self.names - settled - assigned
         self.assigns_all = assigns_all
         self.missing: str | None = None
 
@@ -118,8 +142,8 @@ class LeaderViews:
             for unknown in self._unknown(view.image):
                 if tried == MOST_VIEWS:
                     self.missing = (
-                        f"which of {len(self.outside)} topics outside its own subscription the leader knew: "
-                        f"only {MOST_VIEWS} combinations were tried"
+                        f"which of {len(self.outside)} topics outside its own subscription, or new in it, the leader "
+                        f"knew: only {MOST_VIEWS} combinations were tried"
                     )
                     return
                 tried += 1

@@ -6,9 +6,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collection;
-import java.util.Comparator;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -21,13 +19,10 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
-import org.apache.kafka.clients.admin.SupportedVersionRange;
-import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
@@ -92,7 +87,7 @@ public final class UpgradeClients {
                 Map.of(topic, NewPartitions.increaseTo(order.get("partitions").asInt()))).all().get();
             case "delete" -> admin.deleteTopics(List.of(topic)).all().get();
             case "produce" -> produce(topic, order.get("count").asInt());
-            case "features" -> features(answer);
+            case "features" -> Features.raise(admin, answer);
             case "consumer" -> running.put(name, consumer(order));
             case "share" -> running.put(name, share(order));
             case "streams" -> running.put(name, streams(order));
@@ -118,24 +113,6 @@ public final class UpgradeClients {
             for (int number = 0; number < count; number++) {
                 producer.send(new ProducerRecord<>(topic, "key-" + number, "value")).get();
             }
-        }
-    }
-
-    /** Raises every feature to the newest level that this broker supports; the others depend on metadata.version. */
-    private void features(ObjectNode answer) throws Exception {
-        var known = admin.describeFeatures().featureMetadata().get();
-        List<Map.Entry<String, SupportedVersionRange>> features = new ArrayList<>(known.supportedFeatures().entrySet());
-        features.sort(Comparator.comparing(each -> !each.getKey().equals("metadata.version")));
-        for (var feature : features) {
-            var finalized = known.finalizedFeatures().get(feature.getKey());
-            short wanted = feature.getValue().maxVersion();
-            if (feature.getKey().equals("kraft.version") || finalized != null && finalized.maxVersionLevel() >= wanted
-                    || wanted == 0) {
-                continue;
-            }
-            var update = new FeatureUpdate(wanted, FeatureUpdate.UpgradeType.UPGRADE);
-            admin.updateFeatures(Map.of(feature.getKey(), update), new UpdateFeaturesOptions()).all().get();
-            answer.put(feature.getKey(), wanted);
         }
     }
 

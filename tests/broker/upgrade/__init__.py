@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.broker.kafka import Clients, Line, broker, free_ports
+from tests.broker.kafka import STREAMS, Clients, Line, broker, free_ports
 
 HERE = Path(__file__).parent
 RELEASES = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
@@ -19,6 +19,9 @@ RELEASES = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
 
 ORDERS, RANGED, REPORTS, SHARED, WORDS = "orders", "shipments", "reports", "thumbnails", "word-count"
 """The groups: two consumer groups (uniform and range), a classic, a share and a streams group."""
+
+STREAMS_APART = "streams"
+"""What follows a release in the name of a process of its streams applications alone."""
 
 SETTLE_S = 300
 QUIET_S = 2.0
@@ -103,8 +106,9 @@ class Upgrade:
             self.settle(release, "t1 joined")
             do("share", name=f"t2-{release}", group=SHARED, topics=["images", "parcels"])
         if stage.has_streams:
+            apps = self._apps(servers, release)
             for number in (1, 2):
-                do(
+                apps.do(
                     "streams",
                     name=f"w{number}-{release}",
                     group=WORDS,
@@ -120,9 +124,19 @@ class Upgrade:
             self._close(before)
             self.settle(release, f"{before} left")
 
+    def _apps(self, servers: str, release: str) -> Clients:
+        """The process of a release's streams applications: where Maven has none of it, one of those before."""
+        older = STREAMS.get(release, release)
+        if older == release:
+            return self.clients[release]
+        name = f"{release} {STREAMS_APART}"
+        self.clients[name] = Clients(servers, self.home, older, "UpgradeClients", HERE)
+        return self.clients[name]
+
     def _close(self, release: str) -> None:
-        clients = self.clients.pop(release)
-        clients.close()
+        for name in (release, f"{release} {STREAMS_APART}"):
+            if name in self.clients:
+                self.clients.pop(name).close()
 
     def _kill(self) -> None:
         for clients in self.clients.values():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from typer.testing import CliRunner
-
-from jobs.cli.app import app
+from tests.broker.against_admin import printed
 from tests.broker.kafka import Line
 
 PROFILES = {
@@ -21,13 +18,6 @@ PROFILES = {
     "4.4.0": "kafka-4.4",
 }
 """The profile that a target of a release fits: those of consumer groups are alike from 4.1 on."""
-
-
-def printed(*command: str) -> list[Line]:
-    """Return the JSON lines of a command that needs no Spark."""
-    result = CliRunner().invoke(app, [*command, "--json"])
-    assert result.exit_code == 0, result.output
-    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def verdicts(logs: Path) -> list[Line]:

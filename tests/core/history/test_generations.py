@@ -119,6 +119,31 @@ def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
     assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("t",), 1)
 
 
+def a_leader_whose_list_of_topics_shrinks(*own: str, leader: str = "a") -> GroupLog:
+    """The member that read u leaves, and generation 3 follows with nothing else changed."""
+    mine = {topic: [0] for topic in own}
+    log = born(GroupLog()).write(generation(1, {"a": classic(mine), "b": classic({"u": [0]})}, leader="a"))
+    for number in (2, 3):
+        log.write(generation(number, {"a": classic(mine), "c": classic({}, "t")}, leader=leader if number > 1 else "a"))
+    return log
+
+
+def test_a_leader_joins_again_when_its_list_of_topics_has_shrunk():
+    (cause,) = a_leader_whose_list_of_topics_shrinks("t").rebalances(listed("t", "u"))[2].causes
+    assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("u",), 2)
+
+
+@pytest.mark.parametrize(
+    ("own", "leader", "known"), [(("t", "u"), "a", ("t", "u")), (("t",), "c", ("t", "u")), (("t",), "a", ("t",))]
+)
+def test_it_does_not_where_the_list_is_the_same_or_another_leader_made_it(
+    own: tuple[str, ...], leader: str, known: tuple[str, ...]
+) -> None:
+    """A topic that does not exist was in no list."""
+    rebalances = a_leader_whose_list_of_topics_shrinks(*own, leader=leader).rebalances(listed(*known))
+    assert kinds(rebalances[2]) == ["unknown"]
+
+
 def listed(*names: str) -> TopicHistory:
     return fold_snapshots([{"name": name, "id": None, "partitions": 1, "time": 500} for name in names])
 

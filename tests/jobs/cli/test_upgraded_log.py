@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.against_admin import printed
 from tests.broker.kafka import Line
-from tests.broker.upgrade.expectations import PROFILES, differing_holders, printed, profiles_by_release, verdicts
+from tests.broker.upgrade.expectations import PROFILES, differing_holders, profiles_by_release, verdicts
 from tests.shared_data import ROOT
 
 

@@ -11,7 +11,7 @@ from coordinator_core.audit.rules.rule_fold import RuleFold, judge
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
-from tests.core.builders import GroupLog, at_once, classic_member
+from tests.core.builders import GroupLog, at_once, classic_member, consumer_member
 from tests.core.coordinator.transcript_connect import GROUP, played
 from tests.shared_data import ROOT
 
@@ -93,7 +93,17 @@ def an_empty_group_is_forgotten_and_begins_again(log: GroupLog) -> Records:
     return [*left, *at_once(log.join("m2", 2, {"t": [0]}))]
 
 
+def a_member_never_saw_its_assignment(log: GroupLog) -> Records:
+    """The next rebalance began before its SyncGroup request: it has what it had before, and says the generation."""
+    members = [
+        consumer_member("m1", assigned=assigned, owned=[0, 1], generation=generation)
+        for generation, assigned in enumerate(([0, 1], [0], [0]))
+    ]
+    return [log.classic(at, [member], protocol="cooperative-sticky") for at, member in enumerate(members, 1)]
+
+
 FALSE_ALARMS: tuple[Callable[[GroupLog], Records], ...] = (
+    a_member_never_saw_its_assignment,
     targets_are_computed_in_batches,
     an_emptied_group_gets_no_target,
     a_group_of_an_older_broker_begins_with_epoch_one,

@@ -16,12 +16,11 @@ from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
-from coordinator_core.wire.embedded import encode_blob
+from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
 from tests.core import recorded
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, MUTATIONS, Mutation, mutations_of
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
-from tests.core.builders import GroupLog, at_once, classic_member, internal_topic, subtopology
+from tests.core.builders import GroupLog, at_once, classic_member, consumer_member, internal_topic, subtopology
 from tests.core.stored import next_rules
 from tests.differential.logs_by_group import Log, recorded_log
 from tests.shared_data import ROOT
@@ -260,22 +259,6 @@ def owned_not_assigned(log: GroupLog) -> Records:
         log.classic(1, [first], protocol="cooperative-sticky"),
         log.classic(2, [second], protocol="cooperative-sticky"),
     ]
-
-
-def consumer_member(member_id: str, assigned: list[int], owned: list[int]) -> Fields:
-    asked = {
-        "topics": ["t"],
-        "userData": None,
-        "ownedPartitions": [{"topic": "t", "partitions": owned}],
-        "generationId": 1,
-        "rackId": None,
-    }
-    given = {"assignedPartitions": [{"topic": "t", "partitions": assigned}], "userData": None}
-    return classic_member(
-        member_id,
-        encode_blob("ConsumerProtocolSubscription", 3, asked),
-        encode_blob("ConsumerProtocolAssignment", 3, given),
-    )
 
 
 def share_state_lost(log: GroupLog) -> Records:

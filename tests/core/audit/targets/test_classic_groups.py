@@ -98,6 +98,19 @@ def test_a_leader_may_not_know_a_topic_of_others_yet(first_leader: str) -> None:
     assert rows[1].fitted == "newest topics; the leader did not know other yet"
 
 
+@pytest.mark.parametrize("leader_before", ["a", "b"])
+def test_a_leader_may_not_know_yet_what_it_has_just_subscribed_to(leader_before: str) -> None:
+    """It joins again at once. In the generation after that it has the topic's metadata."""
+    before = member("a", {"orders": [0, 1]}), member("b", {"orders": [2]})
+    unaware = member("a", {"orders": [0, 1]}, ("orders", "other")), member("b", {"orders": [2]})
+    rows = audited(
+        generation(1, GROWN_AT + 10_000, leader_before, *before),
+        *(generation(number, GROWN_AT + number * 10_000, "a", *unaware) for number in (2, 3)),
+    )
+    assert [row.verdict for row in rows[1:]] == [Verdict.IDENTICAL, Verdict.DIVERGENT]
+    assert rows[1].fitted == "newest topics; the leader did not know other yet"
+
+
 def test_a_leader_knows_the_topics_of_its_own_subscription() -> None:
     part = member("a", {"other": [0]}, ("orders", "other")), member("b", {}, ("other",))
     [row] = audited(generation(1, GROWN_AT + 20_000, "a", *part))
@@ -146,8 +159,8 @@ def test_beyond_the_bound_it_is_unknown_what_the_leader_knew(count: int, verdict
     record = generation(1, GROWN_AT, "a", *both, protocol="cooperative-sticky")
     [row] = audit_group([record], Group("g", from_start=True), many_topics(count), None, EVERYTHING)
     assert row.verdict is verdict
-    said = "which of 10 topics outside its own subscription the leader knew: only 512 combinations were tried"
-    assert row.missing == (said if count == 11 else None)
+    said = "which of 10 topics outside its own subscription, or new in it, the leader knew: "
+    assert row.missing == (f"{said}only 512 combinations were tried" if count == 11 else None)
 
 
 def test_the_topics_in_force_when_a_window_begins_still_count() -> None:

@@ -1,0 +1,307 @@
+"""Random lives of groups on a real broker: what was done, what clients saw, what Admin said, and the log of it all.
+
+``python -m tests.broker.wild --seed N --seconds S --release R FOLDER`` records one; ``python -m tests.broker.wild.check
+FOLDER`` compares what the commands say of its log with the truth beside it. Both need a JDK and Maven.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.broker.kafka import Clients, Line, free_ports, start_broker
+from tests.broker.wild.plans import CONFIGURED, Plan, plans
+
+LOGS = ("__consumer_offsets-*", "__cluster_metadata-*", "__share_group_state-*")
+SETTINGS = {
+    "offsets.topic.num.partitions": "3",
+    "group.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "6000",
+    "group.share.session.timeout.ms": "6000",
+    "group.streams.session.timeout.ms": "6000",
+    "group.consumer.max.session.timeout.ms": "60000",
+    "broker.rack": "rack-a",
+    "offsets.retention.check.interval.ms": "20000",
+    "log.cleaner.backoff.ms": "2000",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
+}
+UNSTABLE = {"unstable.api.versions.enable": "true", "unstable.feature.versions.enable": "true"}
+NEEDS_UNSTABLE = ("4.1.2",)
+"""Releases whose streams groups come only with settings and features of early access."""
+COMPACTED = {
+    "segment.ms": "9000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "max.compaction.lag.ms": "12000",
+    "delete.retention.ms": "3000",
+}
+FIRST_TOPICS = {"a": 3, "b": 6, "c": 1, "d": 5, "ev-1": 2, "ev-2": 4, "in": 4, "in2": 4, "out": 2}
+CLIENTS_OF = {"4.1.2": "4.3.1", "4.4.0": "4.3.1"}
+"""The release of the clients of brokers whose own clients say less, or for which there is no Kafka Streams yet."""
+
+
+class Wild:
+    """One recorded life; ``truth`` is what happened, in order of time."""
+
+    def __init__(self, home: Path, release: str, seed: int, *, is_compacted: bool) -> None:
+        self.home, self.release, self.is_compacted = home, release, is_compacted
+        self.chance = random.Random(seed)
+        self.ports = tuple(free_ports(2))
+        self.servers = f"127.0.0.1:{self.ports[0]}"
+        self.settings = {**SETTINGS, "log.cleaner.enable": str(is_compacted).lower()}
+        if release in NEEDS_UNSTABLE:
+            self.settings |= UNSTABLE
+        self.truth: list[Line] = []
+        self.topics: dict[str, int] = {}
+        self.plans: list[Plan] = plans(self.chance)
+        self.count = 0
+        self.frozen_until = 0.0
+        self.members: dict[str, tuple[Plan, Line, Clients]] = {}
+        self.transactions: list[str] = []
+
+    def live(self, seconds: float) -> None:
+        """Run the broker and act at random for this time; then everybody leaves."""
+        self.broker = self._start()
+        release = CLIENTS_OF.get(self.release, self.release)
+        self.steady, self.shaky = (Clients(self.servers, self.home, release, "WildClients") for _ in range(2))
+        try:
+            self._prepare()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end:
+                self._act()
+                self._link()
+                if self.chance.random() < 0.25:
+                    self._checkpoint()
+                time.sleep(self.chance.choice((0.05, 0.2, 0.6, 1.5)))
+            self._thaw()
+            for name in list(self.members):
+                self._leave(name)
+            time.sleep(8)
+            self._checkpoint()
+        finally:
+            for each in (self.steady, self.shaky):
+                os.kill(each.process.pid, signal.SIGCONT)
+                each.kill()
+            self._link()
+            self.broker.terminate()
+            self.broker.wait(120)
+            self._link()
+        with (self.home / "truth.jsonl").open("w") as out:
+            out.writelines(json.dumps(each) + "\n" for each in sorted(self.truth, key=lambda each: each["at_ms"]))
+        self._keep()
+
+    def _start(self) -> Any:
+        return start_broker(self.home, self.release, self.ports, self.settings)  # type: ignore[arg-type]
+
+    def _prepare(self) -> None:
+        if self.release in NEEDS_UNSTABLE:
+            self.say("raises features", self.steady.do("features"))
+        for topic, partitions in (
+            ("a", 3),
+            ("b", 6),
+            ("c", 1),
+            ("d", 5),
+            ("ev-1", 2),
+            ("ev-2", 4),
+            ("in", 4),
+            ("in2", 4),
+        ):
+            self._create(topic, partitions)
+        self._create("out", 2)
+        for topic in self.topics:
+            self.do("produce", topic=topic, count=10)
+        if self.is_compacted:
+            self.do("transaction", name="first", group="first", topic="a", offset=1, commit=True)
+            self.do("configure_topic", topic="__consumer_offsets", settings=COMPACTED)
+
+    def say(self, what: str, fields: Mapping[str, Any]) -> None:
+        """Keep what was done."""
+        self.truth.append({"at_ms": round(time.time() * 1000), "did": what, **fields})
+
+    def do(self, order: str, through: Clients | None = None, **fields: Any) -> Line | None:
+        """The answer to an order, None if it failed; both are part of the truth."""
+        began = round(time.time() * 1000)
+        try:
+            answer = (through or self.steady).do(order, **fields)
+        except RuntimeError as error:
+            self.say(order, {**fields, "began_ms": began, "refused": str(error)[-200:]})
+            return None
+        self.say(order, {**fields, "began_ms": began})
+        return answer
+
+    def _create(self, topic: str, partitions: int) -> None:
+        if self.do("create", topic=topic, partitions=partitions) is not None:
+            self.topics[topic] = partitions
+
+    def _act(self) -> None:
+        acts = {
+            self._join: 30 if len(self.members) < 22 else 6,
+            self._leave: 14,
+            self._subscribe: 10,
+            self._pause: 3,
+            self._freeze: 3,
+            self._change_topics: 9,
+            self._produce: 8,
+            self._administer: 12,
+            self._configure: 4,
+            self._transact: 4,
+            self._fail_over: 1,
+        }
+        self.chance.choices(list(acts), list(acts.values()))[0]()
+
+    def _join(self) -> None:
+        plan = self.chance.choice(self.plans)
+        if sum(each.group == plan.group for each, _, _ in self.members.values()) >= plan.most:
+            return
+        self.count += 1
+        name = f"{plan.group}-{self.count}"
+        held = {order.get("settings", {}).get("group.instance.id") for _, order, _ in self.members.values()}
+        order = plan.newcomer(self.chance, self.count, held)
+        if order["do"] == "wild_streams":
+            order["state"] = str(self.home / "streams" / name)
+        through = self.shaky if self._is_awake() and self.chance.random() < 0.35 else self.steady
+        if self.do(through=through, order=order.pop("do"), name=name, group=plan.group, **order) is not None:
+            self.members[name] = (plan, order, through)
+
+    def _is_awake(self) -> bool:
+        if self.frozen_until and time.monotonic() > self.frozen_until:
+            self._thaw()
+        return not self.frozen_until
+
+    def _pick(self) -> str | None:
+        awake = self._is_awake()
+        names = [name for name, (_, _, through) in self.members.items() if awake or through is self.steady]
+        return self.chance.choice(names) if names else None
+
+    def _leave(self, name: str | None = None) -> None:
+        name = name or self._pick()
+        if name is None:
+            return
+        plan, _, through = self.members.pop(name)
+        how = "abandon" if plan.kind != "streams" and self.chance.random() < 0.25 else "close"
+        self.do(how, through, name=name, group=plan.group)
+
+    def _subscribe(self) -> None:
+        name = self._pick()
+        if name and self.members[name][0].kind != "streams":
+            plan, _, through = self.members[name]
+            self.do("subscribe", through, name=name, group=plan.group, **plan.subscription(self.chance))
+
+    def _pause(self) -> None:
+        name = self._pick()
+        if name and self.members[name][0].kind != "streams":
+            self.do("pause", self.members[name][2], name=name, ms=self.chance.choice((1000, 4000, 9000)))
+
+    def _freeze(self) -> None:
+        if self._is_awake():
+            self.frozen_until = time.monotonic() + self.chance.choice((1.0, 4.0, 10.0))
+            self.say("freezes", {"names": [n for n, each in self.members.items() if each[2] is self.shaky]})
+            os.kill(self.shaky.process.pid, signal.SIGSTOP)
+
+    def _thaw(self) -> None:
+        if self.frozen_until:
+            time.sleep(max(0, self.frozen_until - time.monotonic()))
+            os.kill(self.shaky.process.pid, signal.SIGCONT)
+            self.frozen_until = 0.0
+            self.say("thaws", {})
+
+    def _change_topics(self) -> None:
+        what = self.chance.choice(("grow", "grow", "create", "delete", "again"))
+        topic = self.chance.choice([each for each in self.topics if each != "out"])
+        if what == "grow" and self.topics[topic] < 12:
+            self.topics[topic] += self.chance.randint(1, 3)
+            self.do("grow", topic=topic, partitions=self.topics[topic])
+        elif what == "create":
+            self._create(f"ev-{self.count}-{len(self.topics)}", self.chance.randint(1, 5))
+        elif what in ("delete", "again") and (topic not in ("in", "in2") or self.chance.random() < 0.3):
+            self.do("delete", topic=topic)
+            if what == "again" or not topic.startswith("ev-"):
+                time.sleep(self.chance.choice((0.3, 2)))
+                self._create(topic, self.chance.randint(1, 6))
+            else:
+                del self.topics[topic]
+
+    def _produce(self) -> None:
+        for topic in self.chance.sample(sorted(self.topics), min(4, len(self.topics))):
+            self.do("produce", topic=topic, count=self.chance.randint(1, 15))
+
+    def _administer(self) -> None:
+        plan = self.chance.choice(self.plans)
+        topic = self.chance.choice(sorted(self.topics))
+        partition = self.chance.randrange(self.topics[topic])
+        where = {"group": plan.group, "topic": topic, "partition": partition}
+        what = self.chance.choice(
+            ("alter_offset", "alter_offset", "delete_offset", "delete_group", "remove_static", "simple")
+        )
+        if what == "alter_offset" and plan.kind != "share":
+            self.do(what, **where, offset=self.chance.randrange(30))
+        elif what == "simple":
+            self.do("alter_offset", **where | {"group": "nobody"}, offset=self.chance.randrange(30))
+        elif what == "delete_offset" and plan.kind != "share":
+            self.do(what, **where)
+        elif what == "delete_group":
+            self.do(what, group=plan.group, type=plan.kind)
+        elif what == "remove_static":
+            self.do(what, group=plan.group, instance=f"i{self.chance.randrange(3)}")
+
+    def _configure(self) -> None:
+        plan = self.chance.choice(self.plans)
+        if plan.kind in CONFIGURED:
+            name, values = self.chance.choice(CONFIGURED[plan.kind])
+            self.do("configure", group=plan.group, settings={name: self.chance.choice(values)})
+
+    def _transact(self) -> None:
+        if self.transactions and self.chance.random() < 0.7:
+            name = self.transactions.pop(0)
+            self.do("close", name=name)
+            return
+        self.count += 1
+        name = f"transaction-{self.count}"
+        plan = self.chance.choice([each for each in self.plans if each.kind in ("classic", "consumer")])
+        topic = self.chance.choice(sorted(self.topics))
+        fields = {"topic": topic, "partition": self.chance.randrange(self.topics[topic])}
+        group = self.chance.choice((plan.group, "bare"))
+        fields |= {"offset": self.chance.randrange(30), "timeout": self.chance.choice((3000, 60_000))}
+        if self.do("open_transaction", name=name, group=group, commit=self.chance.random() < 0.6, **fields) is not None:
+            self.transactions.append(name)
+
+    def _fail_over(self) -> None:
+        is_killed = self.chance.random() < 0.5
+        self.say("stops the broker", {"killed": is_killed})
+        (self.broker.kill if is_killed else self.broker.terminate)()
+        self.broker.wait(120)
+        self._link()
+        self.broker = self._start()
+        self.say("starts the broker", {})
+
+    def _checkpoint(self) -> None:
+        said = None
+        with suppress(RuntimeError):
+            said = self.steady.do("describe")
+        if said is not None:
+            self.truth.append({"did": "describe", **said})
+        for each in (self.steady, self.shaky):
+            if each is self.steady or self._is_awake():
+                self.truth.extend(each.do("events")["events"])
+
+    def _link(self) -> None:
+        """Keep every segment as it was first written: the cleaner writes new files, and the old ones stay linked."""
+        for pattern in LOGS:
+            for segment in (self.home / "data").glob(f"{pattern}/*.log"):
+                link = self.home / "full" / segment.parent.name / segment.name
+                if not link.exists():
+                    link.parent.mkdir(parents=True, exist_ok=True)
+                    with suppress(FileNotFoundError):
+                        os.link(segment, link)
+
+    def _keep(self) -> None:
+        for pattern in LOGS:
+            for folder in (self.home / "data").glob(pattern):
+                shutil.copytree(folder, self.home / "logs" / folder.name, ignore=shutil.ignore_patterns("*.swap"))

@@ -1,0 +1,20 @@
+"""Command ``python -m tests.broker.wild FOLDER``: record a random life of groups on a real broker."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tests.broker.kafka import KAFKA
+from tests.broker.wild import Wild
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("folder", type=Path)
+    options.add_argument("--release", default=KAFKA)
+    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--seconds", type=float, default=180)
+    options.add_argument("--compaction", action="store_true")
+    given = options.parse_args()
+    given.folder.mkdir(parents=True)
+    Wild(given.folder, given.release, given.seed, is_compacted=given.compaction).live(given.seconds)

@@ -1,0 +1,194 @@
+"""Command ``python -m tests.broker.wild.check FOLDER``: what the commands say of a recorded life, against its truth.
+
+Prints one JSON line for each thing that differs or that somebody should look at, and a line of counts at the end; the
+exit code is 1 if something differs.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.broker.against_admin import differences, printed
+from tests.broker.kafka import Line
+
+REBALANCING = ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")
+LATE_MS = 4000
+"""A client says what it got at its next poll, which may come late."""
+
+
+class Differing(NamedTuple):
+    """One answer that is not the truth: the log it is about, the question, and both."""
+
+    log: str
+    question: str
+    where: str
+    truth: Any
+    ours: Any
+
+
+def read(folder: Path) -> list[Line]:
+    """The recorded truth."""
+    return [json.loads(line) for line in (folder / "truth.jsonl").read_text().splitlines()]
+
+
+def log_partition(group: str, partitions: int) -> int:
+    """The log partition of a group: Java's hash of its id."""
+    value = 0
+    for unit in group:
+        value = (value * 31 + ord(unit)) & 0xFFFFFFFF
+    return (value & 0x7FFFFFFF) % partitions
+
+
+def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
+    """Compare every group in whose log partition nothing was written while Admin answered."""
+    for each in truth:
+        if each.get("did") != "describe" or not each["ends"]:
+            continue
+        ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
+        ours = {
+            line["group"]: line
+            for line in printed("describe", "--log", str(log), "--all", "--at", str(each["at_ms"]), *ends)
+        }
+        quiet = {
+            group
+            for group in ours.keys() | each["groups"].keys()
+            if each["ends"][at := str(log_partition(group, len(each["ends"])))] == each["ends_after"].get(at)
+        }
+        said = {
+            group: {part: value for part, value in parts.items() if part != "share_offsets"}
+            for group, parts in each["groups"].items()
+            if group in quiet and parts["listing"]["groupState"] not in REBALANCING
+        }
+        mine = [
+            line for group, line in ours.items() if group in said or (group in quiet and group not in each["groups"])
+        ]
+        for group, part, theirs, found in differences(said, mine):
+            yield Differing(log.name, "describe", f"{group} {part} at {each['at_ms']}", theirs, found)
+
+
+def held(log: Path, truth: list[Line]) -> Iterator[Differing]:
+    """Compare what consumers were told that they hold with the partitions that the history says they had then."""
+    events = [each for each in truth if each.get("event") == "assigned" and each["partitions"]]
+    for group in sorted({each["group"] for each in events}):
+        rows = [each for each in printed("history", group, "--log", str(log)) if each["table"] == "assignments"]
+        had: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+        for row in rows:
+            if (
+                row["kind"] in ("current", "assigned", "held", "owned")
+                or row["kind"] != "target"
+                or "generation" in row
+            ):
+                until = row["until"]["timestamp_ms"] if row["until"] else float("inf")
+                name = f"{row['topic']}-{row['partition']}"
+                had[row["member_id"], name].append((row["since"]["timestamp_ms"], until))
+        for event in events:
+            if event["group"] != group:
+                continue
+            missing = [
+                name
+                for name in event["partitions"]
+                if not any(
+                    since <= event["at_ms"] + 50 and until >= event["at_ms"] - LATE_MS
+                    for since, until in had[event["member"], name]
+                )
+            ]
+            if missing:
+                yield Differing(
+                    log.name, "held", f"{group} {event['member']} at {event['at_ms']}", event["partitions"], missing
+                )
+
+
+def committed(log: Path, truth: list[Line]) -> Iterator[Differing]:
+    """Compare every acknowledged commit with the steps of the group's commits; aborted ones must not be there."""
+    events = [each for each in truth if each.get("event") == "commits"]
+    for group in sorted({each["group"] for each in events}):
+        steps: dict[str, list[Line]] = defaultdict(list)
+        for row in printed("commits", group, "--log", str(log)):
+            steps[f"{row['topic']}-{row['partition']}"].append(row)
+        acknowledged: Counter[str] = Counter()
+        for event in events:
+            if event["group"] != group or not event["kept"]:
+                continue
+            for name, offset in event["offsets"].items():
+                acknowledged[name] += 1
+                if not any(
+                    row["until"]["timestamp_ms"] >= event["began_ms"] - 50
+                    and row["since"]["timestamp_ms"] <= event["at_ms"] + 50
+                    for row in steps[name]
+                ):
+                    yield Differing(
+                        log.name, "commits", f"{group} {name} at {event['at_ms']}", offset, len(steps[name])
+                    )
+
+
+def causes(log: Path, truth: list[Line]) -> Iterator[Differing]:
+    """Look for rebalances whose cause nobody did, or that have none."""
+    done: dict[str, list[int]] = defaultdict(list)
+    for each in truth:
+        done[each.get("did") or each.get("event", "")].append(each.get("began_ms", each["at_ms"]))
+    needs = {"topic_grown": ("grow",), "topic_deleted": ("delete",), "topic_created": ("create", "wild_streams")}
+    for row in printed("rebalances", "--log", str(log)):
+        for cause in row["causes"]:
+            at = cause["at"]["timestamp_ms"]
+            where = f"{row['group_id']}@{row['to_epoch']} {cause['kind']} at {at}"
+            if cause["kind"] == "unknown":
+                yield Differing(log.name, "cause", where, None, row["missing"] or cause["detail"])
+            wanted = needs.get(cause["kind"])
+            if wanted and not any(at - 30_000 <= when <= at + 2000 for what in wanted for when in done[what]):
+                yield Differing(log.name, "cause", where, None, cause)
+
+
+def judged(log: Path, *, has_topics: bool = True) -> Iterator[Differing]:
+    """Everything that the audit says is wrong or not known; without topics it is right not to know."""
+    for row in printed("audit", "--log", str(log)):
+        if row["table"] == "violations":
+            yield Differing(log.name, "violation", f"{row['group_id']}", None, row)
+        elif row["verdict"] != "identical" and (has_topics or row["verdict"] != "unknown"):
+            kept = {
+                name: row[name] for name in ("verdict", "basis", "assignor", "fitted", "missing", "differences", "at")
+            }
+            yield Differing(
+                log.name, row["verdict"], f"{row['group_id']}@{row['epoch']} {row['group_type']}", None, kept
+            )
+
+
+def main(folder: Path) -> int:
+    """Print what differs, and the counts."""
+    truth = read(folder)
+    full = folder / "full"
+    bare = folder / "bare"
+    for each in full.glob("__consumer_offsets-*"):
+        (bare / each.name).mkdir(parents=True, exist_ok=True)
+        for segment in each.iterdir():
+            if not (bare / each.name / segment.name).exists():
+                (bare / each.name / segment.name).symlink_to(segment.resolve())
+    asked: Iterable[Iterator[Differing]] = (
+        judged(full),
+        causes(full, truth),
+        held(full, truth),
+        committed(full, truth),
+        described(full, truth),
+        judged(bare, has_topics=False),
+        judged(folder / "logs"),
+    )
+    counts: Counter[str] = Counter()
+    for question in asked:
+        for each in question:
+            counts[f"{each.log} {each.question}"] += 1
+            print(json.dumps(each._asdict()), flush=True)
+    for row in printed("findings", "--log", str(full)):
+        print(json.dumps({"finding": row["kind"], "group": row["group_id"], "detail": row["detail"]}))
+    verdicts = Counter(
+        row["verdict"] for row in printed("audit", "--log", str(full)) if row["table"] == "target_audits"
+    )
+    print(json.dumps({"differ": counts, "verdicts": verdicts}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
