@@ -37,8 +37,8 @@ from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
-from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
+from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables, few

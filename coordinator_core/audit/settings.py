@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, profile
+from coordinator_core.cluster.topic_history import TopicHistory
+
+DEFAULT_ASSIGNOR: Final = "uniform"
+"""The first of Kafka's own ``group.consumer.assignors``."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
     """Settings of the cluster whose log is audited.
 
-    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. ``profile`` names the release of the
-    brokers, ``older`` the release of brokers before 4.1, which recorded topics with the group; None: as the log tells.
-    ``jdk`` is the feature version of the brokers' Java runtime; None: try both rules of its collections. Clients:
-    ``metadata_age_ms`` is their largest ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers'
-    ``scheduled.rebalance.max.delay.ms``. ``clock_slack_ms`` is the largest difference between the clocks of brokers.
-    ``most_...`` are the largest counts that the log is believed.
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``; None: as snapshots of the cluster
+    show, else ``uniform``. ``profile`` names the release of the brokers, ``older`` the release of brokers before 4.1,
+    which recorded topics with the group; None: as the log and the snapshots tell. ``jdk`` is the feature version of the
+    brokers' Java runtime; None: try both rules of its collections. Clients: ``metadata_age_ms`` is their largest
+    ``metadata.max.age.ms``, ``connect_max_delay_ms`` the workers' ``scheduled.rebalance.max.delay.ms``.
+    ``clock_slack_ms`` is the largest difference between the clocks of brokers. ``most_...`` are the largest counts that
+    the log is believed.
     """
 
-    default_assignor: str = "uniform"
+    default_assignor: str | None = None
     profile: str | None = None
     older: str | None = None
     jdk: int | None = None
@@ -37,6 +43,11 @@ class AuditSettings:
         for name in (self.profile, self.older):
             if name is not None:
                 profile(name)
+
+    def default_at(self, history: TopicHistory | None, time_ms: int | None) -> str:
+        """Return the assignor of consumer groups in which no member asks for one, at a time (None: at the end)."""
+        shown = None if history is None else history.default_assignor(time_ms)
+        return self.default_assignor or shown or DEFAULT_ASSIGNOR
 
     @property
     def plausible(self) -> PlausibleCounts:

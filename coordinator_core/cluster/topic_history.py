@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.snapshot_settings import Levels, ResourceKind, SnapshotSettings, joined
 from coordinator_core.cluster.versions import VersionedMap
 from coordinator_core.records import LogPosition
 
@@ -61,6 +62,12 @@ GROUP_RESOURCE: Final = 32
 """Types of resources in records of configurations, as in Kafka's ConfigResource."""
 
 
+ASSIGNORS_BY_CLASS: Final = {
+    f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name for name in ("uniform", "range")
+}
+"""The names of Kafka's assignors of consumer groups by their classes, which settings may name instead."""
+
+
 class HistoryGap(NamedTuple):
     """Something that the source of a history does not contain, found at ``at``."""
 
@@ -98,12 +105,14 @@ class TopicHistory:
     it did not exist. Otherwise that is unknown. ``last_seen_ms`` is the time up to which the source reaches; for later
     times the last known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source
     has lists of topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
+    ``snapshots`` is what snapshots of the cluster show of settings and features.
     """
 
     def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
         self.complete = complete
         self.is_listed = is_listed
         self.last_seen_ms = -1
+        self.snapshots = SnapshotSettings()
         self.gaps: list[HistoryGap] = []
         self.positions: list[LogPosition] = []
         self._times: list[int] = []
@@ -340,26 +349,58 @@ class TopicHistory:
         None if it is not known for any broker.
         """
         levels = self.broker_levels(time_ms)
-        return None if levels is None else levels[0]
+        return None if levels is None else levels.oldest
 
-    def broker_levels(self, time_ms: int | None) -> tuple[int, int] | None:
-        """Return the lowest and the highest ``metadata_version`` among the brokers registered at a time (None: at the
-        end). None if it is not known for any broker.
+    def broker_levels(self, time_ms: int | None) -> Levels | None:
+        """Return the bounds of ``metadata_version`` among the brokers at a time (None: at the end); None: not known.
+
+        Registrations prove it up to the end of the metadata log; beside that, snapshots of the cluster show it.
         """
+        registered = self._registered_levels(time_ms)
+        if registered is not None and (time_ms is None or time_ms <= self.last_seen_ms):
+            return registered
+        shown = self.snapshots.levels_at(time_ms)
+        if registered is None or shown is None:
+            return registered or shown
+        # Brokers that are upgraded later are not older than those of the log.
+        return joined(registered, shown._replace(oldest=registered.oldest if shown.oldest is None else shown.oldest))
+
+    def _registered_levels(self, time_ms: int | None) -> Levels | None:
         last: dict[int, Registration] = {}
         for each in sorted([*self._registrations, *self._unregistrations], key=lambda each: each.at.offset):
             if time_ms is None or each.at.timestamp_ms <= time_ms:
                 last[each.broker] = each
         levels = [each.metadata_version for each in last.values() if each.metadata_version is not None]
-        return (min(levels), max(levels)) if levels else None
+        return Levels(min(levels), max(levels)) if levels else None
 
     def metadata_versions(self) -> set[int]:
-        """Return the ``metadata_version`` of all registrations that have one."""
-        return {each.metadata_version for each in self._registrations if each.metadata_version is not None}
+        """Return every ``metadata_version`` that a registration or a snapshot shows of a broker."""
+        shown = {level for run in self.snapshots.levels for level in run.levels}
+        return ({each.metadata_version for each in self._registrations} | shown) - {None}  # type: ignore[return-value]
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """Return the dynamic configs of a resource at a version, empty when none are known."""
         return self._configs.at((resource_type, resource), version) or {}
+
+    def group_config(self, group_id: str, name: str, time_ms: int) -> str | None:
+        """Return a config of a group at a time; None if it is unknown.
+
+        The metadata log has what was set for the group, and no defaults: snapshots count where it never has the config.
+        """
+        version = self.version_at(time_ms)
+        found = self.config(GROUP_RESOURCE, group_id, version).get(name) if version >= 0 else None
+        ever = self._configs.past((GROUP_RESOURCE, group_id), self._newest)
+        if found is not None or any(name in configs for _, configs in ever if configs):
+            return found
+        return self.snapshots.value(ResourceKind.GROUP, group_id, name, time_ms)
+
+    def default_assignor(self, time_ms: int | None) -> str | None:
+        """Return the first of the brokers' ``group.consumer.assignors`` at a time, as snapshots show it, or None."""
+        text = self.snapshots.of_brokers("group.consumer.assignors", time_ms)
+        if not text:
+            return None
+        first = text.split(",")[0].strip()
+        return ASSIGNORS_BY_CLASS.get(first, first)
 
     def intervals(self) -> Iterator[TopicInterval]:
         """Yield the rows of ``topic_history``: each topic over each interval in which it stayed the same."""

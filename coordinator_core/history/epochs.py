@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
-from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
@@ -159,15 +159,13 @@ def _note_hint(recorder: HistoryWriter, kind: EpochType, member_id: str, at: Log
 
 
 def _session_timeout(recorder: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:
-    """The member's session timeout in ms: its own (classic protocol) or the group's dynamic config, if there is one."""
+    """The member's session timeout in ms: its own (classic protocol) or that of the group, if it is known."""
     if isinstance(member, ConsumerMember) and member.classic is not None:
         return member.classic.session_timeout_ms
     if recorder.topics is None:
         return None
-    configs = recorder.topics.config(
-        GROUP_RESOURCE, recorder.group.group_id, recorder.topics.version_at(at.timestamp_ms)
-    )
-    return int_setting(configs.get(f"{kind.type.lower()}.session.timeout.ms", ""))
+    name = f"{kind.type.lower()}.session.timeout.ms"
+    return int_setting(recorder.topics.group_config(recorder.group.group_id, name, at.timestamp_ms) or "")
 
 
 def _pending(member: Any) -> int:

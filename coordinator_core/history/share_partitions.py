@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
-from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.share.delivery import DeliveryChange, DeliveryState, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
@@ -153,9 +153,7 @@ class SharePartitionFold:
     def _delivery_limit(self, group_id: str, at: LogPosition) -> int | None:
         if self._topics is None:
             return None
-        version = self._topics.version_at(at.timestamp_ms)
-        configs = self._topics.config(GROUP_RESOURCE, group_id, version) if version >= 0 else {}
-        return int_setting(configs.get(DELIVERY_LIMIT, ""))
+        return int_setting(self._topics.group_config(group_id, DELIVERY_LIMIT, at.timestamp_ms) or "")
 
 
 def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> bool:

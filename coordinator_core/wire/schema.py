@@ -98,6 +98,16 @@ class EmbeddedSchema:
     message: Message
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RequestSchema:
+    """A request of Kafka's protocol: its number, the header and the body of the request, and the body of its answer."""
+
+    key: int
+    header: Message
+    request: Message
+    response: Message
+
+
 @cache
 def record_schemas(family: Family) -> Mapping[int, RecordSchema]:
     """Return all record types of one log, by the number in their records."""
@@ -116,6 +126,16 @@ def embedded_schemas() -> Mapping[str, EmbeddedSchema]:
 def control_schemas() -> Mapping[int, Message]:
     """Return the values of the metadata log's control records (KRaft), by the type in their key."""
     return {source["type"]: _message(source["value"]) for source in _read("control")}
+
+
+@cache
+def request_schemas() -> Mapping[str, RequestSchema]:
+    """Return the requests that this project sends to brokers, by their name."""
+    parts = ("header", "request", "response")
+    return {
+        source["api"]: RequestSchema(source["key"], *(_message(source[part]) for part in parts))
+        for source in _read("requests")
+    }
 
 
 def _root() -> Traversable:

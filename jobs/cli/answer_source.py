@@ -69,13 +69,15 @@ class AnswerSource:
         return load
 
     def listed_topics(self, logs: Sequence[LogFile]) -> TopicHistory | None:
-        """Return the topics of ``--topics``; the metadata log, which knows every change, goes before them."""
+        """Return the topics of ``--topics``, and the settings that its snapshots show.
+
+        The metadata log, which knows every change, goes before its topics.
+        """
         if self.topics is None:
             return None
         if any(log.family is Family.METADATA for log in logs):
-            self.console.warn(f"{self.topics} is not read: the logs contain the metadata log")
-            return None
-        from jobs.sources.cluster_snapshot import read_topics
+            self.console.warn(f"topics of {self.topics} are not used: the logs contain the metadata log")
+        from jobs.sources.snapshot_files import read_topics
 
         return read_topics(self.topics)
 

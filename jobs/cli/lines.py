@@ -171,12 +171,14 @@ class WrittenProject(TypedDict):
 
 
 class SnapshotLine(TypedDict):
-    """The file of a snapshot, and how many topics and partitions were added to it."""
+    """The file of a snapshot, and what was added to it."""
 
     file: str
     topics: int
     partitions: int
     groups: int
+    brokers: int
+    features: dict[str, str] | None
 
 
 class CaseId(TypedDict):

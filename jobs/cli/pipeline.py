@@ -20,8 +20,8 @@ from jobs.cli.table_options import TableOptions
 from jobs.pipeline import decode, findings, ingest, lag_history, replay, snapshots
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
-from jobs.sources.cluster_snapshot import is_snapshot
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
+from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables, sql_name
 from jobs.tables.log import LOG_RECORDS

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coordinator_core.cluster.snapshot_settings import ResourceKind
 from coordinator_core.errors import UsageError
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption
 from jobs.cli.output import print_json
-from jobs.sources import cluster_snapshot
+from jobs.sources import cluster_snapshot, snapshot_files
 
 SCHEME = "kafka://"
 
@@ -30,10 +32,11 @@ def snapshot_command(
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Store the topics of a cluster with ids, racks and end offsets, and the configs of groups, as they are now.
+    """Store the topics of a cluster with ids, racks and end offsets, configs about groups, and levels of features.
 
-    Take a snapshot before and after you copy a log, or every few minutes. The file gives the lag (--end-offsets), and
-    the topics where the metadata log cannot be had (--topics). Section kafka of the settings says how to log in.
+    Take a snapshot before and after you copy a log, or every few minutes. The file gives the lag (--end-offsets). With
+    --topics it gives the topics where the metadata log cannot be had, and shows the release of the brokers. Section
+    kafka of the settings says how to log in.
     """
     servers = url.removeprefix(SCHEME)
     if not url.startswith(SCHEME) or not servers or "/" in servers:
@@ -44,10 +47,23 @@ def snapshot_command(
         rows = cluster_snapshot.take(
             {**chosen.kafka, "bootstrap.servers": servers}, time.time_ns() // 1_000_000, console.warn
         )
-    cluster_snapshot.append(out, rows)
+    snapshot_files.append(out, rows)
     partitions = [row for row in rows if "topic" in row]
-    topics, groups = len({row["topic"] for row in partitions}), len(rows) - len(partitions)
+    of_type = defaultdict(list)
+    for row in rows:
+        of_type[row.get("resource_type")].append(row)
+    (features,) = [row["configs"] for row in of_type[ResourceKind.FINALIZED_FEATURES]]
+    counts = {
+        "topics": len({row["topic"] for row in partitions}),
+        "partitions": len(partitions),
+        "groups": len(of_type[ResourceKind.GROUP]),
+        "brokers": len(of_type[ResourceKind.SUPPORTED_FEATURES]),
+    }
     if json:
-        print_json({"file": str(out), "topics": topics, "partitions": len(partitions), "groups": groups})
-    else:
-        typer.echo(f"{out}: {topics} topics, {len(partitions)} partitions, configs of {groups} groups")
+        print_json({"file": str(out), **counts, "features": features})
+        return
+    told = ", ".join(f"{name} {level}" for name, level in sorted((features or {}).items())) or "unknown"
+    typer.echo(
+        f"{out}: {counts['topics']} topics, {counts['partitions']} partitions, configs of {counts['groups']} groups, "
+        f"{counts['brokers']} brokers; features: {told}"
+    )

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.cluster.snapshot_settings import MISSING
 from jobs.pipeline import runs
 from jobs.pipeline.lag import END_OFFSETS as END_COLUMNS
 from jobs.tables.delta import Table, Tables
@@ -16,9 +17,17 @@ from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
 ROWS: Final = (
     "topic string, topic_id string, partition int, replica_racks array<string>, timestamp_ms long, end_offset long, "
-    "cluster_id string, resource_type string, resource string, configs map<string, string>"
+    "cluster_id string, resource_type string, resource string, configs map<string, string>, "
+    "missing string"
 )
 """The fields of a row of a snapshot: a partition, or the settings of a resource."""
+
+
+NONE: Final = "CAST(map() AS MAP<STRING, STRING>)"
+NAMED: Final = (
+    f"map_concat(coalesce(configs, {NONE}), CASE WHEN missing IS NULL THEN {NONE} ELSE map('{MISSING}', missing) END)"
+)
+"""The settings of a resource by name, and why some are missing."""
 
 
 class SnapshotCounts(NamedTuple):
@@ -41,7 +50,8 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
     )
     partitions = rows.where("topic IS NOT NULL AND partition IS NOT NULL AND timestamp_ms IS NOT NULL")
     settings = rows.where("resource IS NOT NULL AND timestamp_ms IS NOT NULL").select(
-        *("cluster", "run_id", "timestamp_ms", "resource_type", "resource"), F.explode("configs").alias("name", "value")
+        *("cluster", "run_id", "timestamp_ms", "resource_type", "resource"),
+        F.explode(F.expr(NAMED)).alias("name", "value"),
     )
     _append(tables, END_OFFSETS, partitions, run_id)
     _append(tables, SNAPSHOT_SETTINGS, settings, run_id)

@@ -1,35 +1,41 @@
-"""A snapshot of a cluster at one time, over the Admin protocol: topics with ids, racks and end offsets.
+"""A snapshot of a cluster at one time, over the Admin protocol: topics with end offsets, settings, and features.
 
-One row for each partition, with the columns of ``ROW``, and one for each group, with its configs. A file of such rows,
-of one time or many, gives the lag of groups (``--end-offsets``), and the topics where the metadata log cannot be had
-(``--topics``).
+One row for each partition, with the columns of ``ROW``, and one for each resource that has settings, with those of
+``SETTINGS_ROW``: groups, brokers, and the levels of features, which tell the release of the brokers.
+``snapshot_files`` reads files of such rows.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.cluster.topic_lists import fold_snapshots
-from coordinator_core.errors import InputError
-from jobs.sources.end_offsets import JSON_SUFFIXES
+from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, ResourceKind
+from jobs.sources import broker_features
+from jobs.sources.broker_features import BrokerAddress, FeatureAnswer
 
 ROW: Final = ("topic", "topic_id", "partition", "replica_racks", "timestamp_ms", "end_offset", "cluster_id")
-"""The fields of a row. ``replica_racks``: the rack of each replica, null for a broker without one; times are in ms."""
+"""The fields of a partition. ``replica_racks``: of each replica, null for a broker without a rack; times are in ms."""
+
+SETTINGS_ROW: Final = ("resource_type", "resource", "configs", "missing", "timestamp_ms", "cluster_id")
+"""The fields of a resource. ``missing``: why the settings are not, or not all, in ``configs``; null: they are."""
 
 TIMEOUT_S: Final = 30.0
 TOPICS_A_REQUEST: Final = 500
+ABOUT_GROUPS: Final = "group."
+"""How the names of the brokers' configs begin that a snapshot has."""
+
+NOT_KRAFT: Final = f"it names no level of {METADATA_VERSION}, as brokers without KRaft do"
+NOBODY: Final = "no broker knows them"
+
+SnapshotRow = dict[str, Any]
 
 
-def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Return the rows of a cluster: partitions, then configs of groups.
+def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -> list[SnapshotRow]:
+    """Return the rows of a cluster: partitions, then features, configs of brokers, and configs of groups.
 
-    ``config`` has settings of librdkafka, ``time_ms`` is the time that the rows get. ``warn`` is called if the cluster
-    does not give configs of groups.
+    ``config`` has settings of librdkafka, ``time_ms`` is the time that the rows get. ``warn`` is called for each kind
+    of settings that the cluster does not give.
 
     Raises:
         InputError: the cluster does not answer, or refuses.
@@ -37,22 +43,63 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    # librdkafka logs each attempt to connect; the error that is raised says the same once.
-    quiet: dict[str, Any] = {"log_level": "0", "error_cb": lambda error: None}
+    from jobs.sources.kafka_reports import Reports
+
+    reports = Reports(config)
     try:
-        admin = AdminClient({**config, **quiet})
-        found = list(rows(admin, time_ms))
+        admin = AdminClient(reports.settings)
+        cluster = reports.first_answer(admin, admin.describe_cluster(request_timeout=TIMEOUT_S))
+        found = list(rows(admin, cluster.cluster_id, time_ms))
     except KafkaException as error:
-        raise InputError(f"{config.get('bootstrap.servers', '')}: {error.args[0].str()}") from error
-    try:
-        return [*found, *list(group_rows(admin, time_ms, found[0]["cluster_id"] if found else ""))]
-    except KafkaException as error:
-        warn(f"the snapshot has no configs of groups: {error.args[0].str()}")
-        return found
+        raise reports.failure(error) from error
+    if not found:
+        warn("the cluster shows no topics: it has none, or this user may not describe them")
+    addresses = [BrokerAddress(node.id, node.host, node.port) for node in cluster.nodes]
+    answers = broker_features.ask(addresses, config)
+    for answer in answers:
+        if answer.missing is not None:
+            warn(f"the snapshot has no features of broker {answer.broker}: {answer.missing}")
+    place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
+    found += [{**row, **place} for row in feature_rows(answers)]
+    brokers = broker_rows(admin, sorted(each.broker for each in addresses))
+    for what, asked in (("configs of brokers", brokers), ("configs of groups", group_rows(admin))):
+        try:
+            found += [{**row, **place} for row in asked]
+        except KafkaException as error:
+            warn(f"the snapshot has no {what}: {error.args[0].str()}")
+    return found
 
 
-def group_rows(admin: Any, time_ms: int, cluster_id: str) -> Iterator[dict[str, Any]]:
-    """Yield a row for each group that the cluster lists: its configs, broker defaults included (KIP-848).
+def feature_rows(answers: Sequence[FeatureAnswer]) -> Iterator[SnapshotRow]:
+    """Yield the levels of features that each broker supports, and those of the cluster, without time and cluster."""
+    finalized: Mapping[str, int] | None = None
+    for broker, features, missing in answers:
+        supported = {} if features is None else features.supported
+        if features is not None and features.finalized is not None:
+            finalized = features.finalized
+        if missing is None and METADATA_VERSION not in supported:
+            missing = NOT_KRAFT
+        yield _settings_row(ResourceKind.SUPPORTED_FEATURES, str(broker), supported, missing)
+    yield _settings_row(ResourceKind.FINALIZED_FEATURES, "", finalized or {}, NOBODY if finalized is None else None)
+
+
+def broker_rows(admin: Any, brokers: Sequence[int]) -> Iterator[SnapshotRow]:
+    """Yield the configs of each broker that are about groups. Raise KafkaException if a broker does not give them."""
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+    # librdkafka takes one broker in a request.
+    asked = [
+        admin.describe_configs([ConfigResource(ResourceType.BROKER, str(each))], request_timeout=TIMEOUT_S)
+        for each in brokers
+    ]
+    for answered in asked:
+        for resource, future in answered.items():
+            configs = {name: value for name, value in _configs(future).items() if name.startswith(ABOUT_GROUPS)}
+            yield _settings_row(ResourceKind.BROKER, resource.name, configs, None)
+
+
+def group_rows(admin: Any) -> Iterator[SnapshotRow]:
+    """Yield the configs of each group that the cluster lists, broker defaults included (KIP-848).
 
     Raises:
         KafkaException: the cluster does not list groups, or does not give the configs of one (brokers before 4.0).
@@ -64,19 +111,25 @@ def group_rows(admin: Any, time_ms: int, cluster_id: str) -> Iterator[dict[str, 
     for first in range(0, len(names), TOPICS_A_REQUEST):
         wanted = [ConfigResource(ResourceType.GROUP, name) for name in names[first : first + TOPICS_A_REQUEST]]
         for resource, future in admin.describe_configs(wanted, request_timeout=TIMEOUT_S).items():
-            configs = {name: entry.value for name, entry in sorted(future.result().items()) if entry.value is not None}
-            named = {"resource_type": "GROUP", "resource": resource.name, "configs": configs}
-            yield {**named, "timestamp_ms": time_ms, "cluster_id": cluster_id}
+            yield _settings_row(ResourceKind.GROUP, resource.name, _configs(future), None)
 
 
-def rows(admin: Any, time_ms: int) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the cluster of this AdminClient, by topic and partition.
+def _configs(future: Any) -> dict[str, str]:
+    return {name: entry.value for name, entry in sorted(future.result().items()) if entry.value is not None}
+
+
+def _settings_row(kind: str, resource: str, settings: Mapping[str, Any], missing: str | None) -> SnapshotRow:
+    texts = {name: str(value) for name, value in settings.items()}
+    return {"resource_type": kind, "resource": resource, "configs": texts or None, "missing": missing}
+
+
+def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
+    """Yield the partitions of the cluster of this AdminClient, by topic and partition.
 
     A partition without a leader has no end offset: null.
     """
     from confluent_kafka import TopicCollection
 
-    cluster = admin.describe_cluster(request_timeout=TIMEOUT_S).result()
     names = sorted(admin.list_topics(timeout=TIMEOUT_S).topics)
     for first in range(0, len(names), TOPICS_A_REQUEST):
         found = admin.describe_topics(
@@ -88,7 +141,7 @@ def rows(admin: Any, time_ms: int) -> Iterator[dict[str, Any]]:
             for partition in sorted(topic.partitions, key=lambda each: each.id):
                 racks = [replica.rack for replica in partition.replicas]
                 identified = (name, _kafka_text(topic.topic_id), partition.id, racks, time_ms)
-                yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster.cluster_id), strict=True))
+                yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster_id), strict=True))
 
 
 def _kafka_text(topic_id: Any) -> str:
@@ -113,68 +166,3 @@ def _end_offsets(admin: Any, topics: Mapping[str, Any]) -> dict[tuple[str, int],
         except KafkaException:  # the leader moved between the two requests: the next snapshot has it
             continue
     return ends
-
-
-def is_snapshot(path: str) -> bool:
-    """Return whether a path is a local file of snapshots, by its first line."""
-    if not (path.endswith(JSON_SUFFIXES) and Path(path).is_file()):
-        return False
-    opened = gzip.open if path.endswith(".gz") else open
-    try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            row = json.loads(file.readline())
-    except (OSError, ValueError):
-        return False
-    return isinstance(row, dict) and "timestamp_ms" in row and ("end_offset" in row or "resource_type" in row)
-
-
-def append(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
-    """Add rows to a file of JSON lines; the file is created if it is not there."""
-    with path.open("a", encoding="utf-8") as file:
-        for row in found:
-            file.write(json.dumps(row) + "\n")
-
-
-def read_topics(path: Path) -> TopicHistory:
-    """Return the history of topics that a file of snapshots tells.
-
-    Raises:
-        InputError: the file cannot be read, or a line of it is not a row of a snapshot.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            if "resource" not in row:
-                numbers = {name: int(row[name]) for name in ("timestamp_ms", "partition")}
-                found.append({**row, "topic": row["topic"], **numbers})
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: line {number} is not a row of a snapshot: {error!r}") from error
-    if not found:
-        raise InputError(f"{path}: contains no snapshot")
-    return topics_of(found)
-
-
-def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
-    """Return the history of topics in rows of snapshots: ``ROW``, without the end offset."""
-    listed: dict[tuple[int, str], dict[str, Any]] = {}
-    for row in rows:
-        name, time_ms = row["topic"], row["timestamp_ms"]
-        topic = listed.setdefault(
-            (time_ms, name), {"name": name, "id": row.get("topic_id"), "time": time_ms, "racks": {}}
-        )
-        topic["racks"][row["partition"]] = list(row.get("replica_racks") or ())
-    return fold_snapshots(map(_listed, listed.values()))
-
-
-def _listed(topic: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a topic with its partitions counted; a topic of which a partition is missing has unknown racks."""
-    racks: dict[int, list[str | None]] = topic["racks"]
-    count = max(racks) + 1
-    known = [racks[number] for number in range(count)] if len(racks) == count else []
-    has_racks = any(rack is not None for each in known for rack in each)
-    return {**topic, "partitions": count, "racks": known if has_racks else []}

@@ -15,8 +15,9 @@ from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.sources.cluster_snapshot import topics_of
+from jobs.sources import stored_settings
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
+from jobs.sources.snapshot_files import topics_of
 from jobs.tables.reader import TableReader
 
 IN_LOG: Final = "stray IS NULL"
@@ -29,6 +30,9 @@ SAYS_SOMETHING: Final = (
 )
 """Controllers write a no-op twice a second, mostly as a batch of its own, which then says nothing."""
 RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
+LISTED: Final = (
+    "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster"
+)
 OF_CLUSTER: Final = "FROM $cluster_records WHERE cluster = :cluster"
 
 
@@ -41,20 +45,23 @@ class KeptSnapshot(NamedTuple):
 
 
 def read(tables: TableReader, cluster: str) -> TopicHistory | None:
-    """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both."""
+    """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both.
+
+    It has the settings that snapshots show in either case.
+    """
     history = _of_log(tables, cluster)
-    return _of_snapshots(tables, cluster) if history is None else history
+    if history is None:
+        history = _of_snapshots(tables, cluster)
+    if history is not None:
+        history.snapshots = stored_settings.read(tables, cluster)
+    return history
 
 
 def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history in the snapshots of the cluster (command ``snapshot``) that were taken in."""
     if not tables.exists("end_offsets"):
         return None
-    rows = tables.rows(
-        "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster",
-        cluster=cluster,
-    )
-    history = topics_of(rows)
+    history = topics_of(tables.rows(LISTED, cluster=cluster))
     return history if len(history) else None
 
 
@@ -114,13 +121,19 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
 
 
 def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
-    """Return the time of the earliest record of the metadata log that runs after ``after`` brought; None for nothing.
+    """Return the time from which runs after ``after`` brought news of topics or settings; None for nothing.
 
-    ``upto`` is the last run that counts. A snapshot of the cluster counts for all times: a hash may prove its topics
-    for a time before, and the next snapshot says until when they held.
+    ``upto`` is the last run of the metadata log that counts. A snapshot of the cluster whose topics differ from those
+    of the one before it counts for all times: a hash may prove its topics for a time before.
     """
     if _has_new_listing(tables, cluster, after):
         return -1
+    times = [stored_settings.news_ms(tables, cluster, after), _log_news_ms(tables, cluster, after, upto)]
+    return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def _log_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
+    """Return the time of the earliest record of the metadata log that these runs brought."""
     if not tables.exists("cluster_records"):
         return None
     (seen,) = tables.rows(
@@ -137,11 +150,24 @@ def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | N
 
 
 def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
-    """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought one."""
+    """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought others."""
     if not after or not tables.exists("end_offsets") or _of_log(tables, cluster) is not None:
         return False
-    (seen,) = tables.rows("SELECT max(run_id) AS newest FROM $end_offsets WHERE cluster = :cluster", cluster=cluster)
-    return seen["newest"] is not None and seen["newest"] > after
+    (seen,) = tables.rows(
+        "SELECT max(CASE WHEN run_id <= :after THEN timestamp_ms END) AS known, "
+        "min(CASE WHEN run_id > :after THEN timestamp_ms END) AS new FROM $end_offsets WHERE cluster = :cluster",
+        cluster=cluster,
+        after=after,
+    )
+    if seen["new"] is None:
+        return False
+    if seen["known"] is None or seen["new"] <= seen["known"]:
+        return True
+    rows = tables.rows(f"{LISTED} AND timestamp_ms >= :known", cluster=cluster, known=seen["known"])
+    # The first interval of each topic that was there before begins with the known snapshot, and none may end.
+    return any(
+        each.until is not None or each.since.timestamp_ms > seen["known"] for each in topics_of(rows).intervals()
+    )
 
 
 def _has_snapshots() -> str:

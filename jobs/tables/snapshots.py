@@ -37,14 +37,14 @@ END_OFFSETS: Final = Table(
 
 SNAPSHOT_SETTINGS: Final = Table(
     "snapshot_settings",
-    "One setting as one snapshot of the cluster shows it: a config of a group, or the level of a feature",
+    "One setting as one snapshot of the cluster shows it: a config of a group or a broker, or the level of a feature",
     StructType(
         [
             *SNAPSHOT,
-            column("resource_type", STRING, "GROUP, or FEATURE"),
-            column("resource", STRING, "Id of the group, or name of the feature"),
-            column("name", STRING, "Name of the config; of a feature: level"),
-            column("value", STRING, "Value"),
+            column("resource_type", STRING, "GROUP, BROKER, SUPPORTED_FEATURES (of a broker) or FINALIZED_FEATURES"),
+            column("resource", STRING, "Id of the group or broker; empty: the cluster"),
+            column("name", STRING, "Name of the config or feature; missing: the snapshot does not have them all"),
+            column("value", STRING, "Value; of a feature: the highest level; of missing: why"),
         ]
     ),
     key=("cluster", "timestamp_ms", "resource_type", "resource", "name"),

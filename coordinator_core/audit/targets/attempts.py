@@ -68,6 +68,7 @@ class Attempts:
         self.is_kip_1071 = settings.chosen.is_kip_1071
         self.releases = narrowed(releases(history, operation.end.at.timestamp_ms), state, operation)
         self.names_usual = has_several_releases(history)
+        self.default_assignor = settings.default_at(history, operation.end.at.timestamp_ms)
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""
@@ -103,7 +104,7 @@ class Attempts:
             return [assignor_of(self.state, "", kip_1071=self.is_kip_1071)]
         if not isinstance(self.state, ConsumerGroup):
             return ["simple"]
-        return list(dict.fromkeys(name or self.settings.default_assignor for name in self._chosen()))
+        return list(dict.fromkeys(name or self.default_assignor for name in self._chosen()))
 
     def by_other_defaults(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield attempts with the other assignors that may be the brokers' default, if no member chose one."""
@@ -112,7 +113,7 @@ class Attempts:
         view = self.group_view.view
         kinds = [name for kind, name in ASSIGNORS if kind == AssignedGroupType.CONSUMER]
         for assignor, (spec, how) in product(kinds, self._specs(view, image)):
-            if assignor != self.settings.default_assignor:
+            if assignor != self.default_assignor:
                 profile, release = self.profiles()[0]
                 yield Attempt(view, spec, assignor, profile, how, release)
 

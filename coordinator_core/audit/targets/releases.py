@@ -1,4 +1,4 @@
-"""Which releases of Kafka a coordinator may have been of, by what the log tells: broker registrations and records."""
+"""Which releases of Kafka a coordinator may have been of, by registrations, snapshots and records."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ newest of these releases. A broker registers the highest level that it supports:
 where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.9 stands for all before 4.0.
 """
 
+OLDEST, NEWEST = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
+
 REWRITTEN = (4, 2)
 """The release that brought other algorithms for share and streams groups (KIP-932, KIP-1071 general availability)."""
 
@@ -50,9 +52,13 @@ class Releases(NamedTuple):
 
 
 def releases(history: TopicHistory | None, at_ms: int) -> Releases | None:
-    """Return the releases of the registered brokers, by the metadata versions that they support; None: not known."""
+    """Return the releases of the brokers, by the metadata versions that they support; None: not known."""
     levels = None if history is None else history.broker_levels(at_ms)
-    return None if levels is None else Releases(_releases(levels[0]).oldest, _releases(levels[1]).newest)
+    if levels is None:
+        return None
+    oldest = OLDEST if levels.oldest is None else _releases(levels.oldest).oldest
+    newest = NEWEST if levels.newest is None else _releases(levels.newest).newest
+    return Releases(oldest, newest)
 
 
 def _releases(level: int) -> Releases:
@@ -60,13 +66,13 @@ def _releases(level: int) -> Releases:
 
 
 def has_several_releases(history: TopicHistory | None) -> bool:
-    """Whether brokers of more than one release registered at some time."""
+    """Whether there were brokers of more than one release."""
     return history is not None and len({_releases(level) for level in history.metadata_versions()}) > 1
 
 
 def releases_by_records(state: EpochState, operation: TargetOperation) -> Releases:
     """Return the releases that write such records as those of the operation; 3.9 stands for all before 4.0."""
-    oldest, newest = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
+    oldest, newest = OLDEST, NEWEST
     if operation.end.value is not None and "assignmentTimestamp" in operation.end.value:
         oldest = TIMES_TARGETS
     else:

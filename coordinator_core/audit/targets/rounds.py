@@ -226,7 +226,7 @@ def _epoch(
         return None
     image = used.image
     brokers = settings.chosen
-    assignor = assignor_of(state, settings.default_assignor, kip_1071=brokers.is_kip_1071)
+    assignor = assignor_of(state, settings.default_at(topics, record.at.timestamp_ms), kip_1071=brokers.is_kip_1071)
     if isinstance(state, StreamsGroup):
         return _streams(record, state, image, assignor, brokers)
     work = {

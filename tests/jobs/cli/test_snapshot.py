@@ -3,42 +3,66 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.wire.api_versions import BrokerFeatures
 from jobs.cli.app import app
-from jobs.sources import cluster_snapshot, stored_topics
+from jobs.sources import (
+    broker_features,
+    cluster_snapshot,
+    kafka_reports,
+    snapshot_files,
+    stored_settings,
+    stored_topics,
+)
+from jobs.sources.broker_features import FeatureAnswer
 from jobs.sources.end_offsets import newest_ends
 from jobs.sources.files import Family, find_logs
 from jobs.sources.topics import topic_history
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.snapshots import END_OFFSETS
+from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 from tests.jobs.conftest import SAMPLE_LOGS
 
 LOG = [str(folder) for folder in sorted(SAMPLE_LOGS.iterdir()) if "metadata" not in folder.name]
 
 
+FEATURES = BrokerFeatures({"metadata.version": 30, "group.version": 1}, {"metadata.version": 29})
+
+
 def done(value):
-    return SimpleNamespace(result=lambda: value)
+    future: Future = Future()
+    if isinstance(value, Exception):
+        future.set_exception(value)
+    else:
+        future.set_result(value)
+    return future
 
 
 class Cluster:
-    """Two topics; partition 1 of ``orders`` has no leader."""
+    """Two topics; partition 1 of ``orders`` has no leader. ``refused`` are the kinds of resources without configs."""
 
     racks = ("a", None)
+    topics = ("pay", "orders")
+
+    def __init__(self, refused=()):
+        self.refused = refused
 
     def describe_cluster(self, request_timeout):
-        return done(SimpleNamespace(cluster_id="C"))
+        nodes = [SimpleNamespace(id=number, host="b", port=9092) for number in (1, 2)]
+        return done(SimpleNamespace(cluster_id="C", nodes=nodes))
 
     def list_topics(self, timeout):
-        return SimpleNamespace(topics=dict.fromkeys(("pay", "orders")))
+        return SimpleNamespace(topics=dict.fromkeys(self.topics))
 
     def describe_topics(self, topics, request_timeout):
         return {name: done(self._topic(name)) for name in topics.topic_names}
@@ -59,13 +83,38 @@ class Cluster:
         return done(SimpleNamespace(valid=[SimpleNamespace(group_id="g")]))
 
     def describe_configs(self, resources, request_timeout):
-        entries = {"consumer.heartbeat.interval.ms": "5000", "streams.num.standby.replicas": None}
-        found = {name: SimpleNamespace(value=value) for name, value in entries.items()}
-        return {resource: done(found) for resource in resources}
+        entries = {
+            "BROKER": {"group.consumer.assignors": "range,uniform", "log.dirs": "/data"},
+            "GROUP": {"consumer.session.timeout.ms": "45000", "streams.num.standby.replicas": None},
+        }
+        answers = {}
+        for resource in resources:
+            kind = resource.restype.name
+            found = {name: SimpleNamespace(value=value) for name, value in entries[kind].items()}
+            answers[resource] = done(REFUSED if kind in self.refused else found)
+        return answers
 
 
-def taken():
-    return [*cluster_snapshot.rows(Cluster(), 5), *cluster_snapshot.group_rows(Cluster(), 5, "C")]
+REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED, "no right"))
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A cluster of two brokers, the second of which does not say what it supports."""
+    played = Cluster()
+    answers = [FeatureAnswer(1, FEATURES, None), FeatureAnswer(2, None, "b:9092: closed")]
+    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda config: played)
+    monkeypatch.setattr(broker_features, "ask", lambda brokers, config: answers[: len(brokers)])
+    return played
+
+
+def taken(time_ms=5, warn=lambda message: None):
+    return cluster_snapshot.take({"bootstrap.servers": "b:9092"}, time_ms, warn)
+
+
+def settings_in(rows):
+    of_resources = [row for row in rows if "resource" in row]
+    return {(row["resource_type"], row["resource"]): (row["configs"], row["missing"]) for row in of_resources}
 
 
 def run(*arguments):
@@ -73,45 +122,129 @@ def run(*arguments):
 
 
 def test_a_row_for_each_partition_with_the_id_as_kafka_writes_it():
-    assert list(cluster_snapshot.rows(Cluster(), 5)) == [
+    assert list(cluster_snapshot.rows(Cluster(), "C", 5)) == [
         dict(zip(cluster_snapshot.ROW, ("orders", "-_orders", 0, ["a", None], 5, 7, "C"), strict=True)),
         dict(zip(cluster_snapshot.ROW, ("orders", "-_orders", 1, ["a", None], 5, None, "C"), strict=True)),
         dict(zip(cluster_snapshot.ROW, ("pay", "-_pay", 0, ["a", None], 5, 7, "C"), strict=True)),
     ]
 
 
-def test_configs_of_groups_are_rows_without_a_topic():
-    (row,) = cluster_snapshot.group_rows(Cluster(), 5, "C")
-    assert row["configs"] == {"consumer.heartbeat.interval.ms": "5000"}
-    assert (row["resource_type"], row["resource"], "topic" in row) == ("GROUP", "g", False)
+def test_settings_and_features_are_rows_without_a_topic(cluster):
+    warnings = []
+    rows = taken(warn=warnings.append)
+    assert settings_in(rows) == {
+        ("SUPPORTED_FEATURES", "1"): ({"metadata.version": "30", "group.version": "1"}, None),
+        ("SUPPORTED_FEATURES", "2"): (None, "b:9092: closed"),
+        ("FINALIZED_FEATURES", ""): ({"metadata.version": "29"}, None),
+        ("BROKER", "1"): ({"group.consumer.assignors": "range,uniform"}, None),
+        ("BROKER", "2"): ({"group.consumer.assignors": "range,uniform"}, None),
+        ("GROUP", "g"): ({"consumer.session.timeout.ms": "45000"}, None),
+    }
+    assert {(row["timestamp_ms"], row["cluster_id"]) for row in rows} == {(5, "C")}
+    assert {tuple(row) for row in rows} == {cluster_snapshot.ROW, cluster_snapshot.SETTINGS_ROW}
+    assert warnings == ["the snapshot has no features of broker 2: b:9092: closed"]
 
 
-def test_the_file_grows_and_gives_topics_and_end_offsets(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_snapshot, "take", lambda config, time_ms, warn: taken())
+def test_what_a_cluster_refuses_is_a_warning_and_the_rest_is_stored(cluster):
+    cluster.refused, cluster.topics = ("BROKER", "GROUP"), ()
+    warnings = []
+    rows = taken(warn=warnings.append)
+    assert [kind for kind, _ in settings_in(rows)] == ["SUPPORTED_FEATURES"] * 2 + ["FINALIZED_FEATURES"]
+    assert warnings == [
+        "the cluster shows no topics: it has none, or this user may not describe them",
+        "the snapshot has no features of broker 2: b:9092: closed",
+        "the snapshot has no configs of brokers: no right",
+        "the snapshot has no configs of groups: no right",
+    ]
+
+
+def test_brokers_without_kraft_have_no_level_of_metadata_version():
+    old = FeatureAnswer(1, BrokerFeatures({}, None), None)
+    rows = list(cluster_snapshot.feature_rows([old]))
+    assert [row["missing"] for row in rows] == [cluster_snapshot.NOT_KRAFT, cluster_snapshot.NOBODY]
+    assert snapshot_files.settings_of({**row, "timestamp_ms": 1} for row in rows).levels_at(1) is None
+
+
+def test_the_file_grows_and_gives_topics_end_offsets_and_settings(cluster, tmp_path):
     out = tmp_path / "cluster.jsonl"
+    counts = {"topics": 2, "partitions": 3, "groups": 1, "brokers": 2, "features": {"metadata.version": "29"}}
     for _ in range(2):
         result = run("snapshot", "kafka://broker:9092", "--out", str(out), "--json")
-        assert json.loads(result.stdout) == {"file": str(out), "topics": 2, "partitions": 3, "groups": 1}
-    assert len(out.read_text().splitlines()) == 8
+        assert json.loads(result.stdout) == {"file": str(out), **counts}
+    assert len(out.read_text().splitlines()) == 18
     assert newest_ends(out) == {TopicPartition("orders", 0): 7, TopicPartition("pay", 0): 7}
-    topics = cluster_snapshot.read_topics(out).image_at(None)
-    assert {(each.name, each.id, each.partitions, each.racks) for each in topics.by_name.values()} == {
+    history = snapshot_files.read_topics(out)
+    assert {(each.name, each.id, each.partitions, each.racks) for each in history.image_at(None).by_name.values()} == {
         ("orders", "-_orders", 2, (("a",), ("a",))),
         ("pay", "-_pay", 1, (("a",),)),
     }
+    at = history.last_seen_ms
+    assert history.broker_levels(at) == (29, None)  # the broker that did not say may be newer
+    assert history.group_config("g", "consumer.session.timeout.ms", at) == "45000"
+    assert history.default_assignor(at) == "range"
 
 
-def test_topics_of_snapshots_in_the_tables_are_those_of_the_file(tmp_path):
-    rows = list(cluster_snapshot.rows(Cluster(), 5))
-    rows += [{**row, "timestamp_ms": 9} for row in rows if row["topic"] == "orders"]
+def changed(row):
+    """A row in which brokers have got newer, and the group another timeout."""
+    newer = {"30": "31", "45000": "9000"}
+    configs = {name: newer.get(value, value) for name, value in (row["configs"] or {}).items()}
+    return {**row, "configs": configs or None, "missing": None if row["resource"] == "2" else row["missing"]}
+
+
+def as_tables(rows, folder):
+    """The rows as ``ingest`` stores them."""
+    partitions = [{**row, "cluster": "c"} for row in rows if "topic" in row]
+    settings = [
+        {**row, "cluster": "c", "name": name, "value": value}
+        for row in rows
+        if "resource" in row
+        for name, value in [*(row["configs"] or {}).items(), *([("missing", row["missing"])] if row["missing"] else [])]
+    ]
+    for table, found in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
+        write_deltalake(f"{folder}/{table.name}", pa.Table.from_pylist(found, to_arrow_schema(table.schema)))
+
+
+def test_snapshots_in_the_tables_show_what_their_file_shows(cluster, tmp_path):
+    rows = [*taken(5), *taken(7)]
+    rows += [{**row, "timestamp_ms": 9} for row in taken() if row.get("topic") == "orders"]
+    rows += [changed(row) for row in taken(11) if "resource" in row]
     file = tmp_path / "cluster.jsonl"
-    cluster_snapshot.append(file, rows)
-    stored = pa.Table.from_pylist([{**row, "cluster": "c"} for row in rows], to_arrow_schema(END_OFFSETS.schema))
-    write_deltalake(str(tmp_path / "tables" / END_OFFSETS.name), stored)
+    snapshot_files.append(file, rows)
+    as_tables(rows, tmp_path / "tables")
     found = stored_topics.read(FolderReader(str(tmp_path / "tables")), "c")
-    assert list(found.intervals()) == list(cluster_snapshot.read_topics(file).intervals())
+    assert list(found.intervals()) == list(snapshot_files.read_topics(file).intervals())
     assert {each.topic for each in found.intervals()} == {"orders", "pay"}
+    told = snapshot_files.read_topics(file)
+    assert found.snapshots.levels == told.snapshots.levels == [((29, None), 5, 7), ((31, 31), 11, 11)]
+    for time_ms in range(4, 13):
+        assert found.broker_levels(time_ms) == told.broker_levels(time_ms)
+        assert found.default_assignor(time_ms) == told.default_assignor(time_ms)
+        for config in stored_settings.USED:
+            assert found.group_config("g", config, time_ms) == told.group_config("g", config, time_ms)
+    timeouts = [told.group_config("g", "consumer.session.timeout.ms", time_ms) for time_ms in (6, 8, 11)]
+    assert timeouts == ["45000", None, "9000"]
     assert stored_topics.read(FolderReader(str(tmp_path / "tables")), "other") is None
+
+
+@pytest.mark.parametrize(
+    ("later", "news_ms"),
+    [
+        ([], None),
+        ([9], 7),  # nothing is new but that what held at 7 goes on
+        ([6], -1),  # between snapshots that are known: they have to be read again
+    ],
+)
+def test_groups_since_the_snapshot_before_a_new_one_are_replayed_again(cluster, tmp_path, later, news_ms):
+    known = [{**row, "run_id": "1"} for time_ms in (5, 7) for row in taken(time_ms)]
+    as_tables([*known, *({**row, "run_id": "2"} for time_ms in later for row in taken(time_ms))], tmp_path)
+    assert stored_topics.news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == news_ms
+
+
+def test_other_topics_in_a_new_snapshot_are_news_for_all_times(cluster, tmp_path):
+    rows = [{**row, "run_id": "1"} for row in taken(5)]
+    cluster.topics = ("orders",)
+    as_tables([*rows, *({**row, "run_id": "2"} for row in taken(7))], tmp_path)
+    assert stored_topics.news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == -1
 
 
 @pytest.mark.parametrize("url", ["broker:9092", "kafka://", "kafka://broker:9092/__consumer_offsets"])
@@ -124,10 +257,11 @@ def test_a_wrong_address_is_a_usage_error(url, tmp_path):
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster_snapshot, "TIMEOUT_S", 1.0)
+    monkeypatch.setattr(kafka_reports, "PATIENCE_S", 0.1)
     result = run("snapshot", "kafka://127.0.0.1:1", "--out", str(tmp_path / "x"), "--quiet")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: 127.0.0.1:1: ")
+    assert "Connection refused" in result.stderr
     assert result.stderr.count("\n") == 1
     assert not (tmp_path / "x").exists()
 
@@ -166,7 +300,7 @@ def test_verdicts_with_snapshots_are_those_of_the_metadata_log_or_unknown(every,
     """A sparse snapshot leaves more unknown, and makes nothing wrong."""
     metadata = [file for file in find_logs([SAMPLE_LOGS]) if file.family is Family.METADATA]
     file = tmp_path / "topics.jsonl"
-    cluster_snapshot.append(file, listed(topic_history(metadata, pytest.fail), every))
+    snapshot_files.append(file, listed(topic_history(metadata, pytest.fail), every))
     proven = verdicts("--log", str(SAMPLE_LOGS))
     found = verdicts("--topics", str(file), *(each for log in LOG for each in ("--log", log)))
     assert found.keys() == proven.keys()

@@ -17,15 +17,24 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.report.stored import stored_report
 from jobs.settings import load
-from jobs.sources.cluster_snapshot import is_snapshot
+from jobs.sources import stored_settings
 from jobs.sources.end_offsets import all_ends
 from jobs.sources.files import find_logs
+from jobs.sources.snapshot_files import is_snapshot, read_topics
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.night_rows import stored_nights
 from tests.core.builders import GroupLog
 from tests.jobs.logs import batch, write_segment
 
 CLUSTER = "lag"
+SETTINGS = [
+    ("GROUP", "g", {"consumer.session.timeout.ms": "45000"}, None),
+    ("SUPPORTED_FEATURES", "1", {"metadata.version": "30"}, None),
+    ("SUPPORTED_FEATURES", "2", None, "closed"),
+    ("SUPPORTED_FEATURES", "3", {"group.version": "1"}, "no level"),
+    ("FINALIZED_FEATURES", "", {"metadata.version": "29"}, None),
+]
+"""What each snapshot shows: type of resource, resource, settings, and what is missing."""
 
 
 def records(log: GroupLog, *offsets: int):
@@ -39,6 +48,9 @@ def snapshot(file: Path, times_and_ends) -> Path:
             for partition in (0, 1, 2):
                 row = {"topic": "orders", "topic_id": None, "partition": partition, "replica_racks": [None]}
                 out.write(json.dumps({**row, "timestamp_ms": time_ms, "end_offset": end, "cluster_id": "C"}) + "\n")
+            for kind, resource, configs, missing in SETTINGS:
+                row = {"resource_type": kind, "resource": resource, "configs": configs, "missing": missing}
+                out.write(json.dumps({**row, "timestamp_ms": time_ms, "cluster_id": "C"}) + "\n")
     return file
 
 
@@ -68,7 +80,7 @@ def nights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
 
 def test_each_snapshot_is_taken_in_once_and_rows_that_stay_are_kept(nights):
     _, _, counts, written = nights
-    assert [each[:2] for each in counts] == [(3, 9), (2, 6)]
+    assert [tuple(each) for each in counts] == [(3, 9, 3 * 6), (2, 6, 2 * 6)]
     assert written == [6, 0, 6]  # again: the snapshot after which the log had no record in the first night
 
 
@@ -84,6 +96,16 @@ def test_the_tables_have_the_lag_of_the_log_files(nights):
     known = {(each.partition, each.timestamp_ms): (each.lag, each.consumed, each.status) for each in expected}
     assert known[0, 33_000] == (61 - 50, 30, "OK")
     assert known[1, 31_500] == (60 - 21, -8, "REWIND")
+
+
+def test_the_tables_show_the_settings_of_the_snapshots(nights):
+    audit, place, _, _ = nights
+    stored = stored_settings.read(FolderReader(audit.tables.location), CLUSTER)
+    told = read_topics(place / "ends.jsonl").snapshots
+    assert stored.levels == told.levels == [((29, None), 5_000, 34_000)]
+    for known in (stored, told):
+        values = [known.value("GROUP", "g", "consumer.session.timeout.ms", time_ms) for time_ms in (4_999, 20_001)]
+        assert values == [None, "45000"]
 
 
 def test_what_a_night_did_not_count_is_unknown_and_not_zero(nights):

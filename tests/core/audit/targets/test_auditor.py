@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from copy import deepcopy
 
 import pytest
 
@@ -11,6 +12,7 @@ from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
+from coordinator_core.cluster.snapshot_settings import ResourceKind, SettingRun, SnapshotSettings
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group, GroupType
 from coordinator_core.history.coverage import Coverage
@@ -109,6 +111,22 @@ def test_the_state_in_json_goes_on_anywhere() -> None:
                 auditor = next_auditor(auditor, sample()[1], EVERYTHING)
             pieces += auditor.feed(record)
         assert pieces == audited(records)
+
+
+def test_the_default_assignor_is_the_one_that_snapshots_show() -> None:
+    """The members of the samples that choose none got what uniform gives."""
+    topics = deepcopy(sample()[1])
+    run = SettingRun(ResourceKind.BROKER, "1", "group.consumer.assignors", "range,uniform", 0, 1 << 60)
+    topics.snapshots = SnapshotSettings.of([], [run])
+    rows = [
+        row
+        for records in sample()[0].values()
+        for row in audit_group(records, Group(records[0].group_id, from_start=True), topics, None, EVERYTHING)
+    ]
+    doubts = [row for row in rows if row.verdict is Verdict.UNKNOWN]
+    assert len(doubts) > 3
+    assert {row.assignor for row in doubts} == {"range"}
+    assert all("brokers' default assignor" in (row.missing or "") for row in doubts)
 
 
 def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:

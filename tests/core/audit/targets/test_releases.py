@@ -21,6 +21,7 @@ from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.audit.targets.releases import Releases, profile_names, releases
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
+from coordinator_core.cluster.snapshot_settings import LevelRun, Levels, SnapshotSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.consumer.state import ConsumerGroup, SubscribedTopic
@@ -214,6 +215,30 @@ def test_brokers_of_4_4() -> None:
     row = verdict(history(33), *OTHER)
     assert row.verdict is Verdict.UNKNOWN
     assert "heartbeats" in (row.missing or "")
+
+
+def shown(*levels: int, after_ms: int = 10**6) -> TopicHistory:
+    """A cluster without registrations; snapshots of 0 ms and of ``after_ms`` show brokers of these levels."""
+    topics = history()
+    run = LevelRun(Levels(min(levels), max(levels)), 0, after_ms)
+    topics.snapshots = SnapshotSettings.of([run], [])
+    return topics
+
+
+def test_snapshots_show_the_release_where_the_metadata_log_is_missing() -> None:
+    assert verdict(shown(30), *RIGHT).verdict is Verdict.IDENTICAL
+    assert verdict(shown(30), *OTHER).verdict is Verdict.DIVERGENT
+    assert "kafka-4.4" in (verdict(shown(33), *RIGHT).fitted or "")
+    assert share_verdict(shown(30), *OTHER, release=(4, 2)).verdict is Verdict.DIVERGENT
+    assert share_verdict(shown(27, 30), *OTHER, release=(4, 2)).verdict is Verdict.UNKNOWN
+    assert verdict(shown(27), *OTHER, settings=AuditSettings(profile="kafka-4.3.1")).verdict is Verdict.DIVERGENT
+
+
+def test_after_the_last_snapshot_a_later_release_is_possible() -> None:
+    """All targets of the test are later than 0 ms."""
+    known = verdict(shown(31, after_ms=0), *RIGHT)
+    assert (known.verdict, "kafka-4." in (known.fitted or "")) == (Verdict.IDENTICAL, True)
+    assert verdict(shown(31, after_ms=0), *OTHER).verdict is Verdict.UNKNOWN
 
 
 def test_brokers_of_4_4_keep_the_invariants() -> None:

@@ -1,0 +1,67 @@
+"""Why a client of Kafka gets no answer.
+
+librdkafka tries again until a request times out, and the error then says no more than that. What went wrong, such as a
+refused login, it reports apart, and only to a client that polls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from coordinator_core.errors import InputError
+
+POLL_S: Final = 0.1
+PATIENCE_S: Final = 5.0
+"""How long a first answer is waited for after a report: another broker, or the next attempt, may give it."""
+
+HOPELESS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+"""Reports after which no attempt can succeed."""
+
+WRONG_PORT: Final = "or this port is not one of security.protocol"
+"""What librdkafka does not report: a port that closes the connection, as it wants TLS or a login."""
+
+Answer = TypeVar("Answer")
+
+
+class Reports:
+    """The reports of one client. ``settings`` are its settings, which send them here instead of to a log."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        self.errors: list[Any] = []
+        self.servers = config.get("bootstrap.servers", "")
+        self.settings: dict[str, Any] = {**config, "log_level": "0", "error_cb": self.errors.append}
+
+    def first_answer(self, client: Any, asked: Future[Answer]) -> Answer:
+        """Return the first answer of a cluster. Raise InputError as soon as reports say that none will come."""
+        reported_s: float | None = None
+        while not asked.done():
+            client.poll(POLL_S)
+            if self.errors and reported_s is None:
+                reported_s = time.monotonic()
+            is_late = reported_s is not None and time.monotonic() - reported_s > PATIENCE_S
+            if is_late or any(error.code() in HOPELESS for error in self.errors):
+                raise self.failure()
+        try:
+            return asked.result()
+        except KafkaException as error:
+            raise self.failure(error) from error
+
+    def failure(self, error: KafkaException | None = None) -> InputError:
+        """Return the error of this client: what it raised, if anything, with the report that tells most."""
+        texts = [] if error is None else [error.args[0].str()]
+        told = max(self.errors, key=_weight, default=None)
+        if told is not None:
+            texts += [told.str()] if told.str() not in texts else []
+            texts += [WRONG_PORT] if told.code() == KafkaError._ALL_BROKERS_DOWN else []
+        return InputError(f"{self.servers}: {': '.join(texts) or 'no answer'}")
+
+
+def _weight(error: Any) -> int:
+    """Return how much a report tells: that all brokers are down comes with the cause of each."""
+    code = error.code()
+    return 0 if code == KafkaError._ALL_BROKERS_DOWN else 2 if code in HOPELESS else 1

@@ -1,0 +1,81 @@
+"""What the snapshots in the tables show of settings and features; ``snapshot_files`` reads the same from files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_core.cluster.snapshot_settings import (
+    METADATA_VERSION,
+    MISSING,
+    ResourceKind,
+    SettingRun,
+    SnapshotSettings,
+    level_runs,
+    levels_in_snapshot,
+)
+from jobs.tables.reader import TableReader
+
+USED: Final = (
+    *(f"{kind}.session.timeout.ms" for kind in ("consumer", "share", "streams")),
+    "share.delivery.count.limit",
+    "group.consumer.assignors",
+)
+"""The settings that answers depend on; the table has many more."""
+
+LEVELS: Final = """
+SELECT timestamp_ms,
+  min(CASE WHEN resource_type = :supported AND name = :name THEN TRY_CAST(value AS INT) END) AS oldest,
+  max(CASE WHEN resource_type = :supported AND name = :name THEN TRY_CAST(value AS INT) END) AS newest,
+  max(CASE WHEN resource_type = :finalized AND name = :name THEN TRY_CAST(value AS INT) END) AS finalized,
+  count(CASE WHEN resource_type = :supported AND name = :missing THEN 1 END) AS silent
+FROM $snapshot_settings WHERE cluster = :cluster AND resource_type IN :kinds
+GROUP BY timestamp_ms ORDER BY timestamp_ms
+"""
+
+RUNS: Final = """
+WITH numbered AS (
+  SELECT resource_type, resource, name, value, timestamp_ms,
+    row_number() OVER (PARTITION BY resource_type, resource, name ORDER BY timestamp_ms)
+    - row_number() OVER (PARTITION BY resource_type, resource, name, value ORDER BY timestamp_ms) AS run
+  FROM $snapshot_settings WHERE cluster = :cluster AND name IN :names
+)
+SELECT resource_type, resource, name, value, min(timestamp_ms) AS first_ms, max(timestamp_ms) AS last_ms FROM numbered
+GROUP BY resource_type, resource, name, value, run
+"""
+
+
+def read(tables: TableReader, cluster: str) -> SnapshotSettings:
+    """Return what the snapshots of a cluster show; empty without snapshots."""
+    if not tables.exists("snapshot_settings"):
+        return SnapshotSettings()
+    kinds = {"supported": ResourceKind.SUPPORTED_FEATURES, "finalized": ResourceKind.FINALIZED_FEATURES}
+    levels = tables.rows(
+        LEVELS, cluster=cluster, name=METADATA_VERSION, missing=MISSING, kinds=tuple(kinds.values()), **kinds
+    )
+    of_times = (
+        (
+            row["timestamp_ms"],
+            levels_in_snapshot(row["oldest"], row["newest"], row["finalized"], all_answered=not row["silent"]),
+        )
+        for row in levels
+    )
+    runs = (SettingRun(**row) for row in tables.rows(RUNS, cluster=cluster, names=USED))
+    return SnapshotSettings.of(level_runs(of_times), runs)
+
+
+def news_ms(tables: TableReader, cluster: str, after: str) -> int | None:
+    """Return the time from which later runs than ``after`` brought news of settings; None if they brought none.
+
+    A new snapshot tells of the time since the one before it; -1: of all times.
+    """
+    if not tables.exists("snapshot_settings"):
+        return None
+    (seen,) = tables.rows(
+        "SELECT max(CASE WHEN run_id <= :after THEN timestamp_ms END) AS known, "
+        "min(CASE WHEN run_id > :after THEN timestamp_ms END) AS new FROM $snapshot_settings WHERE cluster = :cluster",
+        cluster=cluster,
+        after=after,
+    )
+    if seen["new"] is None:
+        return None
+    return -1 if seen["known"] is None or seen["new"] <= seen["known"] else int(seen["known"])
