@@ -61,6 +61,8 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
     work = units_of_work(ledger)
     skipped, missing = _missing(recorder, old, new.generation, at)
     _members(recorder, old, new, at)
+    if skipped and missing is not None:
+        _doubt_departures(recorder, missing)
     if missing is not None and last is None:
         recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
@@ -148,6 +150,12 @@ def _members(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: 
             join(recorder, membership)
         elif known is None or known.subscription != member.subscription:
             _describe(membership, new, member)
+
+
+def _doubt_departures(recorder: HistoryWriter, missing: str) -> None:
+    """Members that are gone may have left in a generation that is not recorded."""
+    for membership in recorder.ledger.departed.values():
+        membership.missing, membership.last_epoch = membership.missing or missing, None
 
 
 def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMember) -> None:

@@ -206,6 +206,7 @@ class OpenMembership:
 
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
         """Return the row of ``memberships``."""
+        is_seen_to_join = self.came_by != "unknown"
         return MembershipRow(
             group_id,
             group_type,
@@ -224,13 +225,13 @@ class OpenMembership:
             self.joined,
             self.came_by,
             self.replaces,
-            self.first_epoch if self.missing is None else None,
+            self.first_epoch if is_seen_to_join else None,
             self.left,
             self.went_by,
             self.hint,
             self.away_since,
             self.last_epoch,
             not final,
-            self.missing is None,
+            is_seen_to_join,
             self.missing,
         )

@@ -157,7 +157,9 @@ class MembershipRow(NamedTuple):
     went_by: Annotated[str | None, "leave or expiry, static replacement, group deleted, downgrade, upgrade"]
     hint: Annotated[str | None, "what the log suggests: it left or expired"]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
-    last_epoch: Annotated[int | None, "last epoch or generation in which it took part"]
+    last_epoch: Annotated[
+        int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"
+    ]
     is_open: Annotated[bool, "true while it is in the group; a later run replaces this row"]
     history_complete: Annotated[bool, "true if the log shows that it joined"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]

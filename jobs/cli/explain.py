@@ -155,6 +155,7 @@ def findings_command(
                 "detail": row.detail,
                 "since": utc(row.since_ms),
                 "log": _evidence(row),
+                "history": None if row.history_complete else "incomplete",
             }
             for row in rows
         ]

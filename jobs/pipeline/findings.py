@@ -19,11 +19,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.group_history import by_group, gathered, history_rows, partition_counts
+from jobs.pipeline.group_history import LogFacts, by_group, gathered, history_rows
 from jobs.pipeline.share_delivery import share_logs
 from jobs.sources.stored_histories import histories_for_findings
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -123,19 +122,17 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    find = finder(limits, partition_counts(tables, cluster), share_logs(tables, cluster))
+    find = finder(limits, LogFacts.read(tables, cluster))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 
-def finder(
-    limits: Thresholds, partitions: Mapping[str, int], logs: ShareLogs
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def finder(limits: Thresholds, logs: LogFacts) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        for history in gathered(rows, partitions, logs):
+        for history in gathered(rows, logs):
             rows_of_group = [row._asdict() for row in findings(history, limits)]
             yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)
 

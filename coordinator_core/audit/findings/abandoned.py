@@ -23,9 +23,17 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     latest = max(ends, key=lambda at: at.timestamp_ms)
     silent = history.now_ms - latest.timestamp_ms
     if silent >= limits.zombie_ms:
-        detail = f"no member and no commit for {silent} ms; offsets of {counted(len(kept), 'partition')} are kept"
+        known = history.knows_members_at(latest)
+        who = "no member and " if known else ""
+        detail = f"{who}no commit for {silent} ms; offsets of {counted(len(kept), 'partition')} are kept"
         yield history.finding(
-            FindingKind.ZOMBIE_GROUP, silent, limits.zombie_ms, detail, [latest], until_ms=history.now_ms
+            FindingKind.ZOMBIE_GROUP,
+            silent,
+            limits.zombie_ms,
+            detail,
+            [latest],
+            until_ms=history.now_ms,
+            complete=known,
         )
 
 

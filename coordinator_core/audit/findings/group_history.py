@@ -18,6 +18,7 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.violations import Violation
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.history.rows import (
     AssignmentRow,
     GroupEpochRow,
@@ -100,7 +101,7 @@ class GroupHistory:
 
     ``partitions`` has the number of partitions by topic name as of then; empty where the topics are not known.
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
-    sums ``share_partitions`` up.
+    sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
     """
 
     group_id: str
@@ -121,6 +122,7 @@ class GroupHistory:
     partitions: Mapping[str, int] = field(default_factory=dict)
     own_ms: int = 0
     share_logs: ShareLogs = NO_SHARE_LOGS
+    lost: LostRecords = NOTHING_LOST
 
     @classmethod
     def gather(
@@ -130,6 +132,7 @@ class GroupHistory:
         rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize],
         partitions: Mapping[str, int],
         share_logs: ShareLogs,
+        lost: LostRecords = NOTHING_LOST,
     ) -> GroupHistory:
         """Return the history of the group from its rows, given in any order.
 
@@ -166,6 +169,7 @@ class GroupHistory:
             partitions=partitions,
             own_ms=own_ms,
             share_logs=share_logs,
+            lost=lost,
         )
 
     @property
@@ -197,6 +201,13 @@ class GroupHistory:
         """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
 
+    def knows_members_at(self, at: LogPosition) -> bool:
+        """Return whether the log tells all members that the group had at a position behind its last epoch."""
+        last = self._last_epoch
+        if last is not None:
+            return last.history_complete
+        return not self.lost.any_within(LOG_TOPICS[Family.GROUP], at.partition, 0, at.offset)
+
     def finding(
         self,
         kind: FindingKind,
@@ -212,9 +223,12 @@ class GroupHistory:
     ) -> FindingRow:
         """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
 
-        ``in_share_state``: the evidence lies in the share state log, and not in the group's own.
+        ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding about the
+        group's own log is not complete if records are lost between its evidence, or up to now if it lasts.
         """
         own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
+        if not in_share_state:
+            complete = complete and not self._lacks_some(LOG_TOPICS[own_log], evidence, lasts=until_ms == self.now_ms)
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -230,6 +244,15 @@ class GroupHistory:
             tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
             LOG_TOPICS[Family.SHARE if in_share_state else own_log],
             complete,
+        )
+
+    def _lacks_some(self, topic: str, evidence: Sequence[LogPosition], *, lasts: bool) -> bool:
+        by_partition: dict[int, list[int]] = defaultdict(list)
+        for at in evidence:
+            by_partition[at.partition].append(at.offset)
+        return any(
+            self.lost.any_within(topic, partition, min(offsets), None if lasts else max(offsets))
+            for partition, offsets in by_partition.items()
         )
 
     def client(self, member_id: str | None) -> str | None:

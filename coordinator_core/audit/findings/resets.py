@@ -14,8 +14,10 @@ from typing import Annotated, NamedTuple
 from coordinator_core.audit.findings.group_history import GroupHistory, counted
 from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.groups.group import GroupType
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import GroupEpochRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 
 class PartitionRewind(NamedTuple):
@@ -53,21 +55,31 @@ class OffsetReset(NamedTuple):
 class EmptyTimes:
     """When the log proves that a group had no members.
 
-    A group without a record of its own is a simple group: nobody ever joins it.
+    A group without a record of its own is a simple group: nobody ever joins it. Lost records may have told of members.
+    Epochs of Connect groups on KIP-848 do
+    not count: commits are in ``__consumer_offsets``, and the offsets of two logs cannot be compared.
     """
 
-    def __init__(self, epochs: Iterable[GroupEpochRow]) -> None:
-        self._epochs = sorted(epochs, key=lambda row: row.opened.offset)
+    def __init__(self, epochs: Iterable[GroupEpochRow], lost: LostRecords) -> None:
+        self._lost = lost
+        of_this_log = (row for row in epochs if row.group_type != GroupType.CONNECT)
+        self._epochs = sorted(of_this_log, key=lambda row: row.opened.offset)
         self._starts = [row.opened.offset for row in self._epochs]
 
     def proven_at(self, at: LogPosition) -> bool:
         """Return whether the group had no members at this position of its log."""
         index = bisect_right(self._starts, at.offset) - 1
         if index < 0:
-            return not self._epochs or self._epochs[0].history_complete
+            is_known = not self._epochs or self._epochs[0].history_complete
+            return is_known and not self._is_any_lost(0, at)
         epoch = self._epochs[index]
-        is_over = epoch.ended is not None and epoch.ended.offset < at.offset
-        return epoch.history_complete and (is_over or epoch.members == ())
+        ended = epoch.ended if epoch.ended is not None and epoch.ended.offset < at.offset else None
+        if not epoch.history_complete or (ended is None and epoch.members != ()):
+            return False
+        return not self._is_any_lost((ended or epoch.opened).offset, at)
+
+    def _is_any_lost(self, first: int, at: LogPosition) -> bool:
+        return self._lost.any_within(LOG_TOPICS[Family.GROUP], at.partition, first, at.offset)
 
 
 def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:
@@ -77,13 +89,13 @@ def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:
             yield PartitionRewind(commits.topic, commits.partition, before, after, at)
 
 
-def offset_resets(epochs: Iterable[GroupEpochRow], rewinds: Iterable[PartitionRewind]) -> list[OffsetReset]:
-    """Return the resets among the commits of a group that went back, in the order of the log.
+def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> list[OffsetReset]:
+    """Return the resets among the commits of a group that went back (``rewinds``), in the order of the log.
 
     A commit is part of one only if the log proves that the group had no members: commits of an epoch whose members are
     not known are left out. One request writes all its commits at one time.
     """
-    empty = EmptyTimes(epochs)
+    empty = EmptyTimes(history.epochs, history.lost)
     by_time: dict[int, list[PartitionRewind]] = defaultdict(list)
     for rewind in rewinds:
         if empty.proven_at(rewind.at):
@@ -94,7 +106,7 @@ def offset_resets(epochs: Iterable[GroupEpochRow], rewinds: Iterable[PartitionRe
 
 def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
-    for reset in offset_resets(history.epochs, rewinds_of(history)):
+    for reset in offset_resets(history, rewinds_of(history)):
         if reset.offsets >= limits.reset_offsets:
             topics = {each.topic for each in reset.partitions}
             yield history.finding(

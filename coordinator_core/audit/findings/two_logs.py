@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
@@ -104,7 +105,14 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         for each in (connect, classic)
     )
     own_ms = max(connect.own_ms, classic.own_ms)
-    return GroupHistory.gather(classic.group_id, own_ms, rows, classic.partitions, classic.share_logs)
+    return GroupHistory.gather(
+        classic.group_id,
+        own_ms,
+        rows,
+        classic.partitions,
+        classic.share_logs,
+        LostRecords({**connect.lost.ranges, **classic.lost.ranges}),
+    )
 
 
 def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:

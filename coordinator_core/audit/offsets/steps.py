@@ -136,15 +136,15 @@ def commit_steps(
     ``readers`` has the subtopologies of a streams group that read a topic, by the name of the topic.
     """
     owners = _Owners(history, readers or {})
-    epochs = [row for row in history.epochs if row.group_type != GroupType.CONNECT]  # in another log
-    empty = EmptyTimes(epochs)
+    is_joined = any(row.group_type != GroupType.CONNECT for row in history.epochs)  # those are in another log
+    empty = EmptyTimes(history.epochs, history.lost)
     steps: dict[TopicPartition, list[_Step]] = defaultdict(list)
     for run in commits.runs:
         if run.offset is None and run.before is None:
             continue  # the offset that it removed is not in the log
         of_partition = steps[run.partition]
         was_empty = empty.proven_at(run.first)
-        kind, is_alone = _kind(run, was_empty=was_empty, is_joined=bool(epochs))
+        kind, is_alone = _kind(run, was_empty=was_empty, is_joined=is_joined)
         owner = NO_OWNER if was_empty else owners.at(run.partition, run.first)
         step = _Step(run, kind, is_alone, was_empty, owner)
         if of_partition and of_partition[-1].continues(step):

@@ -63,7 +63,7 @@ class LogAnswers:
         """From the commits of the history."""
         from coordinator_core.audit.findings.resets import offset_resets, rewinds_of
 
-        return offset_resets(history.epochs, rewinds_of(history))
+        return offset_resets(history, rewinds_of(history))
 
     def commits(self, group_id: str) -> GroupCommits:
         """One pass over the logs, in which the records of the group alone are decoded."""

@@ -24,7 +24,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.queries.missing_records import about_history
@@ -163,8 +164,10 @@ class _Surroundings:
     topics: TopicHistory | None
     shares: _ShareState
 
-    def history(self, group_id: str, own_ms: int, rows: Iterable[FoundRow]) -> GroupHistory:
-        """The history of these rows, and of those that the share state log gives."""
+    def history(
+        self, group_id: str, own_ms: int, rows: Iterable[FoundRow], lost: LostRecords = NOTHING_LOST
+    ) -> GroupHistory:
+        """The history of these rows, and of those that the share state log gives. ``lost`` is what its log lacks."""
         of_share_state = self.shares.take(group_id)
         return GroupHistory.gather(
             group_id,
@@ -172,6 +175,7 @@ class _Surroundings:
             chain[FoundRow](rows, of_share_state),
             _partition_counts(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
+            lost,
         )
 
 
@@ -205,11 +209,15 @@ def _partition(
         known.feed(record, row)
     if reader.family is Family.GROUP and reader.from_start and not reader.gaps.lost:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
+    place = LOG_TOPICS[reader.family], reader.partition
+    lost = LostRecords({place: [(each.first, each.last) for each in reader.gaps.lost]})
     for group_id, gathered in groups.items():
-        yield _as_history(group_id, gathered, last.timestamp_ms, surroundings)
+        yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 
 
-def _as_history(group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings) -> GroupHistory:
+def _as_history(
+    group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings, lost: LostRecords
+) -> GroupHistory:
     for topic, deleted_ms in _deletions(surroundings.topics):
         gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
     rows = chain[FoundRow](
@@ -220,7 +228,7 @@ def _as_history(group_id: str, gathered: _Gathered, own_ms: int, surroundings: _
         gathered.commits.transactions(),
         gathered.sizes.sizes(),
     )
-    return surroundings.history(group_id, own_ms, rows)
+    return surroundings.history(group_id, own_ms, rows, lost)
 
 
 def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:

@@ -64,7 +64,7 @@ class StoredAnswers:
         from coordinator_core.audit.findings.resets import offset_resets
         from jobs.queries.from_tables.rewinds import stored_rewinds
 
-        return offset_resets(history.epochs, stored_rewinds(self.tables, self.cluster, history.group_id))
+        return offset_resets(history, stored_rewinds(self.tables, self.cluster, history.group_id))
 
     def commits(self, group_id: str) -> GroupCommits:
         """From ``offset_commits``, joined to runs before they come here."""

@@ -39,6 +39,15 @@ def test_skipped_generations_never_completed_if_nothing_is_missing():
     assert (whole.skipped_generations, whole.missing, whole.history_complete) == (3, None, True)
 
 
+def test_a_member_may_have_left_in_a_generation_that_is_not_recorded():
+    both = {"a": classic({"t": [0]}), "b": classic({"t": [1]})}
+    log = born(GroupLog()).write(generation(1, both)).skip(3).write(generation(3, {"a": classic({"t": [0, 1]})}))
+    gone = log.memberships()["b"]
+    assert (gone.first_epoch, gone.last_epoch, gone.history_complete) == (1, None, True)
+    assert gone.missing is not None
+    assert "generation 2" in gone.missing
+
+
 def test_a_static_bounce_writes_the_same_generation_again():
     log = born(GroupLog()).write(generation(1, {"s1": classic({"t": [0]}, instance="i")}))
     log.write(generation(1, {"s2": classic({"t": [0]}, instance="i")}))

@@ -56,6 +56,13 @@ def missing_segment(folder: Path, partition: int = 0) -> None:
     _segments(folder, partition)[1].unlink()
 
 
+def without_beginning(folder: Path, partition: int = 1) -> None:
+    """The first segment is gone, and the next one has no first batch."""
+    first, second = _segments(folder, partition)[:2]
+    first.unlink()
+    _without_batch(second, 0)
+
+
 def hole_in_metadata(folder: Path) -> None:
     file = folder / METADATA / FIRST
     _without_batch(file, len(list(batches(file.read_bytes()))) // 2)
@@ -83,7 +90,15 @@ def all_of_them(folder: Path) -> None:
 
 DAMAGES: dict[str, Damage] = {
     each.__name__: each
-    for each in (marker_lost, wrong_checksum, missing_segment, hole_in_metadata, absent_partition, compacted)
+    for each in (
+        marker_lost,
+        wrong_checksum,
+        missing_segment,
+        without_beginning,
+        hole_in_metadata,
+        absent_partition,
+        compacted,
+    )
 }
 
 

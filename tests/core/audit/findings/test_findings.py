@@ -18,6 +18,7 @@ from coordinator_core.audit.findings.group_history import (
 from coordinator_core.audit.findings.record_sizes import RecordSizeFold
 from coordinator_core.audit.findings.rows import FINDINGS, FindingKind, FindingRow, document_rows, score
 from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import Family, RecordType
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
@@ -211,6 +212,31 @@ def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     deleted = epoch(2, at(2), members=("a",), ended=at(24), ended_by="group deleted")
     assert len(found(FindingKind.OFFSETS_RESET, commits=back, epochs=[deleted])) == 1
     assert len(found(FindingKind.OFFSETS_RESET, commits=back)) == 1
+
+
+LOST_HERE = LostRecords({("__consumer_offsets", 0): [(21, 22)]})
+LOST_BEFORE = LostRecords({("__consumer_offsets", 0): [(0, 0)]})
+
+
+def test_lost_records_may_have_told_of_members_that_set_offsets_back() -> None:
+    back = [commits(rewinds=(Rewind(at(25), 90, 40),))]
+    empty = epoch(3, at(20), members=())
+    for lost, epochs in ((LOST_HERE, [empty]), (LOST_HERE, []), (LOST_BEFORE, [])):
+        assert found(FindingKind.OFFSETS_RESET, commits=back, epochs=epochs, lost=lost) == []
+    assert len(found(FindingKind.OFFSETS_RESET, commits=back, epochs=[empty], lost=LOST_BEFORE)) == 1
+
+
+def test_a_finding_that_lost_records_may_refute_is_not_complete() -> None:
+    zombie: dict[str, Any] = {"commits": [commits()], "now_ms": 10_000_000_000}
+    (row,) = found(FindingKind.ZOMBIE_GROUP, **zombie)
+    assert row.history_complete
+    assert row.detail.startswith("no member and no commit for")
+    later = LostRecords({("__consumer_offsets", 0): [(101, 101)]})
+    (row,) = found(FindingKind.ZOMBIE_GROUP, **zombie, lost=later)
+    assert not row.history_complete
+    (row,) = found(FindingKind.ZOMBIE_GROUP, **zombie, lost=LOST_BEFORE)
+    assert not row.history_complete
+    assert row.detail.startswith("no commit for")
 
 
 def test_a_record_or_a_batch_near_the_limit_of_brokers() -> None:

@@ -1,0 +1,61 @@
+"""What the tables know of the logs as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.sources.stored_logs import lost_records
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RANGES, RUNS
+
+LOG = "__consumer_offsets"
+
+
+def run(number: int, first: int, last: int, *gaps: tuple[int, int, str], unlisted: int = 0) -> dict[str, Any]:
+    missing = sum(end - begin + 1 for begin, end, cause in gaps if cause == "missing")
+    damaged = sum(end - begin + 1 for begin, end, cause in gaps if cause == "damaged")
+    return {
+        "run_id": f"run-{number}",
+        "job": "ingest",
+        "first_offset": first,
+        "last_offset": last,
+        "gaps": [{"first_offset": begin, "last_offset": end, "cause": cause} for begin, end, cause in gaps],
+        "missing_offsets": missing + unlisted,
+        "damaged_offsets": damaged,
+    }
+
+
+def lost(folder: Path, *runs: dict[str, Any], has_start: bool = True) -> list[tuple[int, int]]:
+    """The offsets of partition 0 that are lost, as these runs tell them."""
+    of_all = {"cluster": "c", "log_topic": LOG, "log_partition": 0}
+    ranges = [{"run_id": each["run_id"], "first_offset": each["first_offset"], "has_start": has_start} for each in runs]
+    for table, rows in ((RUNS, runs), (LOG_RANGES, ranges)):
+        content = [{**of_all, **each} for each in rows]
+        write_deltalake(folder / table.name, pa.Table.from_pylist(content, to_arrow_schema(table.schema)))
+    found = lost_records(FolderReader(str(folder)), "c").ranges
+    return sorted(found.get((LOG, 0), ()))
+
+
+def test_gaps_are_lost_but_for_those_of_compaction_and_of_control_records(tmp_path: Path) -> None:
+    gaps = (10, 12, "missing"), (20, 20, "damaged"), (30, 30, "unknown")
+    assert lost(tmp_path, run(1, 0, 99, *gaps)) == [(10, 12), (20, 20)]
+
+
+def test_a_later_run_tells_of_the_offsets_from_its_first_one_on(tmp_path: Path) -> None:
+    before = run(1, 0, 99, (10, 12, "missing"), (40, 79, "missing"))
+    filled = run(2, 50, 59, (60, 79, "missing"))
+    assert lost(tmp_path, before, filled) == [(10, 12), (40, 49), (60, 79)]
+
+
+def test_more_gaps_than_a_run_lists_may_be_anywhere(tmp_path: Path) -> None:
+    assert lost(tmp_path, run(1, 5, 99, (10, 12, "missing"), unlisted=1)) == [(5, 99)]
+
+
+def test_a_log_that_was_not_read_from_its_start_lacks_what_is_before(tmp_path: Path) -> None:
+    assert lost(tmp_path, run(1, 1000, 1099), has_start=False) == [(0, 999)]
+    assert lost(tmp_path / "whole", run(1, 1000, 1099)) == []
