@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
@@ -18,6 +18,9 @@ from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block. Blocks are counted first; rows are put in order only in blocks with missing offsets."""
+
+SEARCHED_TOGETHER: Final = 1 << 20
+"""Number of offsets in which one task searches the ranges of places: a busy log partition is no single task."""
 
 OF: Final = ("cluster", "run_id", *LOG_PARTITION, "leader_epoch")
 """All offsets of a range have these in common."""
@@ -136,22 +139,27 @@ def coverage(found: DataFrame, places: DataFrame) -> DataFrame:
         F.coalesce(F.lag("last_offset").over(order) == F.col("first_offset") - 1, F.lit(False)), None
     ).otherwise(F.col("first_offset"))
     whole = Window.partitionBy(*LOG_PARTITION)
-    known = found.select(
+    known = found.withColumn("begins", begins).select(
         *LOG_PARTITION,
-        F.col("first_offset").alias("log_offset"),
+        "first_offset",
         F.struct(
             "leader_epoch",
             "last_offset",
             (F.lead("first_offset").over(order) > F.col("last_offset") + 1).alias("gap_follows"),
             F.bool_or("has_start").over(whole).alias("from_start"),
         ).alias("range"),
-        begins.alias("begins"),
+        F.last("begins", ignorenulls=True).over(order).alias("unbroken_since"),
     )
-    rows = known.withColumn("is_range", F.lit(0)).unionByName(
-        places.select(*LOG_PARTITION, "log_offset", F.lit(1).alias("is_range")), allowMissingColumns=True
+    blocks = known.withColumn("block", F.explode(F.sequence(_searched("first_offset"), _searched("range.last_offset"))))
+    ranges_of_blocks = blocks.withColumn(
+        "log_offset", F.greatest("first_offset", F.col("block") * SEARCHED_TOGETHER)
+    ).drop("first_offset")
+    rows = ranges_of_blocks.withColumn("is_range", F.lit(0)).unionByName(
+        places.select(*LOG_PARTITION, "log_offset", F.lit(1).alias("is_range"), _searched("log_offset").alias("block")),
+        allowMissingColumns=True,
     )
-    upto = Window.partitionBy(*LOG_PARTITION).orderBy("log_offset", "is_range")
-    last_range, since = (F.last(name, ignorenulls=True).over(upto) for name in ("range", "begins"))
+    upto = Window.partitionBy(*LOG_PARTITION, "block").orderBy("log_offset", "is_range")
+    last_range, since = (F.last(name, ignorenulls=True).over(upto) for name in ("range", "unbroken_since"))
     return (
         rows.withColumns({"range": last_range, "unbroken_since": since})
         .where("is_range = 1 AND log_offset <= range.last_offset")
@@ -160,3 +168,8 @@ def coverage(found: DataFrame, places: DataFrame) -> DataFrame:
             (F.col("range.gap_follows") & (F.col("log_offset") == F.col("range.last_offset"))).alias("gap_follows"),
         )
     )
+
+
+def _searched(offset: str) -> Column:
+    """Return the number of the block in which an offset is searched."""
+    return F.floor(F.col(offset) / SEARCHED_TOGETHER)
