@@ -3,6 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= out/demo
+RECORDS ?= 20000
 EXTRAS := .[spark,checks,live,dev]
 LOCK := requirements-dev.lock
 
@@ -62,8 +63,8 @@ test-broker: setup  ## tests against a real Kafka broker
 	  echo "$$tool is needed by the broker tests: sudo apt-get install openjdk-17-jdk-headless maven"; exit 1; }; done
 	$(BIN)/python -m pytest tests/broker
 
-test-cluster: setup  ## nights on a Spark cluster of this machine, with killed processes
-	$(BIN)/python -m pytest tests/cluster
+test-cluster: setup  ## nights on a Spark cluster of this machine, with killed processes (RECORDS=20000)
+	$(BIN)/python -m pytest tests/cluster --cluster-records $(RECORDS)
 
 bench: setup  ## benchmarks, as ratios to named references
 	$(BIN)/python -m benchmarks

@@ -1,10 +1,13 @@
 """What a night costs by step, and what that means for large logs: ``python -m benchmarks.scale [--write]``.
 
-Runs first nights over generated logs, each in a new JVM: three on one core (``--records``, 4 times the records, 4 times
-the groups), and the one with more records on two executors of one core. From the first three follow the processor
-seconds of each step: a fixed part, one for each million commits, and one for each thousand groups. Prints them, and
-what they mean for nights of 1, 10 and 100 billion commits, with shuffled bytes, files and the memory of Python workers.
-``--write`` puts the text into ``docs/nightly.md``. Take it on a machine that does nothing else.
+Runs four first nights over generated logs, each in a new JVM: three on one core (``--records`` commits, 4 times as
+many, 4 times the groups), and the one with more commits on two executors of one core. From the first three follow the
+processor seconds of each step: a fixed part, one for each million commits, and one for each thousand groups. Prints
+them, and what they mean for nights of 1, 10 and 100 billion commits, with shuffled bytes, files and memory.
+``--write`` puts the text into ``docs/nightly.md``.
+
+The figures of each night are kept in ``build/scale.json``: after a night that failed, the same command goes on with it.
+``--again`` measures all nights again. Take it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -32,9 +35,13 @@ from jobs.tables.delta import Tables
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "nightly.md"
+KEPT = ROOT / "build" / "scale.json"
 BEGIN, END = "<!-- benchmarks.scale: begin -->", "<!-- benchmarks.scale: end -->"
 LOG_PARTITIONS = 50
 """The default of offsets.topic.num.partitions."""
+
+NIGHT_S = 1200
+"""Seconds after which a night is given up."""
 
 WINDOW_S = 2 * 3600
 """Seconds that a large night may take."""
@@ -67,7 +74,11 @@ class NightCost(NamedTuple):
     records: int
     groups: int
     steps: dict[str, float]
+    """Seconds of processors, those of compiling in the JVM included."""
+
     seconds: float
+    """Of the clock, without the start of Spark."""
+
     shuffled: int
     spilled: int
     files: int
@@ -129,7 +140,9 @@ def in_new_process(master: str, records: int, groups: int) -> NightCost:
     command = [sys.executable, "-m", "benchmarks.scale", "--one", master]
     sizes = ["--records", str(records), "--groups", str(groups)]
     environment = os.environ | {"SPARK_HOME": str(Path(pyspark.__file__).parent)}
-    done = subprocess.run([*command, *sizes], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(
+        [*command, *sizes], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True, timeout=NIGHT_S
+    )
     return NightCost(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -141,8 +154,8 @@ def cost(step: str, one: NightCost, more: NightCost, grouped: NightCost) -> Step
     return StepCost(max(0.0, base - million * one.records / 1e6 - groups * one.groups / 1e3), million, groups)
 
 
-def rows(costs: dict[str, StepCost], large: NightCost) -> Iterator[str]:
-    """Yield the rows of the table for large nights."""
+def planned(costs: dict[str, StepCost], large: NightCost) -> Iterator[str]:
+    """Yield the rows of the table for nights that cannot be measured here."""
     for billions, groups in PLANNED.items():
         commits = billions * 1e9
         log, tables, shuffled = (
@@ -151,56 +164,104 @@ def rows(costs: dict[str, StepCost], large: NightCost) -> Iterator[str]:
         seconds = sum(each.of(commits / 1e6, groups / 1e3) for each in costs.values())
         cores = max(2, math.ceil(seconds / (WINDOW_S * BUSY)))
         partitions = max(LOG_PARTITIONS, math.ceil(shuffled / SHUFFLE_TASK_BYTES))
-        # A task that reads writes one file to the raw and one to the typed table; a task of a shuffle writes one.
-        files = 2 * math.ceil(log / SPLIT_BYTES) + 2 * partitions
+        # A task that reads writes a file to log_records, offset_commits and group_records each; a task of the two
+        # shuffles of commits and of records writes one.
+        files = 3 * math.ceil(log / SPLIT_BYTES) + 2 * partitions
         sizes = " | ".join(f"{size / 1e9:,.0f} GB" for size in (log, tables, shuffled))
         named = f"{billions} billion, {groups:,} groups"
-        yield f"| {named} | {seconds / 3600:,.1f} | {cores} | {sizes} | {files:,} | {partitions} |"
+        yield f"| {named} | {seconds / 3600:,.0f} | {cores:,} | {sizes} | {files:,} | {partitions:,} |"
+
+
+def measured(nights: dict[str, NightCost]) -> Iterator[str]:
+    """Yield the rows of the table of the nights that were measured."""
+    for name, one in nights.items():
+        times = f"{one.seconds:,.0f} | {one.records / one.seconds:,.0f} | {sum(one.steps.values()):,.0f}"
+        sizes = f"{one.shuffled >> 20:,} | {one.spilled >> 20:,} | {one.files} | {one.python_mib:,} | {one.java_mib:,}"
+        yield f"| {name} | {one.records:,} | {one.groups:,} | {times} | {sizes} |"
 
 
 def page(costs: dict[str, StepCost], nights: dict[str, NightCost]) -> str:
-    """Return both tables as they stand in the documentation."""
-    one, large, two = nights["small"], nights["large"], nights["two executors"]
-    python, java = (max(getattr(each, kind) for each in nights.values()) for kind in ("python_mib", "java_mib"))
+    """Return all tables as they stand in the documentation."""
+    large, two = nights[LARGE], nights[TWO]
     text = [
-        f"Seconds of one core, from `python -m benchmarks.scale`: {one.records:,} to {large.records:,} commits of",
-        f"{one.groups:,} groups.",
+        "First nights over generated logs in 8 log partitions, from `python -m benchmarks.scale`. Seconds of",
+        "processors include those in which the JVM compiles; memory is that of the largest process.",
         "",
-        "| step | fixed | for a million commits | for a thousand groups |",
-        "|---|---|---|---|",
-        *(f"| {name} | {each.fixed:.1f} | {each.million:.2f} | {each.groups:.2f} |" for name, each in costs.items()),
+        "| night | commits | groups | clock, s | commits a second | processors, s | shuffled, MiB | spilled, MiB "
+        "| files | Python worker, MiB | JVM, MiB |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+        *measured(nights),
         "",
-        f"The night of {large.records:,} commits took {large.seconds:.0f} s on one core and {two.seconds:.0f} s on two",
-        f"executors of one core ({large.seconds / two.seconds:.2f} times as fast). A Python process took at most",
-        f"{python} MiB, a JVM {java} MiB; {large.spilled >> 20} MiB were spilled.",
+        "Seconds of one core by step, from the three nights on one core, and what the two large nights took:",
+        "",
+        "| step | fixed | for a million commits | for a thousand groups | large night | on two executors |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {name} | {each.fixed:.1f} | {each.million:.2f} | {each.groups:.2f} | {large.steps[name]:.0f} "
+            f"| {two.steps[name]:.0f} |"
+            for name, each in costs.items()
+        ),
+        "",
+        f"On two executors the large night was {large.seconds / two.seconds:.2f} times as fast as on one core. For",
+        "nights of whole days this means, by calculation and not by measurement:",
         "",
         "| commits a day | hours of one core | cores for 2 h | log | tables grow by | shuffled | files "
         "| `spark.sql.shuffle.partitions` |",
         "|---|---|---|---|---|---|---|---|",
-        *rows(costs, large),
+        *planned(costs, large),
     ]
     return "\n".join(text)
 
 
+SMALL, LARGE, GROUPS, TWO = "small, one core", "large, one core", "more groups, one core", "large, two executors"
+
+
+def nights_of(records: int, groups: int, times: int = 4) -> dict[str, tuple[str, int, int]]:
+    """Return master, commits and groups of each night."""
+    return {
+        SMALL: ("local[1]", records, groups),
+        LARGE: ("local[1]", times * records, groups),
+        GROUPS: ("local[1]", records, times * groups),
+        TWO: ("local-cluster[2,1,1024]", times * records, groups),
+    }
+
+
+def measure_all(wanted: dict[str, tuple[str, int, int]], kept: dict[str, Any]) -> Iterator[str]:
+    """Measure the nights that are not among the ``kept`` figures, and keep them there. Yield names of failed nights."""
+    for name, sizes in wanted.items():
+        key = " ".join(map(str, sizes))
+        if key in kept:
+            print(f"{name}: as kept in {KEPT.relative_to(ROOT)}", file=sys.stderr)
+            continue
+        try:
+            kept[key] = in_new_process(*sizes)._asdict()
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            yield name
+            continue
+        KEPT.parent.mkdir(exist_ok=True)
+        KEPT.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+        print(f"{name}: {kept[key]['seconds']:.0f} s", file=sys.stderr)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=1_000_000, help="commits of the smallest night")
+    parser.add_argument("--records", type=int, default=750_000, help="commits of the smallest night")
     parser.add_argument("--groups", type=int, default=500)
     parser.add_argument("--one", metavar="MASTER", help="run a single night there, and print its figures as JSON")
+    parser.add_argument("--again", action="store_true", help="measure nights again whose figures are kept")
     parser.add_argument("--write", action="store_true", help="put the tables into docs/nightly.md")
     wanted = parser.parse_args()
     if wanted.one:
         print(json.dumps(measure(wanted.one, wanted.records, wanted.groups)._asdict()))
         return
-    times = 4
-    nights = {
-        "small": in_new_process("local[1]", wanted.records, wanted.groups),
-        "large": in_new_process("local[1]", times * wanted.records, wanted.groups),
-        "many groups": in_new_process("local[1]", wanted.records, times * wanted.groups),
-        "two executors": in_new_process("local-cluster[2,1,1024]", times * wanted.records, wanted.groups),
-    }
-    three = (nights["small"], nights["large"], nights["many groups"])
-    costs = {name: cost(name, *three) for name in nights["small"].steps}
+    sizes = nights_of(wanted.records, wanted.groups)
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() and not wanted.again else {}
+    if failed := list(measure_all(sizes, kept)):
+        sys.exit(f"failed: {', '.join(failed)}; the figures of the other nights are kept: run the same command again")
+    nights = {name: NightCost(**kept[" ".join(map(str, of))]) for name, of in sizes.items()}
+    three = (nights[SMALL], nights[LARGE], nights[GROUPS])
+    costs = {name: cost(name, *three) for name in nights[SMALL].steps}
     text = page(costs, nights)
     print(text)
     if wanted.write:

@@ -25,4 +25,4 @@ if find_spec("playwright") is None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite", action="store_true", help="write golden transcripts anew instead of comparing")
-    parser.addoption("--cluster-records", type=int, default=1_000_000, help="size of the log of tests/cluster")
+    parser.addoption("--cluster-records", type=int, default=20_000, help="size of the log of tests/cluster")

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from benchmarks.generate import generate
-from tests.cluster.standalone import Standalone, standalone
+from tests.cluster.standalone import QUICK, Standalone, standalone
 from tests.shared_data import ROOT
 
 NIGHT_S = 3600
@@ -29,9 +29,10 @@ class Quiet(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standalone]:
     """A master and two workers of one core."""
-    with standalone(tmp_path_factory.mktemp("cluster")) as made:
+    is_small = request.config.getoption("--cluster-records") < SMALL_LOG
+    with standalone(tmp_path_factory.mktemp("cluster"), QUICK if is_small else {}) as made:
         yield made
 
 

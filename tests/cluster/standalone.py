@@ -21,6 +21,7 @@ from typing import Any
 
 import psutil
 import pyspark
+import yaml
 
 from tests.broker.kafka import free_ports
 from tests.shared_data import ROOT
@@ -36,6 +37,10 @@ WORKER_MEMORY = "2g"
 EXECUTOR_MEMORY = "1g"
 START_S = 120
 EXECUTOR = "CoarseGrainedExecutorBackend"
+SMALL: dict[str, str] = yaml.safe_load((ROOT / "conf" / "small.yaml").read_text())["spark"]["conf"]
+QUICK_JVM = SMALL["spark.driver.extraJavaOptions"]
+QUICK = {**SMALL, "spark.executor.extraJavaOptions": QUICK_JVM, "spark.ui.enabled": "false"}
+"""Settings for small logs: what a JVM compiles better costs more time than it saves."""
 
 
 def bare_python(place: Path) -> Path:
@@ -71,6 +76,7 @@ def environment(python: Path) -> dict[str, str]:
         "PYSPARK_DRIVER_PYTHON": str(python),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_JVM,
         "SPARK_NO_DAEMONIZE": "1",
     }
 
@@ -78,8 +84,9 @@ def environment(python: Path) -> dict[str, str]:
 class Standalone:
     """A master and its workers, each a process group of its own, with their output in ``place``."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, conf: dict[str, str]) -> None:
         self.place = place
+        self._conf = {"spark.jars.ivy": str(IVY), "spark.executor.memory": EXECUTOR_MEMORY} | conf
         self.python = bare_python(place / "python")
         self.code = code_zip(place)
         self.environment = environment(self.python)
@@ -140,19 +147,16 @@ class Standalone:
                     continue
         return found
 
-    def submit(self, *arguments: str | Path, conf: dict[str, str] | None = None, out: Path) -> subprocess.Popen[bytes]:
+    def submit(self, *arguments: str | Path, out: Path) -> subprocess.Popen[bytes]:
         """Start ``spark-submit jobs/nightly.py ARGUMENTS`` as the README has it, in a process group of its own."""
-        chosen = {"spark.jars.ivy": str(IVY), "spark.executor.memory": EXECUTOR_MEMORY} | (conf or {})
-        flags = [text for name, value in chosen.items() for text in ("--conf", f"{name}={value}")]
+        flags = [text for name, value in self._conf.items() for text in ("--conf", f"{name}={value}")]
         command = [BIN / "spark-submit", "--master", self.url, "--packages", DELTA, *flags, "--py-files", self.code]
         self._submitted.append(self._start([*command, ROOT / "jobs" / "nightly.py", *arguments], out))
         return self._submitted[-1]
 
     def connect_server(self, port: int, *flags: str) -> subprocess.Popen[bytes]:
         """Start a Spark Connect server on this cluster."""
-        conf = {
-            "spark.jars.ivy": str(IVY),
-            "spark.executor.memory": EXECUTOR_MEMORY,
+        conf = self._conf | {
             "spark.connect.grpc.binding.port": str(port),
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -189,9 +193,9 @@ class Standalone:
 
 
 @contextmanager
-def standalone(place: Path) -> Iterator[Standalone]:
-    """Start a cluster; yield it; kill its processes."""
-    cluster = Standalone(place)
+def standalone(place: Path, conf: dict[str, str]) -> Iterator[Standalone]:
+    """Start a cluster whose applications have these settings; yield it; kill its processes."""
+    cluster = Standalone(place, conf)
     try:
         cluster.start()
         yield cluster

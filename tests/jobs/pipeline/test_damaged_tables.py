@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +27,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS
-from tests.jobs.conftest import ROOT, SAMPLE_LOGS
+from tests.jobs.conftest import ROOT, SAMPLE_LOGS, SMALL
 from tests.jobs.filled_tables import TOPIC, content
 
 pytestmark = pytest.mark.long
@@ -219,6 +221,56 @@ def test_a_full_disk_is_named_and_the_next_run_goes_on(spark: SparkSession, fill
             assert content(found, table, "c") == content(expected, table, "c"), table.name
     finally:
         os.system(f"umount {home}")
+
+
+def test_a_disk_that_fills_up_at_any_time_of_a_first_night(spark: SparkSession, filled: Path, tmp_path: Path) -> None:
+    """Each run has more room than the last one, and gets further; none loses or repeats a record."""
+    home = tmp_path / "tables"
+    home.mkdir()
+    size = sum(file.stat().st_size + 4096 for file in filled.rglob("*"))
+    if os.system(f"mount -t tmpfs -o size=64k tmpfs {home} 2>/dev/null") != 0:
+        pytest.skip("this user may not mount a file system")
+    try:
+        failed = set()
+        for percent in range(10, 100, 15):
+            assert os.system(f"mount -o remount,size={size * percent // 100} {home}") == 0
+            done = nightly(home)
+            if done.exit_code == 0:
+                break
+            complaint = done.stderr.splitlines()[-1]
+            assert (done.exit_code, done.exception.__class__) == (1, SystemExit), done.output
+            assert "No space left on device" in complaint, complaint
+            assert str(home) in complaint, complaint
+            failed.add(complaint.split(":")[0])
+        assert len(failed) > 1
+        assert os.system(f"mount -o remount,size={size * 4} {home}") == 0
+        assert nightly(home).exit_code == 0
+        expected, found = (Tables(spark, str(place)) for place in (filled, home))
+        for table in COMPARED:
+            assert content(found, table, "c") == content(expected, table, "c"), table.name
+    finally:
+        os.system(f"umount {home}")
+
+
+def test_two_nights_at_once(spark: SparkSession, filled: Path, tmp_path: Path) -> None:
+    """One of them writes, the other names it and changes nothing; the next run goes on."""
+    home = tmp_path / "tables"
+    file = home.with_suffix(".yaml")
+    file.write_text(yaml.safe_dump({"nightly": {"steps": STEPS}, "spark": {"conf": SMALL}}))
+    command = [sys.executable, "-m", "jobs", "nightly", LOG, "--tables", home, "--cluster", "c", "--config", file]
+    texts = list(map(str, command))
+    both = [subprocess.Popen(texts, cwd=ROOT, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=600)[1] for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1], said
+    writer, refused = sorted(range(2), key=lambda number: both[number].returncode)
+    assert f"/{both[writer].pid}/" in said[refused].splitlines()[-1], said
+    assert "another run, " in said[refused].splitlines()[-1]
+    nights = Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count()
+    assert nights == 1
+    assert nightly(home).exit_code == 0
+    expected, found = (Tables(spark, str(place)) for place in (filled, home))
+    for table in COMPARED:
+        assert content(found, table, "c") == content(expected, table, "c"), table.name
 
 
 def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, home: Path) -> None:
