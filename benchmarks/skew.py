@@ -21,7 +21,7 @@ from benchmarks.generate import generate
 from benchmarks.nightly import night, processor_seconds
 from benchmarks.scale import tasks
 from jobs import settings
-from jobs.pipeline import commit_summaries, log_ranges
+from jobs.pipeline import commit_slices, commit_summaries, log_ranges
 from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
@@ -46,7 +46,7 @@ def search(tables: Tables) -> None:
 
 
 CASES: dict[str, tuple[Callable[[Tables], None], Any, str, int]] = {
-    "pass over commits": (pass_over_commits, commit_summaries, "SLICE_ROWS", commit_summaries.SLICE_ROWS),
+    "pass over commits": (pass_over_commits, commit_slices, "SLICE_ROWS", commit_slices.SLICE_ROWS),
     "search of ranges": (search, log_ranges, "SEARCHED_TOGETHER", log_ranges.SEARCHED_TOGETHER),
 }
 """What is measured, and the setting that divides it, with its value."""

@@ -7,7 +7,7 @@ partition, the sums of the present hours, and the commits whose transaction has 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import groupby
 from operator import itemgetter
@@ -80,15 +80,11 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class PassOver(NamedTuple):
-    """What all rows of one pass have in common.
-
-    ``runs``: the runs that added the rows, oldest first. ``ends``: the last offset of each log partition.
-    """
+    """What all rows of one pass have in common. ``runs``: the runs that added the rows, oldest first."""
 
     cluster: str
     log_topic: str
     runs: Sequence[str]
-    ends: Mapping[int, int]
 
 
 def summarizer(place: PassOver) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -130,7 +126,7 @@ def _chunks(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 class CommitPass:
-    """The pass over one log partition, or over all commits of some of its groups' partitions."""
+    """The pass over one log partition."""
 
     def __init__(self, place: PassOver, partition: int) -> None:
         self._place = place
@@ -315,7 +311,7 @@ class CommitPass:
         owners, pending = self._newest.pending()
         more = {
             "run_id": pa.array([self._place.runs[-1]] * count, pa.string()),
-            "log_end": pa.array(np.full(count, max(self._end, self._place.ends.get(self._partition, -1)))),
+            "log_end": pa.array(np.full(count, self._end)),
             "committed": self._newest.held(count),
             "ended": nullable(self._newest.columns["ended"][:count]),
             "pending": lists(owners, pending, count),

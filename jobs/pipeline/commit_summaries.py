@@ -1,30 +1,27 @@
 """Fill ``commit_summaries`` from the decoded commits, and read it.
 
-One pass goes over the commits that new runs have decoded, in the order of the log; no other step orders commits. A log
-partition is one task, or several if it has many rows: each of them gets some of the groups' partitions. The rows of a
-log partition are continued. They are made again from all its commits if a run has brought something before
+One pass goes over the commits that new runs have decoded, in the order of the log; no other step orders commits. The
+rows of a log partition are continued. They are made again from all its commits if a run has brought something before
 what was taken in, or has changed the outcome of a commit that was counted. All rows of a cluster change in one commit
 of the table, so that a run that was killed is repeated.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import reduce
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
+from jobs.pipeline import commit_slices
 from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.log import LOG_RECORDS, PLACED
-from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 
 LOG_TOPIC: Final = LOG_TOPICS[Family.GROUP]
@@ -36,9 +33,6 @@ AHEAD: Final = -1
 
 TASKS: Final = 200
 """Number of tasks where the session does not say it."""
-
-SLICE_ROWS: Final = 1 << 20
-"""Number of rows of the log above which a log partition gets another task."""
 
 MOST_OFFSETS: Final = 1 << 44
 """No log partition has as many offsets: log partition and offset fit in one number, by which Spark sorts fastest."""
@@ -77,14 +71,6 @@ class _News(NamedTuple):
     settles: bool
 
 
-class _Size(NamedTuple):
-    """What the ledger has of a log partition: rows of new runs, rows of all runs, and its last offset."""
-
-    new: int
-    all: int
-    last: int
-
-
 class _Update:
     """The pass for one cluster, over the runs after ``done``."""
 
@@ -95,9 +81,9 @@ class _Update:
         self._done = done
 
     def run(self) -> None:
-        sizes = self._sizes()
+        place = PassOver(self._cluster, LOG_TOPIC, self._runs)
         if not self._done:
-            self._tables.append(COMMIT_SUMMARIES, self._pass(self._rows(), sizes, []), self._runs[-1])
+            self._tables.append(COMMIT_SUMMARIES, self._pass(self._rows(), place), self._runs[-1])
             return
         news = self._news()
         if not news.changed:
@@ -113,20 +99,7 @@ class _Update:
         of_rows = [f"({ALL} AND log_partition IN ({changed}))", f"run_id > {sql_text(self._done)}"]
         of_rows += [f"log_partition IN ({again})"] if again else []
         condition = f"cluster = {sql_text(self._cluster)} AND ({' OR '.join(of_rows)})"
-        self._tables.replace_where(COMMIT_SUMMARIES, self._pass(rows, sizes, news.again), condition)
-
-    def _sizes(self) -> dict[int, _Size]:
-        rows = lookup(self._tables).rows(
-            "SELECT log_partition, sum(CASE WHEN run_id > :done THEN records ELSE 0 END) AS new_records, "
-            "sum(records) AS all_records, max(last_offset) AS last_offset FROM $runs WHERE job = 'ingest' "
-            "AND cluster = :cluster AND log_topic = :topic AND last_offset IS NOT NULL AND run_id <= :upto "
-            "GROUP BY log_partition ORDER BY log_partition",
-            cluster=self._cluster,
-            topic=LOG_TOPIC,
-            done=self._done,
-            upto=self._runs[-1],
-        )
-        return {row["log_partition"]: _Size(row["new_records"], row["all_records"], row["last_offset"]) for row in rows}
+        self._tables.replace_where(COMMIT_SUMMARIES, self._pass(rows, place, news.again), condition)
 
     def _of(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
@@ -158,25 +131,21 @@ class _Update:
             return F.lit(0)
         return F.array_position(F.array(*map(F.lit, self._runs)), F.col("run_id")).cast("int") - 1
 
-    def _pass(self, rows: DataFrame, sizes: Mapping[int, _Size], again: list[int]) -> DataFrame:
+    def _pass(self, rows: DataFrame, place: PassOver, again: Sequence[int] = ()) -> DataFrame:
         """Return the rows of the table: a log partition, or a slice of it, goes to one task, in offset order."""
         spark = self._tables.spark
         tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or TASKS)
         at = F.col("log_partition").cast("long") * MOST_OFFSETS + F.col("log_offset")
-        slices = {
-            partition: min(tasks, max(1, math.ceil((size.all if partition in again else size.new) / SLICE_ROWS)))
-            for partition, size in sizes.items()
-        }
-        first = dict(zip(slices, accumulate(slices.values(), initial=0), strict=False))
-        task = F.coalesce(_by_partition(first), F.col("log_partition")) + F.col("slice")
-        ends = {partition: size.last for partition, size in sizes.items()}
+        slices = commit_slices.of_log_partitions(
+            self._tables, self._cluster, (self._done, self._runs[-1]), again, tasks
+        )
         return (
-            _sliced(rows, {partition: count for partition, count in slices.items() if count > 1})
+            commit_slices.divided(rows, slices, tasks)
             .withColumn("at", at)
-            .repartitionById(tasks, F.pmod(task, F.lit(tasks)).cast("int"))
+            .repartitionById(tasks, "task")
             .sortWithinPartitions("at")
             .select(*INPUT)
-            .mapInArrow(summarizer(PassOver(self._cluster, LOG_TOPIC, self._runs, ends)), COMMIT_SUMMARIES.schema)
+            .mapInArrow(summarizer(place), COMMIT_SUMMARIES.schema)
         )
 
     # --- later runs --------------------------------------------------------------------------------------------------
@@ -219,32 +188,6 @@ class _Update:
 
 
 PLACE: Final = ("log_partition", "log_offset")
-
-
-def _by_partition(numbers: Mapping[int, int]) -> Column:
-    """Return the number of the log partition of a row, null if it has none."""
-    pairs = [F.lit(number) for pair in numbers.items() for number in pair]
-    return F.create_map(*pairs)[F.col("log_partition")] if pairs else F.lit(None).cast("int")
-
-
-def _sliced(rows: DataFrame, slices: Mapping[int, int]) -> DataFrame:
-    """Return the rows with the column ``slice``, below the number of slices of their log partition; 0 in the others.
-
-    All commits of one group and partition are in one slice. Records of a group are in all slices that have commits of
-    the group, ends of a transaction in all that have commits of its producer. So rows are as many as before, nearly.
-    """
-    if not slices:
-        return rows.withColumn("slice", F.lit(0))
-    count = F.coalesce(_by_partition(slices), F.lit(1))
-    rows = rows.withColumn("slice", F.pmod(F.xxhash64("group_id", "topic", "partition"), count).cast("int"))
-    is_record, is_marker = (F.col("what") == int(what) for what in (What.RECORD, What.MARKER))
-    is_sliced = F.col("log_partition").isin(*slices)
-    commits = rows.where(~is_record & ~is_marker & (F.col("what") != int(What.STATE)) & is_sliced)
-    parts = [rows.where(~is_sliced).withColumn("slice", F.lit(0)), rows.where(is_sliced & ~is_record & ~is_marker)]
-    for wanted, name in ((is_record, "group_id"), (is_marker, "producer_id")):
-        places = commits.where(F.col(name).isNotNull()).select("log_partition", name, "slice").distinct()
-        parts.append(rows.where(is_sliced & wanted).drop("slice").join(places, ["log_partition", name]))
-    return _together(parts)
 
 
 def _together(parts: list[DataFrame]) -> DataFrame:

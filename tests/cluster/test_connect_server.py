@@ -88,7 +88,7 @@ def test_executors_killed_during_a_night_through_connect(
 
 def test_a_client_killed(server: str, quiet: Quiet, arguments: list[str], tmp_path: Path) -> None:
     """The server may still write for it, so the next run waits until the lease has ended."""
-    minutes = 1.0
+    minutes = max(1.0, quiet.seconds / 120)
     process = start(server, arguments, tmp_path, minutes)
     log = tmp_path / "tables" / "log_records" / "_delta_log"
     wait_for(log.is_dir, "the night does not begin", tmp_path / "night.out", NIGHT_S)

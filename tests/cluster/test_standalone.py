@@ -64,7 +64,7 @@ def test_executors_killed_at_random(cluster: Standalone, quiet: Quiet, night: Ni
 
 def test_the_driver_killed(cluster: Standalone, quiet: Quiet, night: Night) -> None:
     killed = 0
-    for moment in moments(3, quiet.seconds):
+    for moment in moments(2, quiet.seconds):
         process = night.start()
         try:
             process.wait(moment)
@@ -79,12 +79,14 @@ def test_the_driver_killed(cluster: Standalone, quiet: Quiet, night: Night) -> N
 
 
 def test_a_worker_lost_and_back(cluster: Standalone, quiet: Quiet, night: Night) -> None:
-    began, process = time.monotonic(), night.start()
+    began, lost, process = time.monotonic(), 0, night.start()
     for number, moment in enumerate(moments(WORKERS, quiet.seconds)):
         time.sleep(max(0.0, began + moment - time.monotonic()))
+        lost += process.poll() is None
         cluster.kill_worker(number)
         time.sleep(CHANCE.uniform(0, 10))
         cluster.start_worker(number)
         cluster.wait_for_workers()
     night.finish(process)
+    assert lost > 0
     assert differing(quiet.tables, night.tables) == {}

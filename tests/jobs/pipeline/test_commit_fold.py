@@ -108,7 +108,7 @@ def summarized(log: GeneratedLog, rows: list[Row], chunk: int, run: str = "run")
         pa.RecordBatch.from_pylist([{name: row[name] for name in INPUT} for row in rows[at : at + chunk]], SCHEMA)
         for at in range(0, len(rows), chunk)
     ]
-    return [row for batch in summarizer(PassOver(CLUSTER, LOG_TOPIC, [run], {}))(batches) for row in batch.to_pylist()]
+    return [row for batch in summarizer(PassOver(CLUSTER, LOG_TOPIC, [run]))(batches) for row in batch.to_pylist()]
 
 
 def without_null(value: Any) -> Any:

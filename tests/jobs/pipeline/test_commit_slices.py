@@ -1,0 +1,99 @@
+"""Log partitions in slices: the same summaries of commits, and the same answers on what was read of the log."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.pipeline import commit_slices, commit_summaries, log_ranges
+from jobs.pipeline.commit_fold import What
+from jobs.tables.delta import Tables, few
+from jobs.tables.log import RUNS
+from tests.jobs.pipeline.test_commit_summaries import CLUSTER, LOG_TOPIC, RUN_IDS, log_of, put, summaries
+
+SLICED = "what int, log_partition int, group_id string, topic string, partition int, producer_id long"
+
+
+def test_a_large_log_partition_is_several_tasks(spark: SparkSession) -> None:
+    """Commits are divided by group and partition; what they need of other rows goes with them."""
+    commits = [
+        (What.COMMIT, partition, "g", "t", number % 40, number % 3) for partition in (0, 1) for number in range(80)
+    ]
+    records = [(What.RECORD, 1, group, None, None, None) for group in ("g", "no commits")]
+    markers = [(What.MARKER, 1, None, None, None, producer) for producer in (1, 99)]
+    rows = spark.createDataFrame([(int(each[0]), *each[1:]) for each in (*commits, *records, *markers)], SLICED)
+    found = commit_slices._sliced(rows, {1: 4}).collect()
+    mine = [row for row in found if row.what == What.COMMIT]
+    assert {row.slice for row in mine if row.log_partition == 0} == {0}
+    assert {row.slice for row in mine if row.log_partition == 1} == {0, 1, 2, 3}
+    assert len(mine) == len(commits)
+    assert len({(row.partition, row.slice) for row in mine if row.log_partition == 1}) == 40
+    others = [(row.what, row.group_id, row.producer_id, row.slice) for row in found if row.what != What.COMMIT]
+    producers = {row.slice for row in mine if row.log_partition == 1 and row.producer_id == 1}
+    assert set(others) == {
+        *((What.RECORD, "g", None, number) for number in range(4)),
+        *((What.MARKER, None, 1, number) for number in producers),
+    }
+    assert len(others) == len(set(others))
+
+
+def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The middle of one log partition comes last. The other two are whole."""
+    rng = random.Random(5)
+    rows = [row for partition in range(3) for row in log_of(rng, partition)]
+    runs = {
+        id(row): {0: 0, 1: 2}.get(row["log_offset"] // 60, 1) if row["log_partition"] == 1 else 0 for _, row in rows
+    }
+    sliced, whole = Tables(spark, str(tmp_path / "sliced")), Tables(spark, str(tmp_path / "whole"))
+    asked = []
+    for run in range(3):
+        put(sliced, run, rows, runs)
+        counts = [sum(row["log_partition"] == of and runs[id(row)] == run for _, row in rows) for of in range(3)]
+        ledger = [
+            {"cluster": CLUSTER, "run_id": RUN_IDS[run], "job": "ingest", "log_topic": LOG_TOPIC}
+            | {"log_partition": partition, "records": count}
+            for partition, count in enumerate(counts)
+        ]
+        sliced.append(RUNS, few(RUNS, [dict.fromkeys(RUNS.schema.names) | row for row in ledger]), f"{run}/ingest")
+        with monkeypatch.context() as changed:
+            changed.setattr(commit_slices, "SLICE_ROWS", 40)
+            divided = commit_slices.divided
+            changed.setattr(commit_slices, "divided", lambda *of, to=divided: asked.append(of[1]) or to(*of))
+            commit_summaries.update(sliced)
+    for run in range(3):
+        put(whole, run, rows, runs)
+    commit_summaries.update(whole)
+    assert [max(slices.values()) > 1 for slices in asked] == [True, True, True], asked
+    assert summaries(sliced) == summaries(whole)
+    assert any("pending" in row and "rewinds" in row for row in summaries(whole))
+
+
+def test_coverage_of_places_in_any_block(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges over several blocks, that follow each other or do not; places in them, at their ends, and between them.
+
+    Whether a gap follows the last range is not known.
+    """
+    monkeypatch.setattr(log_ranges, "SEARCHED_TOGETHER", 7)
+    spans = [(2, 5, 0), (6, 30, 1), (33, 33, 1), (40, 62, 2)]
+    made = [(LOG_TOPIC, 4, first, last, epoch, first == 2) for first, last, epoch in spans]
+    schema = (
+        "log_topic string, log_partition int, first_offset long, last_offset long, leader_epoch int, has_start boolean"
+    )
+    places = [(LOG_TOPIC, 4, offset) for offset in range(70)]
+    found = log_ranges.coverage(
+        spark.createDataFrame(made, schema),
+        spark.createDataFrame(places, "log_topic string, log_partition int, log_offset long"),
+    )
+    since = {2: 2, 6: 2, 33: 33, 40: 40}
+    expected = [
+        (offset, since[first], epoch, True, None if offset == 62 else offset in (30, 33))
+        for first, last, epoch in spans
+        for offset in range(first, last + 1)
+    ]
+    names = ("log_offset", "unbroken_since", "leader_epoch", "from_start", "gap_follows")
+    assert sorted(map(tuple, found.select(*names).collect())) == sorted(expected)
