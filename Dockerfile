@@ -20,6 +20,6 @@ with_delta(builder.config('spark.jars.ivy', sys.prefix + '/ivy')).getOrCreate().
 # The code: the layer that changes.
 COPY . /src
 RUN pip install --no-cache-dir --no-deps --no-build-isolation /src && rm -rf /src
-USER audit
+USER 1000
 WORKDIR /home/audit
 ENTRYPOINT ["coordinator-audit"]

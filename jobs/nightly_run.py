@@ -24,6 +24,7 @@ from jobs.pipeline import (
     findings,
     ingest,
     lag_history,
+    live_snapshots,
     maintenance,
     nights,
     offsets,
@@ -37,7 +38,7 @@ from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
-from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, open_dump
+from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.damage import DamagedTableError
@@ -88,12 +89,13 @@ class NullListener:
 
 @dataclass(slots=True)
 class NightlyRun:
-    """One run: its tables and settings, its id, and the results of its checks so far."""
+    """One run: its tables and settings, its id, who receives its warnings, and the results of its checks so far."""
 
     tables: Tables
     settings: Settings
     started_at: datetime
     night: str
+    warn: Callable[[str], None]
     check_results: list[Result] = field(default_factory=list)
 
 
@@ -138,7 +140,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     check_damage(tables)
     started_at = datetime.now(UTC)
     run_id = runs.new_run_id()
-    nightly = NightlyRun(tables, settings, started_at, run_id)
+    nightly = NightlyRun(tables, settings, started_at, run_id, listener.warn)
     listener.logged["night"] = run_id
     steps: list[StepRun] = []
     with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, dead_holder):
@@ -255,12 +257,16 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     is_live = any(path.startswith(LIVE_SCHEME) for path in paths)
     since = ingest.next_offsets(nightly.tables, nightly.settings.cluster) if is_live else {}
     kafka = Kafka(nightly.settings.kafka, since=since)
-    dumps = open_dump(nightly.tables.spark, paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
-    rows = ingest.run(nightly.tables, dumps, nightly.settings.cluster)
+    live = paths if chosen.snapshots else []
+    settings = nightly.settings
+    with live_snapshots.around(nightly.tables, live, settings.kafka, settings.cluster, nightly.warn) as snapped:
+        dumps = open_dump(nightly.tables.spark, paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
+        rows = ingest.run(nightly.tables, dumps, settings.cluster)
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
-    return {"files": len(changed.files), **counts, **({} if taken is None else {"snapshots": taken.snapshots})}
+    count = snapped.count + (0 if taken is None else taken.snapshots)
+    return {"files": len(changed.files), **counts, **({"snapshots": count} if live_servers(live) or taken else {})}
 
 
 def _decode(nightly: NightlyRun) -> dict[str, int]:

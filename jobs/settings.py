@@ -39,11 +39,12 @@ class SparkSettings(Section):
 
 
 class InputSettings(Section):
-    """The dumps that ``nightly`` ingests."""
+    """The dumps that ``nightly`` ingests, and whether snapshots of a running cluster are taken with them."""
 
     paths: list[str]
     format: Literal["segments", "parquet", "delta", "json_lines"] | None
     topic: str
+    snapshots: bool
 
 
 class NightlySettings(Section):

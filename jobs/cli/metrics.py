@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.errors import InputError
+from coordinator_core.groups.proven_state import GroupThen
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import lists_all, warn_of_gaps
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
-from jobs.queries.interface import AsOf
-from jobs.sources.end_offsets import newest_ends
+from jobs.queries.interface import Answers, AsOf
+from jobs.sources.end_offsets import all_ends, newest_ends
 
 
 class MetricFormat(StrEnum):
@@ -46,7 +50,10 @@ def metrics_command(
     ] = None,
     ends: EndsOption = None,
 ) -> None:
-    """Print metrics about all groups: state, members, rebalances, verdicts, findings, committed offsets and lag."""
+    """Print metrics about all groups: state, members, rebalances, verdicts, findings, committed offsets and lag.
+
+    With the names of Burrow also its status of each partition and group, at the newest snapshot of the end offsets.
+    """
     from prometheus_client import exposition
     from prometheus_client.openmetrics import exposition as openmetrics
 
@@ -61,6 +68,7 @@ def metrics_command(
         groups,
         answers.newest_ends(None) if ends is None else newest_ends(ends),
         *answers.histories(),
+        lag=_newest_lag(answers, groups, ends) if MetricNames.BURROW in (names or ()) else (),
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest
     text = write(facts.registry()).decode("utf-8")
@@ -71,3 +79,18 @@ def metrics_command(
     unfinished = out.with_name(f"{out.name}.unfinished")
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(out)
+
+
+def _newest_lag(answers: Answers, groups: Sequence[GroupThen], ends: Path | None) -> list[LagPoint]:
+    """Return the newest point of each group and partition; without end offsets there is none."""
+    given = None if ends is None else all_ends(ends)
+    newest: dict[tuple[str, str, int], LagPoint] = {}
+    for then in groups:
+        if not then.offsets.committed:
+            continue
+        try:
+            points = answers.lag(then.group.group_id, given)
+        except InputError:  # the source has no end offsets
+            return []
+        newest.update({(each.group_id, each.topic, each.partition): each for each in points})
+    return list(newest.values())

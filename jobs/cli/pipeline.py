@@ -17,7 +17,7 @@ from jobs.cli.options import ClusterOption
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader
 from jobs.cli.table_options import TableOptions
-from jobs.pipeline import decode, findings, ingest, lag_history, replay, snapshots
+from jobs.pipeline import decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
@@ -65,7 +65,8 @@ def ingest_command(
 ) -> None:
     """Ingest dumped coordinator logs into the tables, each record once, decoded on the way.
 
-    Files of the command snapshot go into the tables end_offsets and snapshot_settings.
+    Files of the command snapshot go into the tables end_offsets and snapshot_settings. Of a cluster that is read from
+    kafka://, a snapshot is taken before and after, unless the setting input.snapshots is false.
     """
     console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
@@ -81,12 +82,16 @@ def ingest_command(
             )
             if not paths:
                 return
-        with console.step("opening the dumps"):
-            kafka = Kafka(chosen.kafka, ranges)
-            dumps = open_dump(tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka)
-        with console.step("ingesting the dumps"):
-            rows = ingest.run(tables, dumps, chosen.cluster)
-            damaged = _damaged(tables, rows)
+        live = paths if chosen.input.snapshots else []
+        with live_snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
+            with console.step("opening the dumps"):
+                kafka = Kafka(chosen.kafka, ranges)
+                dumps = open_dump(tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka)
+            with console.step("ingesting the dumps"):
+                rows = ingest.run(tables, dumps, chosen.cluster)
+                damaged = _damaged(tables, rows)
+        if snapped.count:
+            console.note(f"snapshots of the cluster: {snapped.count} taken", snapshots=snapped.count)
     _print(console, "ingested", rows, INGESTED + GAPS)
     for row in rows:
         if row.missing_offsets:

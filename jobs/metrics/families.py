@@ -16,6 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.offsets.lag import LagPoint, LagStatus
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -26,6 +27,16 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
 
 PREFIX: Final = "coordinator_audit_"
+
+PARTITION_STATUS: Final[dict[str, int]] = {
+    LagStatus.OK: 1,
+    LagStatus.WARN: 2,
+    LagStatus.STOP: 4,
+    LagStatus.STALL: 5,
+    LagStatus.REWIND: 6,
+}
+GROUP_STATUS: Final[dict[str, int]] = {"OK": 1, "WARN": 2, "ERR": 3}
+"""Burrow's numbers for statuses (linkedin/Burrow, core/protocol, ``StatusConstant``)."""
 
 
 class MetricNames(StrEnum):
@@ -49,7 +60,8 @@ class PartitionOffset(NamedTuple):
 class GroupFacts(Collector):
     """The facts about the groups of one cluster; ``collect`` yields them as metric families.
 
-    ``ends`` are end offsets by topic and partition, from which lag is computed; empty: lag is not known.
+    ``ends`` are end offsets by topic and partition, from which lag is computed; empty: lag is not known. ``lag`` is the
+    newest point of each group and partition, whose status Burrow's metrics have.
     """
 
     cluster: str
@@ -60,6 +72,7 @@ class GroupFacts(Collector):
     verdicts: Sequence[TargetAuditRow] = ()
     violations: Sequence[Violation] = ()
     findings: Sequence[FindingRow] = ()
+    lag: Sequence[LagPoint] = ()
 
     def registry(self) -> CollectorRegistry:
         """Return a registry that has these facts alone."""
@@ -193,12 +206,7 @@ def _like_lag_exporter(facts: GroupFacts, offsets: Sequence[PartitionOffset]) ->
     highest = GaugeMetricFamily(f"{prefix}max_lag", "The highest lag of a group in a partition.", labels=labels[:2])
     total = GaugeMetricFamily(f"{prefix}sum_lag", "Lag of a group, summed over partitions.", labels=labels[:2])
     yield from _partition_families(facts, offsets, current, lag, [(highest, max), (total, sum)])
-    latest = GaugeMetricFamily(
-        "kafka_partition_latest_offset", "End offset of a partition.", labels=[labels[0], *labels[2:]]
-    )
-    for partition, end in sorted(facts.ends.items()):
-        latest.add_metric([facts.cluster, partition.topic, str(partition.partition)], end)
-    yield latest
+    yield _end_offsets(facts, "kafka_partition_latest_offset", labels[0])
 
 
 def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
@@ -242,6 +250,39 @@ def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Itera
     lag = GaugeMetricFamily(f"{prefix}partition_lag", "Lag of a group in a partition, in records.", labels=labels)
     total = GaugeMetricFamily(f"{prefix}lag_total", "Lag of a group, summed over partitions.", labels=labels[:2])
     yield from _partition_families(facts, offsets, current, lag, [(total, sum)])
+    yield _end_offsets(facts, "burrow_kafka_topic_partition_offset", labels[0])
+    of_partition = GaugeMetricFamily(
+        "burrow_kafka_topic_partition_status", f"Status of a partition: {_numbers(PARTITION_STATUS)}.", labels=labels
+    )
+    of_group = GaugeMetricFamily(
+        f"{prefix}status",
+        f"Status of a group: {_numbers(GROUP_STATUS)}, if a partition has another status.",
+        labels=labels[:2],
+    )
+    by_group: dict[str, list[LagStatus]] = {}
+    for point in facts.lag:
+        status = LagStatus(point.status)
+        by_group.setdefault(point.group_id, []).append(status)
+        if status in PARTITION_STATUS:
+            where = [facts.cluster, point.group_id, point.topic, str(point.partition)]
+            of_partition.add_metric(where, PARTITION_STATUS[status])
+    for group_id, statuses in by_group.items():
+        worst = max(PARTITION_STATUS.get(status, 0) for status in statuses)
+        # An unknown status may be the worst one, unless a partition has that.
+        if worst > GROUP_STATUS["WARN"] or LagStatus.UNKNOWN not in statuses:
+            of_group.add_metric([facts.cluster, group_id], min(worst, GROUP_STATUS["ERR"]))
+    yield from (of_partition, of_group)
+
+
+def _numbers(statuses: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in statuses.items())
+
+
+def _end_offsets(facts: GroupFacts, name: str, cluster_label: str) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, "End offset of a partition.", labels=[cluster_label, "topic", "partition"])
+    for partition, end in sorted(facts.ends.items()):
+        family.add_metric([facts.cluster, partition.topic, str(partition.partition)], end)
+    return family
 
 
 OFFSETS: Final = {

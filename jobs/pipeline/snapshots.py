@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.cluster.snapshot_settings import MISSING
 from jobs.pipeline import runs
 from jobs.pipeline.lag import END_OFFSETS as END_COLUMNS
-from jobs.tables.delta import Table, Tables
+from jobs.sources.snapshot_files import SINGLE_SETTING, single_settings
+from jobs.tables.delta import Table, Tables, few
 from jobs.tables.lookup import lookup
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
@@ -62,6 +63,21 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
     )
     (others,) = found.rows("SELECT count(*) AS number FROM $snapshot_settings WHERE run_id = :run", run=run_id)
     return SnapshotCounts(ends["times"], ends["number"], others["number"])
+
+
+def store(tables: Tables, rows: Iterable[Mapping[str, Any]], cluster: str, transaction: str) -> None:
+    """Append the rows of a snapshot that was taken just now; ``transaction`` begins with its run."""
+    run_id, _, _ = transaction.partition("/")
+    place = {"cluster": cluster, "run_id": run_id}
+    found = list(rows)
+    partitions = [{**row, **place} for row in found if "topic" in row]
+    settings = [
+        {**place, **dict(zip(SINGLE_SETTING, setting, strict=True))}
+        for setting in single_settings(row for row in found if "resource" in row)
+    ]
+    for table, new in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
+        tables.create(table)
+        tables.append(table, few(table, new), transaction)
 
 
 def _append(tables: Tables, table: Table, rows: DataFrame, run_id: str) -> None:

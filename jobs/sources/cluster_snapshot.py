@@ -56,9 +56,10 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
         warn("the cluster shows no topics: it has none, or this user may not describe them")
     addresses = [BrokerAddress(node.id, node.host, node.port) for node in cluster.nodes]
     answers = broker_features.ask(addresses, config)
-    for answer in answers:
-        if answer.missing is not None:
-            warn(f"the snapshot has no features of broker {answer.broker}: {answer.missing}")
+    silent = [answer for answer in answers if answer.missing is not None]
+    if silent:
+        count = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
+        warn(f"the snapshot has no features of broker {silent[0].broker}{count}: {silent[0].missing}")
     place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
     found += [{**row, **place} for row in feature_rows(answers)]
     brokers = broker_rows(admin, sorted(each.broker for each in addresses))

@@ -111,6 +111,12 @@ def open_dump(
     return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_format.items())]
 
 
+def live_servers(paths: Iterable[str]) -> list[str]:
+    """Return the brokers (``HOST:PORT[,HOST:PORT]``) of each cluster among the paths, once."""
+    live = (path.removeprefix(LIVE_SCHEME) for path in paths if path.startswith(LIVE_SCHEME))
+    return list(dict.fromkeys(path.partition("/")[0] for path in live))
+
+
 def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     from jobs.sources.kafka_broker import KafkaLog, topic_partitions
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.snapshot_settings import (
@@ -28,6 +28,8 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.errors import InputError
 from jobs.sources.end_offsets import JSON_SUFFIXES
+
+SINGLE_SETTING: Final = ("timestamp_ms", "resource_type", "resource", "name", "value")
 
 
 def is_snapshot(path: str) -> bool:
@@ -103,7 +105,7 @@ def _listed(topic: Mapping[str, Any]) -> dict[str, Any]:
 
 def settings_of(rows: Iterable[Mapping[str, Any]]) -> SnapshotSettings:
     """Return what rows of settings (``cluster_snapshot.SETTINGS_ROW``) show, at their times."""
-    ordered = sorted(_single_settings(rows))
+    ordered = sorted(single_settings(rows))
     of_time = groupby(ordered, key=itemgetter(0))
     levels = level_runs((time_ms, _levels(found)) for time_ms, found in of_time)
     runs: dict[tuple[str, str, str], list[SettingRun]] = {}
@@ -118,8 +120,8 @@ def settings_of(rows: Iterable[Mapping[str, Any]]) -> SnapshotSettings:
     return SnapshotSettings.of(levels, (run for found in runs.values() for run in found))
 
 
-def _single_settings(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, str, str, str]]:
-    """Yield (time in ms, type, resource, name, value) of each setting, as the table ``snapshot_settings`` has them."""
+def single_settings(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, str, str, str]]:
+    """Yield ``SINGLE_SETTING`` of each setting in rows of settings, as the table ``snapshot_settings`` has them."""
     for row in rows:
         named = dict(row.get("configs") or {})
         if row.get(MISSING) is not None:

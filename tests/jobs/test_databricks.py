@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from databricks.bundles.jobs import Job
 
 from jobs import nightly, settings
 from jobs.cli import app as application
@@ -23,23 +24,9 @@ KINDS: dict[str, dict[str, type | tuple[type, ...]]] = {
     "bundle": {"name": str},
     "variable": {"description": str, "default": (str, int, list), "type": str},
     "artifact": {"type": str, "build": str, "path": str},
-    "job": {
-        **{"name": str, "schedule": dict, "max_concurrent_runs": int, "timeout_seconds": int},
-        **{"email_notifications": dict, "webhook_notifications": dict, "tasks": list, "environments": list},
-    },
-    "schedule": {"quartz_cron_expression": str, "timezone_id": str},
-    "email_notifications": {"on_failure": list, "no_alert_for_skipped_runs": bool},
-    "webhook_notifications": {"on_failure": list},
-    "task": {
-        **{"task_key": str, "environment_key": str, "max_retries": int, "min_retry_interval_millis": int},
-        **{"retry_on_timeout": bool, "python_wheel_task": dict},
-    },
-    "python_wheel_task": {"package_name": str, "entry_point": str, "parameters": list},
-    "environment": {"environment_key": str, "spec": dict},
-    "spec": {"environment_version": str, "dependencies": list},
     "target": {"mode": str, "default": bool},
 }
-"""The keys of the bundle and their types, as the Jobs API 2.2 and the reference of bundles name them."""
+"""The keys of the bundle around its resources, and their types, as the reference of bundles names them."""
 
 VARIABLE = re.compile(r"\$\{var\.(\w+)\}")
 
@@ -72,14 +59,20 @@ def test_the_bundle_has_the_keys_and_types_of_databricks() -> None:
     for kind, named in parts.items():
         for each in named.values():
             checked(kind, each)
+
+
+def test_the_job_is_one_that_databricks_knows() -> None:
+    """Databricks' own classes know every field of a job and its type; a value of another type would be converted."""
     job = filled(JOB)
-    checked("job", job)
-    for kind, listed in (("task", job["tasks"]), ("environment", job["environments"])):
-        for each in listed:
-            checked(kind, each)
-    assert {task["environment_key"] for task in job["tasks"]} <= {
-        each["environment_key"] for each in job["environments"]
-    }
+    # Empty lists are left out of what the classes write.
+    job["email_notifications"]["on_failure"] = ["team@example.com"]
+    job["webhook_notifications"]["on_failure"] = [{"id": "1234-abcd"}]
+    assert Job.from_dict(job).as_dict() == job
+    task = {**job["tasks"][0], "max_retry": 1}
+    with pytest.raises(ValueError, match="Unexpected field 'max_retry' for class Task"):
+        Job.from_dict({**job, "tasks": [task]})
+    keys = {each["environment_key"] for each in job["environments"]}
+    assert {task["environment_key"] for task in job["tasks"]} <= keys
     assert len(job["schedule"]["quartz_cron_expression"].split()) == 6
 
 

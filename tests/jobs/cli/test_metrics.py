@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 from prometheus_client import exposition
@@ -10,13 +11,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
+from coordinator_core.audit.offsets.lag import LagPoint
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app
-from jobs.metrics.families import GroupFacts, MetricNames
+from jobs.metrics.families import PARTITION_STATUS, GroupFacts, MetricNames
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.shared_data import ROOT
@@ -107,6 +109,54 @@ def test_lag_has_a_sum_only_where_every_end_is_known(names, lag, total):
     partly = of_facts(names, [group], {("t", 0): 15})
     assert [value for key, value in partly.items() if key[0] == lag] == [5]
     assert not [key for key in partly if key[0] == total]
+
+
+def point(group_id, partition, status):
+    known = dict.fromkeys(LagPoint._fields)
+    return LagPoint(**{**known, "group_id": group_id, "topic": "t", "partition": partition, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("statuses", "of_partitions", "of_group"),
+    [
+        (["OK", "OK"], [1, 1], 1),
+        (["OK", "WARN"], [1, 2], 2),
+        (["STOP", "WARN"], [4, 2], 3),
+        (["STALL", "UNKNOWN"], [5], 3),  # nothing is worse than ERR
+        (["REWIND"], [6], 3),
+        (["OK", "UNKNOWN"], [1], None),
+        (["WARN", "UNKNOWN"], [2], None),
+        ([], [], None),
+    ],
+)
+def test_the_status_has_burrows_numbers(statuses, of_partitions, of_group):
+    lag = [point("g", number, status) for number, status in enumerate(statuses)]
+    facts = GroupFacts("c", [MetricNames.BURROW], [], {TopicPartition("t", 0): 7}, lag=lag)
+    read = samples(exposition.generate_latest(facts.registry()).decode())
+    assert [value for key, value in read.items() if key[0] == "burrow_kafka_topic_partition_status"] == of_partitions
+    assert read.get(("burrow_kafka_consumer_status", "c", "g")) == of_group
+    assert read["burrow_kafka_topic_partition_offset", "c", "0", "t"] == 7
+
+
+def test_the_status_is_that_of_the_newest_snapshot(tmp_path):
+    rows = [json.loads(line) for line in run("offsets", "A-coop-a2d7", "--json").splitlines()]
+    last_ms = max(int(datetime.fromisoformat(row["committed"]).timestamp() * 1000) for row in rows)
+    ends = tmp_path / "ends.jsonl"
+    with ends.open("w", encoding="utf-8") as out:
+        for time_ms, more in ((last_ms - 10_000, 0), (last_ms, 5)):
+            for row in rows:
+                end = {"timestamp_ms": time_ms, "end_offset": (row["offset"] or 0) + more}
+                out.write(json.dumps({"topic": row["topic"], "partition": row["partition"], **end}) + "\n")
+    read = samples(run("metrics", "--names", "burrow", "--end-offsets", str(ends)))
+    asked = run("offsets", "A-coop-a2d7", "--lag-history", "--end-offsets", str(ends), "--json").splitlines()
+    newest = {(each["topic"], each["partition"]): each["status"] for each in map(json.loads, asked)}
+    found = {
+        (key[3], int(key[2])): value
+        for key, value in read.items()
+        if key[0] == "burrow_kafka_topic_partition_status" and key[1] == "A-coop-a2d7"
+    }
+    assert found == {key: PARTITION_STATUS[status] for key, status in newest.items() if status in PARTITION_STATUS}
+    assert set(newest.values()) - {"OK"}
 
 
 def test_an_offset_that_the_log_does_not_prove_has_no_sample():

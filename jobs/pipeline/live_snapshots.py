@@ -1,0 +1,66 @@
+"""Snapshots of a cluster whose log is read from its brokers: one before the log is read, one after.
+
+The first one has end offsets of a time that the log reaches: they give the lag. The second one is later than all
+records: what both show holds for the time between.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from coordinator_core.errors import InputError
+from jobs.pipeline import runs, snapshots
+from jobs.sources import cluster_snapshot
+from jobs.sources.dump import live_servers
+from jobs.tables.delta import Tables
+
+Warn = Callable[[str], None]
+
+
+class Taken:
+    """The number of snapshots that were taken so far."""
+
+    count = 0
+
+
+@contextmanager
+def around(
+    tables: Tables, paths: Iterable[str], config: Mapping[str, str], cluster: str, warn: Warn
+) -> Iterator[Taken]:
+    """Take a snapshot of each cluster among the paths, and another one when the block ends without an error.
+
+    ``config`` has settings of librdkafka. A snapshot that cannot be taken is a warning.
+    """
+    taken = Taken()
+    # Both have a run that is before the one of the log: the replay of the log has seen them.
+    run_id = runs.new_run_id()
+    answering = [
+        servers for servers in live_servers(paths) if _take(tables, servers, config, cluster, f"{run_id}/begin", warn)
+    ]
+    taken.count += len(answering)
+    yield taken
+    for servers in answering:
+        # What a cluster does not give was said before.
+        taken.count += _take(tables, servers, config, cluster, f"{run_id}/end", warn, partial=lambda message: None)
+
+
+def _take(
+    tables: Tables,
+    servers: str,
+    config: Mapping[str, str],
+    cluster: str,
+    transaction: str,
+    warn: Warn,
+    partial: Warn | None = None,
+) -> bool:
+    """Return whether the snapshot was taken."""
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        rows = cluster_snapshot.take({**config, "bootstrap.servers": servers}, now_ms, partial or warn)
+    except InputError as error:
+        warn(f"no snapshot of the cluster was taken: {error}")
+        return False
+    snapshots.store(tables, rows, cluster, f"{transaction}/{servers}")
+    return True
