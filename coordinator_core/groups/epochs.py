@@ -21,6 +21,7 @@ from coordinator_core.groups.epoch_records import (
     TargetPartitionsRecord,
 )
 from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, violation
+from coordinator_core.records import RecordType
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -94,6 +95,18 @@ class EpochGroup(Generic[MemberT, TargetT]):
         """Set what a new group has before its first epoch is recorded, which will be one more (Kafka 4.3)."""
         self.group_epoch = self.assignment_epoch = INITIAL_EPOCH
         self.metadata_hash = self.assignment_timestamp = 0
+
+
+def hash_of_topics(record: GroupEpochRecord) -> int | None:
+    """Return the metadata hash that group metadata has of the subscribed topics; None: it has none, or does not say.
+
+    Brokers of 4.1 write 0 when a member of a streams group leaves, whatever the topics are. Only they write a streams
+    group without its validated topology.
+    """
+    value = record.value
+    found = None if value is None else value.get("metadataHash")
+    is_of_4_1 = record.type == RecordType.STREAMS_GROUP_METADATA and "validatedTopologyEpoch" not in (value or {})
+    return None if is_of_4_1 and found == 0 else found
 
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:

@@ -22,7 +22,7 @@ from coordinator_core.groups.epoch_records import (
     MemberTargetRecord,
     TargetEpochRecord,
 )
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember, hash_of_topics
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
@@ -232,7 +232,7 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
         return
     state = _group(recorder)
     names = kind.topics(state, recorder.topics)
-    used = topics_used(recorder.topics, value.get("metadataHash"), names, at)
+    used = topics_used(recorder.topics, hash_of_topics(record), names, at)
     last = ledger.epoch
     if last is not None and last.epoch == value["epoch"]:
         _take_topics(recorder, last, used, names)

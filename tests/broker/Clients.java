@@ -112,7 +112,8 @@ public class Clients {
 
     private void produce(String topic, int count) throws Exception {
         try (var producer = new KafkaProducer<>(
-                Map.of("bootstrap.servers", (Object) servers), new StringSerializer(), new StringSerializer())) {
+                Map.of("bootstrap.servers", (Object) servers, "max.block.ms", 9000, "request.timeout.ms", 4000,
+                    "delivery.timeout.ms", 9000), new StringSerializer(), new StringSerializer())) {
             for (int number = 0; number < count; number++) {
                 producer.send(new ProducerRecord<>(topic, "key-" + number, "value")).get();
             }

@@ -181,7 +181,7 @@ public final class WildClients extends Clients {
                         }
                     }
                     step();
-                } catch (FencedInstanceIdException | ProducerFencedException error) {
+                } catch (FencedInstanceIdException | ProducerFencedException | BrokenProducer error) {
                     event("fenced", name).put("error", error.toString());
                     end = "stays";
                 } catch (Exception error) {
@@ -208,13 +208,20 @@ public final class WildClients extends Clients {
         /** End without a word to the group, as a crash does. */
         void abandon() throws Exception {
             end = "stays";
-            join(20_000);
+            join(6_000);
         }
 
         @Override
         public void close() throws Exception {
             end = end.isEmpty() ? "leaves" : end;
-            join(20_000);
+            join(6_000);
+        }
+    }
+
+    /** A producer that neither commits nor aborts: its client ends, as an application would. */
+    private static final class BrokenProducer extends RuntimeException {
+        BrokenProducer(KafkaException cause) {
+            super(cause);
         }
     }
 
@@ -304,7 +311,11 @@ public final class WildClients extends Clients {
             } catch (ProducerFencedException error) {
                 throw error;
             } catch (KafkaException error) {
-                producer.abortTransaction();
+                try {
+                    producer.abortTransaction();
+                } catch (KafkaException other) {
+                    throw new BrokenProducer(other);
+                }
                 throw error;
             }
         }

@@ -15,7 +15,7 @@ from coordinator_core.groups.epoch_records import (
     MemberTargetRecord,
     TargetEpochRecord,
 )
-from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, hash_of_topics
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
@@ -63,7 +63,7 @@ def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epoc
     operation.joining.clear()
     epoch = value["epoch"]
     scene.arrived(epoch, at)
-    _metadata_hash(kind, scene, value.get("metadataHash"), epochs.metadata_hash, at)
+    _metadata_hash(kind, scene, hash_of_topics(record), epochs.metadata_hash, at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
@@ -81,7 +81,7 @@ def _metadata_hash(
     record shows a clock that is wrong, and no wrong hash.
     """
     topics = scene.topics
-    if metadata_hash is None and before:
+    if metadata_hash is None and before and kind is not STREAMS_KIND:
         metadata_hash = 0  # written as no hash; a broker that writes none at all wrote none before
     if metadata_hash is None or topics is None or not scene.watch.whole or not topics.is_whole(at.timestamp_ms):
         return

@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -65,10 +66,13 @@ class Wild:
         self.frozen_until = 0.0
         self.members: dict[str, tuple[Plan, Line, Clients]] = {}
         self.transactions: list[str] = []
+        self.is_over = threading.Event()
 
     def live(self, seconds: float) -> None:
         """Run the broker and act at random for this time; then everybody leaves."""
         self.broker = self._start()
+        linking = threading.Thread(target=self._link_always, daemon=True)
+        linking.start()
         release = CLIENTS_OF.get(self.release, self.release)
         self.steady, self.shaky = (Clients(self.servers, self.home, release, "WildClients") for _ in range(2))
         try:
@@ -76,7 +80,6 @@ class Wild:
             end = time.monotonic() + seconds
             while time.monotonic() < end:
                 self._act()
-                self._link()
                 if self.chance.random() < 0.25:
                     self._checkpoint()
                 time.sleep(self.chance.choice((0.05, 0.2, 0.6, 1.5)))
@@ -89,13 +92,11 @@ class Wild:
             for each in (self.steady, self.shaky):
                 os.kill(each.process.pid, signal.SIGCONT)
                 each.kill()
-            self._link()
             self.broker.terminate()
             self.broker.wait(120)
-            self._link()
-        with (self.home / "truth.jsonl").open("w") as out:
-            out.writelines(json.dumps(each) + "\n" for each in sorted(self.truth, key=lambda each: each["at_ms"]))
-        self._keep()
+            self.is_over.set()
+            linking.join()
+            self._keep()
 
     def _start(self) -> Any:
         return start_broker(self.home, self.release, self.ports, self.settings)  # type: ignore[arg-type]
@@ -142,7 +143,7 @@ class Wild:
 
     def _act(self) -> None:
         acts = {
-            self._join: 30 if len(self.members) < 22 else 6,
+            self._join: 30 if len(self.members) < 16 else 6,
             self._leave: 14,
             self._subscribe: 10,
             self._pause: 3,
@@ -277,7 +278,6 @@ class Wild:
         self.say("stops the broker", {"killed": is_killed})
         (self.broker.kill if is_killed else self.broker.terminate)()
         self.broker.wait(120)
-        self._link()
         self.broker = self._start()
         self.say("starts the broker", {})
 
@@ -291,6 +291,11 @@ class Wild:
             if each is self.steady or self._is_awake():
                 self.truth.extend(each.do("events")["events"])
 
+    def _link_always(self) -> None:
+        while not self.is_over.wait(0.3):
+            self._link()
+        self._link()
+
     def _link(self) -> None:
         """Keep every segment as it was first written: the cleaner writes new files, and the old ones stay linked."""
         for pattern in LOGS:
@@ -302,6 +307,9 @@ class Wild:
                         os.link(segment, link)
 
     def _keep(self) -> None:
+        """Write down the truth, and copy the log as it is at last."""
+        with (self.home / "truth.jsonl").open("w") as out:
+            out.writelines(json.dumps(each) + "\n" for each in sorted(self.truth, key=lambda each: each["at_ms"]))
         for pattern in LOGS:
             for folder in (self.home / "data").glob(pattern):
                 shutil.copytree(folder, self.home / "logs" / folder.name, ignore=shutil.ignore_patterns("*.swap"))

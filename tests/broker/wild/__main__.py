@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 from pathlib import Path
 
 from tests.broker.kafka import KAFKA
@@ -17,4 +19,5 @@ if __name__ == "__main__":
     options.add_argument("--compaction", action="store_true")
     given = options.parse_args()
     given.folder.mkdir(parents=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM: what was recorded until then is kept"))
     Wild(given.folder, given.release, given.seed, is_compacted=given.compaction).live(given.seconds)

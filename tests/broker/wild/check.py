@@ -41,7 +41,8 @@ def log_partition(group: str, partitions: int) -> int:
     value = 0
     for unit in group:
         value = (value * 31 + ord(unit)) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % partitions
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return abs(signed) % partitions
 
 
 def described(log: Path, truth: list[Line]) -> Iterator[Differing]:

@@ -16,7 +16,7 @@ from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
+from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from tests.core import recorded
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, MUTATIONS, Mutation, mutations_of
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
@@ -352,6 +352,25 @@ def test_a_metadata_hash_is_that_of_the_topics_not_long_ago(metadata_hash: int, 
     assert broken(records, topics=whole) == rules
     whole.gaps.append(HistoryGap(LogPosition(0, 1, 0), "a hole"))
     assert broken(records, topics=whole) == set(), "some other version may have it"
+
+
+@pytest.mark.parametrize(("of_release", "is_wrong"), [({}, False), ({"validatedTopologyEpoch": 0}, True)])
+def test_brokers_of_4_1_write_no_hash_when_a_member_of_a_streams_group_leaves(
+    of_release: Fields, is_wrong: bool
+) -> None:
+    """A record of 4.1 has no validated topology. The topic is five minutes old."""
+    log = GroupLog()
+    log.offset = 300
+    epoch = {"epoch": 2, "metadataHash": 0, **of_release}
+    records = [
+        log.streams_member("m1"),
+        log.topology(),
+        log.record(RecordType.STREAMS_GROUP_METADATA, epoch),
+        log.streams_target("m1", {"0": [0, 1]}),
+        log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 2}),
+        log.streams_current("m1", 2, {"0": [0, 1]}),
+    ]
+    assert (Rule.METADATA_HASH_WRONG in broken(at_once(records), topics=orders(m0=2))) is is_wrong
 
 
 def changelog_topics(**configs: str) -> TopicHistory:

@@ -241,6 +241,23 @@ def test_after_the_last_snapshot_a_later_release_is_possible() -> None:
     assert verdict(shown(31, after_ms=0), *OTHER).verdict is Verdict.UNKNOWN
 
 
+def test_an_emptied_group_of_4_4_has_a_target_without_members() -> None:
+    """Its broker records the target with the epoch that the last member leaves behind."""
+    before = streams_group(*RIGHT)
+    log = GroupLog()
+    log.offset = len(before)
+    metadata: Any = before[3].value
+    left = [
+        *(log.tombstone(kind, memberId=member) for member in ("m1", "m2") for kind in (22, 21, 19)),
+        log.record(RecordType.STREAMS_GROUP_METADATA, {**metadata, "epoch": 2}),
+        log.record(
+            RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, {"assignmentEpoch": 2, "assignmentTimestamp": 1}
+        ),
+    ]
+    rows = list(audit_group([*before, *left], Group("g", from_start=True), history(33), None, EVERYTHING))
+    assert [row.verdict for row in rows] == [Verdict.IDENTICAL, Verdict.IDENTICAL]
+
+
 def test_brokers_of_4_4_keep_the_invariants() -> None:
     records = streams_group(*RIGHT)
     twice = records[5]._replace(value=records[4].value)
