@@ -80,6 +80,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             detail,
             [row.at, *([row.target] if row.target else []), end],
             subject=name,
+            until_ms=history.now_ms if row.outcome == "open" else None,
             complete=row.history_complete,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import EPOCH
+from coordinator_core.audit.rules.known_facts import EPOCH, WHOLE
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.share.state import ShareGroup
@@ -35,7 +35,7 @@ def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
             unit = WorkUnit("partition", key["topic"], key["partition"])
     elif isinstance(state, ConsumerGroup):
         topic_id = record.value.get("topicId")
-        if topic_id is not None:
+        if topic_id is not None and scene.watch.knows(WHOLE):  # a member that was not seen may own it
             unit = WorkUnit("partition", topic_id, key["partition"])
     if unit is None or scene.current.has_holder(unit):
         return

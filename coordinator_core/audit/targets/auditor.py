@@ -96,16 +96,17 @@ class TargetAuditor:
         memory = self.memory
         operation = cut(kind, end, memory.pending)
         first = memory.pending[operation.start] if operation.start < len(memory.pending) else end
+        gap = self._gap(end) if operation.copied else None
         self._settle(operation.start)
         state = self.group.state
         assert isinstance(state, EpochGroup)
-        gap = self._gap(end)
         if operation.copied and isinstance(state, ConsumerGroup):
             static = {member_id: each.instance_id for member_id, each in state.members.items() if each.instance_id}
             before, slack_ms = memory.classic.before, self.settings.clock_slack_ms
             return [upgrade_row(first, operation, before, static, self.topics, slack_ms, gap)]
         if operation.copied:
             return [streams_upgrade_row(first, operation, memory.classic.before, gap)]
+        gap = self._gap(end)
         view = memory.view_of(kind, self.settings.jdk)
         is_followed = gap is None or not gap.is_after(memory.fitted)
         audit = EpochTargetAudit(
@@ -125,7 +126,6 @@ class TargetAuditor:
         if value is None:
             memory.classic.end(record.at.offset)
             memory.connect = ConnectTargetState()
-            memory.born = record.at.offset
             return _NO_ROWS
         members, protocol_type = value["members"], value["protocolType"]
         rows = _NO_ROWS
@@ -185,12 +185,9 @@ class TargetAuditor:
     def _note_birth(self, record: AnyRecord) -> None:
         """The offset from which everything of the group is seen, if nothing is missing after it."""
         kind = _KIND_OF.get(record.type)
-        if kind is None or record.type != kind.epoch:
+        if kind is None or record.type != kind.epoch or record.value is None:
             return
         memory = self.memory
-        if record.value is None:
-            memory.born = record.at.offset
-            return
         value: GroupEpochValue = record.value
         begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
         first = next((each for each in memory.pending if each.type == kind.member), None)
@@ -198,14 +195,19 @@ class TargetAuditor:
             memory.born = first.at.offset
 
     def _settle(self, count: int) -> None:
-        """Take in the first pending records: no target that comes can be of an operation with them."""
+        """Take in the first pending records: no target that comes can be of an operation with them.
+
+        Only then does a group that ended count as seen from there: what a conversion copies was written before.
+        """
         memory = self.memory
         for record in memory.pending[:count]:
             kind = _KIND_OF.get(record.type)
+            if record.type == RecordType.GROUP_METADATA and record.value is None:
+                memory.born = record.at.offset
             if kind is None:
                 continue
             if record.type == kind.epoch and record.value is None:
-                memory.view = None
+                memory.born, memory.view = record.at.offset, None
                 continue
             memory.view_of(kind, self.settings.jdk).apply(record)
         del memory.pending[:count]

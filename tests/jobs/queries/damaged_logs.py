@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coordinator_core.audit.explain import explain
+from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
+from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_format import CONTROL_BIT, read_header
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.group_steps import group_steps
@@ -88,6 +90,31 @@ def all_of_them(folder: Path) -> None:
     compacted(folder)
 
 
+FEWEST = 6
+"""Log partitions with fewer batches stay as they are."""
+
+
+def damaged_anywhere(folder: Path, chance: Random) -> None:
+    """Each log partition without its beginning, without some batches, both, or with a wrong bit."""
+    for partition in sorted(folder.glob(f"{TOPIC}-*")):
+        segments = sorted(partition.glob("*.log"))
+        kept = [data for file in segments for _, data in batches(file.read_bytes())]
+        if len(kept) < FEWEST:
+            continue
+        how = chance.choice(("beginning", "hole", "bit", "beginning and hole"))
+        if "beginning" in how:
+            kept = kept[chance.randrange(1, len(kept) - 2) :]
+        if "hole" in how:
+            first = chance.randrange(1, len(kept) - 1)
+            del kept[first : first + chance.choice((1, 2, 10))]
+        if how == "bit":
+            number = chance.randrange(1, len(kept))
+            kept[number] = kept[number][:-1] + bytes([kept[number][-1] ^ 1])
+        for file in segments:
+            file.unlink()
+        (partition / f"{read_header(kept[0], 0, 0).base_offset:020}.log").write_bytes(b"".join(kept))
+
+
 DAMAGES: dict[str, Damage] = {
     each.__name__: each
     for each in (
@@ -161,6 +188,28 @@ class FromTables:
         return StoredAnswers(
             FolderReader(self.audit.tables.location), self.audit.cluster, settings.audit, self.warnings.append
         )
+
+
+class Claims(NamedTuple):
+    """What answers state for certain: verdicts but ``unknown``, violations, and findings that miss nothing."""
+
+    verdicts: set[tuple[str, LogPosition, str]]
+    violations: set[tuple[str, LogPosition, str]]
+    findings: set[tuple[str, str, str | None]]
+
+    @classmethod
+    def of(cls, answers: Answers) -> Claims:
+        """Ask for all of them."""
+        verdicts, found = answers.verdicts(None, 0), answers.findings(None)
+        return cls(
+            {(row.group_id, row.at, row.verdict) for row in verdicts if row.verdict is not Verdict.UNKNOWN},
+            {(row.group_id, row.at, row.rule) for row in answers.violations(None, 0)},
+            {(row.group_id, row.kind, row.subject) for row in found if row.history_complete},
+        )
+
+    def not_in(self, truth: Claims) -> list[tuple[object, ...]]:
+        """Return those that the truth does not have."""
+        return [claim for mine, true in zip(self, truth, strict=True) for claim in sorted(mine - true, key=str)]
 
 
 class Damaged:
