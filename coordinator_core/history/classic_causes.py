@@ -180,23 +180,41 @@ def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]
 def _first_assigned(
     topics: TopicHistory, step: Transition, subscribed: set[str], assigned: dict[str, int]
 ) -> list[Cause]:
-    """Return a cause for topics that the leader came to know: nothing of them was assigned in the generation before.
+    """Return causes for topics and partitions that the leader came to know: nothing of them was assigned in the
+    generation before.
 
-    They existed, and members subscribed to them. An assignor of Kafka leaves no topic out that the leader knows, but
-    for partitions that a cooperative member has yet to revoke.
+    They existed, and members subscribed to them. An assignor of Kafka leaves no partition out that the leader knows,
+    but for those that a cooperative member has yet to revoke.
     """
     if is_downgrade(step.last) or not (step.old.protocol in ASSIGNS_ALL or step.old.protocol == COOPERATIVE_STICKY):
         return []
-    had = {name for member in step.old.members.values() for _, name in assignment(step.old, member).held}
-    had |= {unit.name for member in step.old.members.values() for unit in subscription(step.old, member).owned}
-    since_ms = step.last.opened.timestamp_ms
-    found = [
-        name for name in subscribed - had if assigned.get(name, -1) >= 0 and topics.topic_at(name, since_ms) is not None
-    ]
-    if not found:
-        return []
-    detail = f"the leader did not know them yet when it assigned generation {step.last.epoch}"
-    return [cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=found, detail=detail)]
+    had, since_ms = _highest_had(step.old), step.last.opened.timestamp_ms
+    there = {name: topics.topic_at(name, since_ms) for name in subscribed}
+    known = {name: topic.partitions for name, topic in there.items() if topic is not None}
+    found = [name for name in known if name not in had and assigned.get(name, -1) >= 0]
+    causes = []
+    if found:
+        detail = f"the leader did not know them yet when it assigned generation {step.last.epoch}"
+        causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=found, detail=detail))
+    for name in sorted(known.keys() & had.keys()):
+        first, last = had[name] + 1, min(assigned.get(name, -1), known[name] - 1)
+        if first <= last:
+            detail = f"the leader did not know partitions {first} to {last} yet when it assigned generation "
+            detail += str(step.last.epoch)
+            causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=(name,), detail=detail))
+    return causes
+
+
+def _highest_had(group: ClassicGroup) -> dict[str, int]:
+    """Return, by topic, the highest partition that members were assigned, or had when they joined."""
+    highest: dict[str, int] = {}
+    for member in group.members.values():
+        for (role, name), numbers in assignment(group, member).held.items():
+            if role == "partition":
+                highest[name] = max([highest.get(name, -1), *numbers])
+        for unit in subscription(group, member).owned:
+            highest[unit.name] = max(highest.get(unit.name, -1), unit.number)
+    return highest
 
 
 def _acted_on(change: TopicChange, highest_assigned: int) -> bool:

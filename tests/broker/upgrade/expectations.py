@@ -27,17 +27,32 @@ def verdicts(logs: Path) -> list[Line]:
     return [each for each in rows if each["table"] == "target_audits"]
 
 
+def is_undecidable(row: Line) -> bool:
+    """Whether a verdict is unknown for what no log has: 4.1's own assignors, or task offsets, which 4.4 goes by."""
+    return row["verdict"] == "unknown" and ("kafka-4.1" in row["missing"] or "task offsets" in row["missing"])
+
+
+def _release_then(row: Line, seen: Sequence[Line]) -> str | None:
+    """The release that wrote a target; None: before the first one had started."""
+    starts = [(each["at_ms"], each["release"]) for each in seen if each["what"] == "started"]
+    return next((release for at_ms, release in reversed(starts) if at_ms <= row["at"]["timestamp_ms"]), None)
+
+
+def streams_releases(rows: Sequence[Line], seen: Sequence[Line]) -> set[str | None]:
+    """Return the releases that computed targets of streams groups."""
+    return {_release_then(row, seen) for row in rows if row["group_type"] == "STREAMS"}
+
+
 def profiles_by_release(rows: Sequence[Line], seen: Sequence[Line]) -> dict[str, set[str]]:
     """Return by release the profiles that its targets of groups with epochs fitted."""
-    starts = [(each["at_ms"], each["release"]) for each in seen if each["what"] == "started"]
     found: dict[str, set[str]] = defaultdict(set)
     for row in rows:
-        before = [release for at_ms, release in starts if at_ms <= row["at"]["timestamp_ms"]]
+        release = _release_then(row, seen)
         is_since_settled = any(
-            each["release"] == before[-1] and each.get("at_ms", 0) > row["at"]["timestamp_ms"] for each in seen
+            each["release"] == release and each.get("at_ms", 0) > row["at"]["timestamp_ms"] for each in seen
         )
-        if row["verdict"] == "identical" and row["group_type"] != "CLASSIC" and before and is_since_settled:
-            found[before[-1]].add(row["fitted"].split(", ")[-1].split(" on ")[0])
+        if row["verdict"] == "identical" and row["group_type"] != "CLASSIC" and release and is_since_settled:
+            found[release].add(row["fitted"].split(", ")[-1].split(" on ")[0])
     return dict(found)
 
 

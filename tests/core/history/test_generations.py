@@ -128,6 +128,18 @@ def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
     assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("t",), 1)
 
 
+@pytest.mark.parametrize("protocol", ["range", "cooperative-sticky"])
+def test_a_new_leader_may_not_know_new_partitions_yet(protocol: str) -> None:
+    """The topic had grown before anyone subscribed to it; a partition that is only to be revoked is known."""
+    topics = fold_snapshots([{"name": name, "id": None, "partitions": 3, "time": 500} for name in ("t", "u")])
+    log = born(GroupLog()).write(generation(1, {"b": classic({"u": [0, 1, 2]})}, protocol))
+    log.write(generation(2, {"a": classic({"t": [0]}), "b": classic({"u": [0, 1]}, owned={"u": [0, 1, 2]})}, protocol))
+    log.write(generation(3, {"a": classic({"t": [0, 1, 2], "u": [2]}), "b": classic({"u": [0, 1]})}, protocol))
+    found = [each for each in log.rebalances(topics)[2].causes if each.kind == "topic_metadata_changed"]
+    assert [(each.topics, each.at.offset) for each in found] == [(("t",), 2)]
+    assert found[0].detail == "the leader did not know partitions 1 to 2 yet when it assigned generation 2"
+
+
 def a_leader_whose_list_of_topics_shrinks(*own: str, leader: str = "a") -> GroupLog:
     """The member that read u leaves, and generation 3 follows with nothing else changed."""
     mine = {topic: [0] for topic in own}
