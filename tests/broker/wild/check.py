@@ -17,6 +17,8 @@ from tests.broker.against_admin import differences, printed
 from tests.broker.kafka import Line
 
 REBALANCING = ("PREPARING_REBALANCE", "COMPLETING_REBALANCE")
+OWNERS_AT, EXPLAINED = 4, 12
+"""At so many moments owners are compared; so many rebalances are explained."""
 LATE_MS = 4000
 """A client says what it got at its next poll, which may come late."""
 
@@ -70,6 +72,40 @@ def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
         ]
         for group, part, theirs, found in differences(said, mine):
             yield Differing(log.name, "describe", f"{group} {part} at {each['at_ms']}", theirs, found)
+
+
+def owned(log: Path, truth: list[Line]) -> Iterator[Differing]:
+    """Compare the owners of each partition with the assignments that Admin gave, at some of the moments."""
+    moments = [each for each in truth if each.get("did") == "describe" and each["ends"]]
+    for each in moments[:: max(len(moments) // OWNERS_AT, 1)]:
+        theirs: dict[str, set[tuple[str, int, str]]] = defaultdict(set)
+        quiet = set()
+        for group, parts in each["groups"].items():
+            at = str(log_partition(group, len(each["ends"])))
+            described = parts.get("describe_consumer") or parts.get("describe_share")
+            if described is None or parts["listing"]["groupState"] in REBALANCING:
+                continue
+            if each["ends"][at] == each["ends_after"].get(at):
+                quiet.add(group)
+            for member in described["members"]:
+                for name in member["assignment"]["topicPartitions"]:
+                    topic, _, number = name.rpartition("-")
+                    theirs[topic].add((group, int(number), member["consumerId"]))
+        ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
+        for topic, wanted in sorted(theirs.items()):
+            lines = printed("owners", topic, "--log", str(log), "--at", str(each["at_ms"]), *ends)
+            ours = {(line["group_id"], line["partition"], line["member_id"]) for line in lines}
+            for one in sorted({each for each in wanted ^ ours if each[0] in quiet}, key=str):
+                yield Differing(log.name, "owners", f"{topic} at {each['at_ms']}", one in wanted, one)
+
+
+def explained(log: Path) -> Iterator[Differing]:
+    """Every rebalance can be explained, and every group has a history and offsets."""
+    rows = printed("rebalances", "--log", str(log))
+    for row in rows[:: max(len(rows) // EXPLAINED, 1)]:
+        which = f"{row['at']['partition']}:{row['at']['offset']}"
+        if not printed("explain", which, "--log", str(log)):
+            yield Differing(log.name, "explain", which, None, None)
 
 
 def held(log: Path, truth: list[Line]) -> Iterator[Differing]:
@@ -174,6 +210,8 @@ def main(folder: Path) -> int:
         held(full, truth),
         committed(full, truth),
         described(full, truth),
+        owned(full, truth),
+        explained(full),
         judged(bare, has_topics=False),
         judged(folder / "logs"),
     )
