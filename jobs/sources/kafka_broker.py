@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
+from jobs.sources.kafka_reports import Reports
 
 TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 5.0
@@ -89,17 +90,18 @@ class KafkaLogReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges, with the end offsets of now."""
-        consumer = Consumer(self.config)
+        consumer, reports = _opened(self.config)
         try:
+            reports.listed(consumer, self.topic, TIMEOUT_S)
             return plan(consumer, self.topic, self.ranges, self.since)
         except KafkaException as error:
-            raise InputError(f"{self.servers}: {error.args[0].str()}") from error
+            raise reports.failure(error) from error
         finally:
             consumer.close()
 
     def read(self, partition: BrokerRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Yield the records of one range."""
-        consumer = Consumer(self.config)
+        consumer, _ = _opened(self.config)
         source = f"{self.servers}/{partition.topic}"
         try:
             yield from dumped_batches({**row, "source": source} for row in read_range(consumer, partition))
@@ -111,14 +113,28 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
     """Return the partitions of a topic; an empty list if this process cannot reach the broker.
 
     With Spark Connect, perhaps only Spark can reach the broker; missing partitions are then found when Spark reads.
+
+    Raises:
+        InputError: the broker refuses the login.
     """
-    consumer = Consumer({**SETTINGS, **config})
+    consumer, reports = _opened({**SETTINGS, **config})
     try:
-        return sorted(consumer.list_topics(topic, timeout=LOOK_S).topics[topic].partitions)
-    except KafkaException:
+        return sorted(reports.listed(consumer, topic, LOOK_S).topics[topic].partitions)
+    except InputError:
+        if reports.is_hopeless:
+            raise
         return []
     finally:
         consumer.close()
+
+
+def _opened(config: Mapping[str, str]) -> tuple[Any, Reports]:
+    """Return a consumer and its reports. Raise InputError for settings that librdkafka does not know."""
+    reports = Reports(config)
+    try:
+        return Consumer(reports.settings), reports
+    except KafkaException as error:
+        raise reports.failure(error) from error
 
 
 def plan(

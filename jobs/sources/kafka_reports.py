@@ -36,6 +36,11 @@ class Reports:
         self.servers = config.get("bootstrap.servers", "")
         self.settings: dict[str, Any] = {**config, "log_level": "0", "error_cb": self.errors.append}
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether a report says that no attempt can succeed."""
+        return any(error.code() in HOPELESS for error in self.errors)
+
     def first_answer(self, client: Any, asked: Future[Answer]) -> Answer:
         """Return the first answer of a cluster. Raise InputError as soon as reports say that none will come."""
         reported_s: float | None = None
@@ -44,12 +49,23 @@ class Reports:
             if self.errors and reported_s is None:
                 reported_s = time.monotonic()
             is_late = reported_s is not None and time.monotonic() - reported_s > PATIENCE_S
-            if is_late or any(error.code() in HOPELESS for error in self.errors):
+            if is_late or self.is_hopeless:
                 raise self.failure()
         try:
             return asked.result()
         except KafkaException as error:
             raise self.failure(error) from error
+
+    def listed(self, consumer: Any, topic: str, timeout_s: float) -> Any:
+        """Return the metadata of a topic. Raise InputError once a report, or the time-out, says that none will come."""
+        end_s = time.monotonic() + timeout_s
+        while True:
+            try:
+                return consumer.list_topics(topic, timeout=min(PATIENCE_S, timeout_s))
+            except KafkaException as error:
+                consumer.poll(0)
+                if self.errors or time.monotonic() > end_s:
+                    raise self.failure(error) from error
 
     def failure(self, error: KafkaException | None = None) -> InputError:
         """Return the error of this client: what it raised, if anything, with the report that tells most."""
