@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,12 +173,10 @@ def test_ingest_stores_snapshots_and_answers_lag_and_settings(secured: Secured, 
     (run,) = shown.levels
     assert run.levels == (LEVEL, LEVEL)
     assert run.first_ms < run.last_ms
-    assert {row["verdict"] for row in printed("audit", "--store", tables) if "verdict" in row} == {"IDENTICAL"}
+    assert {row["verdict"] for row in printed("audit", "--store", tables) if "verdict" in row} == {"identical"}
 
 
 def test_a_refused_ingest_ends_with_one_error(secured: Secured, tmp_path: Path) -> None:
-    import sys
-
     live = f"{secured.address('SASL_SSL')}/__consumer_offsets"
     options = secured.settings("admin", sasl_password="x")
     command = [sys.executable, "-m", "jobs", "ingest", live, "--tables", str(tmp_path / "t"), *options, "--quiet"]
