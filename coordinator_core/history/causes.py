@@ -50,7 +50,7 @@ class CauseKind(StrEnum):
     without a record, and its target turns the task into something else.
     """
     SHARE_STATE_INITIALIZED = "share_state_initialized"
-    """Share partitions became assignable."""
+    """Share partitions became assignable, or were in no target since the member left that had them."""
     PARTITIONS_REVOKED = "partitions_revoked"
     """Second half of an incremental rebalance: what the first half took away is given out."""
     CONNECTORS_CHANGED = "connectors_changed"

@@ -25,7 +25,7 @@ from coordinator_core.groups.epoch_records import (
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember, hash_of_topics
 from coordinator_core.groups.group import GroupState, GroupType
 from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.groups.share.state import MEMBER_STATE_STABLE
+from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState
@@ -240,6 +240,7 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
         return
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
+        ledger.changes += [] if ledger.changes else _unassigned_share_causes(state, names, at)
     if ledger.crossing:
         left_behind(recorder, record)
     epoch = recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
@@ -290,6 +291,26 @@ def _topic_causes(
             detail = "the first metadata hash, as brokers since 4.1 write it"
         found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
     return found
+
+
+def _unassigned_share_causes(state: AnyEpochGroup, names: set[str], at: LogPosition) -> list[Cause]:
+    """Return a cause if share partitions that have state are in no target: a member left that had them.
+
+    The coordinator opens one more epoch for that. Since 4.3 it waits for the target of the epoch that is open.
+    """
+    if not isinstance(state, ShareGroup) or state.state_partitions is None or not state.members:
+        return []
+    given: dict[str, set[int]] = {}
+    for target in state.targets.values():
+        for topic_id, numbers in target.items():
+            given.setdefault(topic_id, set()).update(numbers)
+    found = [
+        topic.name
+        for topic_id, topic in state.state_partitions.initialized.items()
+        if topic.name in names and not given.get(topic_id, set()).issuperset(topic.partitions)
+    ]
+    detail = "their share partitions have state, and no member had them in its target"
+    return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=found, detail=detail)] if found else []
 
 
 def _group(recorder: HistoryWriter) -> AnyEpochGroup:

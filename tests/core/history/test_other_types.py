@@ -39,6 +39,28 @@ def test_share_partitions_have_many_owners_and_become_assignable_later():
     assert {(row.topic, row.partition) for row in log.assignments()} == {("t", 0), ("t", 1)}
 
 
+def test_share_partitions_that_a_member_leaves_behind_open_one_more_epoch():
+    """Brokers of 4.1 do that; the record of the epoch has nothing else to show for it."""
+    initialized = [{"topicId": A, "topicName": "t", "partitions": [0, 1]}]
+    states = {"initializingTopics": [], "initializedTopics": initialized, "deletingTopics": []}
+    log = GroupLog().write(share("STATE_PARTITION_METADATA", states))
+    log.write(
+        *(share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, member) for member in ("m", "n")),
+        share("METADATA", {"epoch": 2, "metadataHash": 7}),
+        *(
+            share("TARGET_ASSIGNMENT_MEMBER", {"topicPartitions": [{"topicId": A, "partitions": [number]}]}, member)
+            for number, member in enumerate("mn")
+        ),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+    )
+    gone = [share(kind, None, "n") for kind in ("TARGET_ASSIGNMENT_MEMBER", "MEMBER_METADATA")]
+    log.write(*gone, share("METADATA", {"epoch": 3, "metadataHash": 7}))
+    log.write(share("METADATA", {"epoch": 4, "metadataHash": 7}))
+    _, left, again = log.rebalances()
+    assert kinds(left) == ["member_left_or_expired"]
+    assert [(each.kind, each.topics) for each in again.causes] == [("share_state_initialized", ("t",))]
+
+
 def share_current(epoch: int, partitions: list[Fields]) -> Fields:
     return {"memberEpoch": epoch, "previousMemberEpoch": epoch - 1, "state": 0, "assignedPartitions": partitions}
 
