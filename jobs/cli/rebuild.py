@@ -40,5 +40,7 @@ def rebuild_command(
         console.note(f"{name} has all its rows again: only a checkpoint was damaged")
     if done.needs_dumps:
         console.note("run nightly with all dumps, not only the newest: everything is made from them again")
-    elif done.aside:
+    if done.needs_snapshots:
+        console.note("run nightly with all snapshots, not only the newest: their rows are read again")
+    if done.aside and not done.needs_dumps and not done.needs_snapshots:
         console.note("run nightly: it makes these tables again")

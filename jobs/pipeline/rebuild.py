@@ -6,6 +6,7 @@ name. What a table is made from decides what goes with it:
 - ``log_records`` and the decoded tables are made from the dumps in one pass, and everything else from them. No bytes
   are stored twice, so none of these tables can be made from the others;
 - the history of groups is made by one replay, so its tables go together;
+- what snapshots said is read again only from their files, so the table of known files goes with them;
 - committed offsets, checks and steps of earlier runs are not made again: they stay in the table that is set aside.
 """
 
@@ -25,11 +26,13 @@ from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.results import FINDINGS
+from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
 ASIDE: Final = ".damaged"
 """The folder beside the tables for what was set aside."""
 
 OF_HISTORY: Final = (*HISTORY.values(), GROUP_STATES, REPLAYED)
+OF_SNAPSHOTS: Final = (END_OFFSETS, SNAPSHOT_SETTINGS, DUMPED_FILES)
 OF_LOG: Final = (LOG_RECORDS, RUNS, DUMPED_FILES, *DECODED, LOG_RANGES, COMMIT_SUMMARIES, *OF_HISTORY, FINDINGS)
 
 
@@ -37,12 +40,13 @@ class Rebuild(NamedTuple):
     """What was done. ``aside``: the tables that are empty now, and where their old content is.
 
     ``repaired``: tables whose checkpoints were damaged and not needed, and where these are now. ``needs_dumps``: the
-    next run must be given all dumps again, not only new ones.
+    next run must be given all dumps again, not only new ones; ``needs_snapshots``: all snapshots.
     """
 
     aside: dict[str, str]
     repaired: dict[str, str]
     needs_dumps: bool
+    needs_snapshots: bool
 
 
 def damaged(tables: Tables) -> list[str]:
@@ -72,17 +76,20 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     found = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
     repaired = {name: str(place) for name, place in found.items() if place is not None}
     wanted -= set(repaired)
-    aside = _with_companions(wanted)
+    aside = companions(wanted)
     places = {table.name: _set_aside(tables, table, now) for table in aside if _is_there(tables, table)}
     fresh = Tables(tables.spark, tables.location)
     for table in aside:
         fresh.create(table)
-    return Rebuild(places, repaired, LOG_RECORDS in aside)
+    return Rebuild(places, repaired, LOG_RECORDS in aside, END_OFFSETS in aside)
 
 
-def _with_companions(wanted: set[str]) -> list[Table]:
+def companions(wanted: set[str]) -> list[Table]:
+    """Return these tables and all that are made again with them."""
     if wanted & {table.name for table in (LOG_RECORDS, *DECODED)}:
         wanted = wanted | {table.name for table in OF_LOG}
+    if wanted & {END_OFFSETS.name, SNAPSHOT_SETTINGS.name}:
+        wanted = wanted | {table.name for table in OF_SNAPSHOTS}
     if wanted & {table.name for table in OF_HISTORY}:
         wanted = wanted | {table.name for table in OF_HISTORY}
     return [table for name, table in CATALOG.items() if name in wanted]

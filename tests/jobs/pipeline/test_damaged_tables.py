@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS
+from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from tests.jobs.conftest import ROOT, SAMPLE_LOGS, SMALL
 from tests.jobs.filled_tables import TOPIC, content
 
@@ -44,10 +46,10 @@ def run(*command: str | Path) -> Result:
     return CliRunner().invoke(app, [*map(str, command)])
 
 
-def nightly(home: Path) -> Result:
+def nightly(home: Path, *more: Path) -> Result:
     file = home.with_suffix(".yaml")
     file.write_text(yaml.safe_dump({"nightly": {"steps": STEPS}}))
-    return run("nightly", LOG, "--tables", home, "--cluster", "c", "--config", file)
+    return run("nightly", LOG, *more, "--tables", home, "--cluster", "c", "--config", file)
 
 
 @pytest.fixture(scope="module")
@@ -271,6 +273,27 @@ def test_two_nights_at_once(spark: SparkSession, filled: Path, tmp_path: Path) -
     expected, found = (Tables(spark, str(place)) for place in (filled, home))
     for table in COMPARED:
         assert content(found, table, "c") == content(expected, table, "c"), table.name
+
+
+def test_snapshots_are_read_again_from_their_files(spark: SparkSession, home: Path, tmp_path: Path) -> None:
+    """Their files are known, so the table of known files goes with them."""
+    file, started_ms = tmp_path / "cluster.jsonl", 1_795_256_781_267
+    partition = {"topic": "warmup", "topic_id": None, "partition": 0, "replica_racks": [None], "end_offset": 5}
+    settings = {"resource_type": "GROUP", "resource": "warmup", "configs": {"a": "1"}, "missing": None}
+    rows = [{**each, "timestamp_ms": started_ms + 60_000, "cluster_id": "C"} for each in (partition, settings)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert nightly(home, file).exit_code == 0
+    of_snapshots = (END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY)
+    before = {table.name: content(Tables(spark, str(home)), table, "c") for table in (*of_snapshots, *COMPARED)}
+    assert all(before[table.name] for table in of_snapshots)
+    newest_commit(home, "end_offsets").write_text("")
+    assert f"table {home}/end_offsets is damaged" in nightly(home, file).stderr
+    rebuilt = run("rebuild", "--tables", home)
+    assert "run nightly with all snapshots" in rebuilt.stderr
+    assert "it makes these tables again" not in rebuilt.stderr
+    assert nightly(home, file).exit_code == 0
+    after = {table.name: content(Tables(spark, str(home)), table, "c") for table in (*of_snapshots, *COMPARED)}
+    assert after == before
 
 
 def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, home: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,11 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from jobs.pipeline import rebuild
+from jobs.tables.catalog import CATALOG, DECODED
 from jobs.tables.damage import Companions, DamagedTableError, TableDamage, check, check_log, find, spare_checkpoints
 from jobs.tables.folder_reader import FolderReader
+from tests.shared_data import ROOT
 
 COMMITS = 5
 """Version 0 to 4, with a checkpoint at version 2."""
@@ -123,3 +127,17 @@ def test_answers_from_a_damaged_table_are_refused(home: Path) -> None:
     emptied(commit(home, 4))
     with pytest.raises(DamagedTableError, match="line 1 is not JSON"):
         list(FolderReader(str(home)).rows("SELECT count(*) FROM $runs"))
+
+
+def test_the_documentation_has_a_command_for_each_table() -> None:
+    text = (ROOT / "docs" / "nightly.md").read_text(encoding="utf-8")
+    commands = re.findall(r"`coordinator-audit rebuild ([\w ]+) --tables PLACE`", text)
+    made_again = [{table.name for table in rebuild.companions({*names.split()})} for names in commands]
+    assert set(CATALOG) == set().union(*made_again)
+    # Not only with the log, from which nearly everything is made.
+    assert set(CATALOG) - set().union(*made_again[1:]) == {"log_records", *(table.name for table in DECODED)}
+
+
+def test_what_is_made_from_snapshots_is_not_lost_with_them() -> None:
+    found = {table.name for table in rebuild.companions({"end_offsets"})}
+    assert found == {"end_offsets", "snapshot_settings", "dumped_files"}
