@@ -2,8 +2,8 @@
 
 The first night has all but the last hundredth of the log, the second nothing new, the third the last hundredth. Prints
 JSON for each: seconds of the clock and of processors and counts of each step, records a second over all, and the peak
-memory (resident, MiB) of the JVM and of the largest Python process beside it. The log is generated: commits of consumer
-groups, and their rebalances.
+memory (resident, MiB) of this process (driver), of the largest JVM and of the largest Python worker. The log is
+generated: commits of consumer groups, and their rebalances.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ LATER = 0.01
 
 @contextmanager
 def peaks() -> Iterator[dict[str, int]]:
-    """The largest resident sizes seen: of this process and its Python workers, and of the JVM."""
-    found = {"java": 0, "python": 0}
-    done = threading.Event()
+    """The largest resident sizes seen, in MiB: of this process (driver), of a Python worker, and of a JVM."""
+    found = {"driver": 0, "java": 0, "python": 0}
+    done, me = threading.Event(), psutil.Process()
 
     def look() -> None:
         while not done.wait(EVERY_S):
-            for process in [(me := psutil.Process()), *me.children(recursive=True)]:
+            found["driver"] = max(found["driver"], me.memory_info().rss >> 20)
+            for process in me.children(recursive=True):
                 try:
                     # Others are copies of the JVM that are about to become Python, and have its memory until then.
                     kind = next((kind for kind in ("java", "python") if process.name().startswith(kind)), None)
