@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from py4j.protocol import Py4JError
 
@@ -23,13 +24,17 @@ RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.+?)(?: SQLSTATE.*)?$", re.MULT
 """An error that a job raises within a query (``raise_error``)."""
 
 
+BELOW: Final = re.compile(r"\s*(?:\x1b\[\d+m)?↳(?:\x1b\[\d+m)?\s*")
+"""What delta-rs writes before the cause of an error, on a line of its own."""
+
+
 class SparkJobError(CoordinatorAuditError):
     """A Spark job failed; the message is the cause as far as Spark reports it."""
 
 
 def one_line(error: Exception) -> str:
     """Return the cause in one line: the project's own error, else the root cause in the JVM, else the first line."""
-    text = str(error)
+    text = BELOW.sub(": ", str(error))
     if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])
     if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):

@@ -62,7 +62,7 @@ def check(location: str, names: Iterable[str], companions: Mapping[str, Companio
 def check_log(location: str, name: str) -> None:
     """Raise DamagedTableError if the log of one table in a folder is damaged. Data files are not looked at."""
     folder = Path(location, name)
-    if folder.is_dir() and any(folder.iterdir()) and (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
+    if is_there(folder) and (problem := _problem_of_log(folder / LOG_FOLDER)) is not None:
         raise _error(location, TableDamage(name, *problem))
 
 
@@ -84,12 +84,20 @@ def find(location: str, names: Iterable[str], companions: Mapping[str, Companion
             wanted |= dict.fromkeys(others, name)
     for name in names:
         folder = Path(location, name)
-        if folder.is_dir() and any(folder.iterdir()):
+        if is_there(folder):
             problem = _problem(folder)
         else:
             problem = (folder, f"is missing, but {wanted[name]} is there") if name in wanted else None
         if problem is not None:
             yield TableDamage(name, *problem)
+
+
+def is_there(folder: Path) -> bool:
+    """Return whether a folder has a file of a table: a run that ended while it created a table may leave none."""
+    return any(
+        file.suffix == ".parquet" or COMMIT.fullmatch(file.name) or CHECKSUM.fullmatch(file.name)
+        for file in folder.rglob("*")
+    )
 
 
 def spare_checkpoints(folder: Path) -> list[Path]:

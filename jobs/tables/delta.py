@@ -18,6 +18,7 @@ from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
+from jobs.tables.damage import is_there
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
 from jobs.tables.reader import MissingTableError, absolute, is_catalog_name
 
@@ -120,7 +121,7 @@ class Tables:
     def exists(self, table: Table) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
         if self.is_here():
-            if not Path(self.location, table.name).exists():
+            if not is_there(Path(self.location, table.name)):
                 return False
             if self.local(table) is not None:
                 return True

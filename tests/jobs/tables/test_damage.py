@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from jobs.errors import one_line
 from jobs.pipeline import rebuild
 from jobs.tables.catalog import CATALOG, DECODED
 from jobs.tables.damage import Companions, DamagedTableError, TableDamage, check, check_log, find, spare_checkpoints
@@ -120,6 +121,20 @@ def test_a_table_that_others_need_is_missed_once_they_have_rows(home: Path) -> N
     assert found == [TableDamage("leases", home / "leases", "is missing, but runs is there")]
 
 
+@pytest.mark.parametrize("left", ["", "_commit_1.json.tmp"], ids=["nothing", "a part of a commit"])
+def test_a_table_that_was_not_yet_created_is_not_damaged(tmp_path: Path, left: str) -> None:
+    """The disk was full, or the run was killed."""
+    log = tmp_path / "runs" / "_delta_log"
+    log.mkdir(parents=True)
+    if left:
+        (log / left).write_text('{"protocol')
+    check(str(tmp_path), ["runs"], {})
+    check_log(str(tmp_path), "runs")
+    (log / f"{0:020d}.json").write_text('{"protocol')
+    with pytest.raises(DamagedTableError, match="line 1 is not JSON"):
+        check(str(tmp_path), ["runs"], {})
+
+
 def test_answers_from_a_damaged_table_are_refused(home: Path) -> None:
     """Without its last commit, the table can be read, but lacks a row."""
     check_log(str(home), "runs")
@@ -141,3 +156,10 @@ def test_the_documentation_has_a_command_for_each_table() -> None:
 def test_what_is_made_from_snapshots_is_not_lost_with_them() -> None:
     found = {table.name for table in rebuild.companions({"end_offsets"})}
     assert found == {"end_offsets", "snapshot_settings", "dumped_files"}
+
+
+def test_the_cause_of_an_error_of_delta_rs_is_in_its_line() -> None:
+    text = "Generic LocalFileSystem error\n          \x1b[31m↳\x1b[0m Unable to copy data to file\n           "
+    error = OSError(text + "\x1b[31m↳\x1b[0m No space left on device (os error 28)\n")
+    said = "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"
+    assert one_line(error) == said
