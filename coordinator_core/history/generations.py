@@ -62,7 +62,7 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
     skipped, missing = _missing(recorder, old, new.generation, at)
     _members(recorder, old, new, at)
     if skipped and missing is not None:
-        _doubt_departures(recorder, missing)
+        _doubt_changes(recorder, missing, at)
     if missing is not None and last is None:
         recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
@@ -152,10 +152,14 @@ def _members(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: 
             _describe(membership, new, member)
 
 
-def _doubt_departures(recorder: HistoryWriter, missing: str) -> None:
-    """Members that are gone may have left in a generation that is not recorded."""
-    for membership in recorder.ledger.departed.values():
+def _doubt_changes(recorder: HistoryWriter, missing: str, at: LogPosition) -> None:
+    """Members that are gone or replaced may be so since a generation that is not recorded."""
+    ledger = recorder.ledger
+    for membership in ledger.departed.values():
         membership.missing, membership.last_epoch = membership.missing or missing, None
+    for membership in ledger.memberships.values():
+        if membership.joined == at and membership.replaces is not None:
+            membership.first_epoch = None
 
 
 def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMember) -> None:

@@ -206,7 +206,6 @@ class OpenMembership:
 
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
         """Return the row of ``memberships``."""
-        is_seen_to_join = self.came_by != "unknown"
         return MembershipRow(
             group_id,
             group_type,
@@ -225,13 +224,13 @@ class OpenMembership:
             self.joined,
             self.came_by,
             self.replaces,
-            self.first_epoch if is_seen_to_join else None,
+            self.first_epoch if self.came_by != "unknown" else None,
             self.left,
             self.went_by,
             self.hint,
             self.away_since,
             self.last_epoch,
             not final,
-            is_seen_to_join,
+            self.missing is None,
             self.missing,
         )

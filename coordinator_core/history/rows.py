@@ -161,7 +161,7 @@ class MembershipRow(NamedTuple):
         int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"
     ]
     is_open: Annotated[bool, "true while it is in the group; a later run replaces this row"]
-    history_complete: Annotated[bool, "true if the log shows that it joined"]
+    history_complete: Annotated[bool, "true if the log shows when it joined and, once it is gone, when it left"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
 
 

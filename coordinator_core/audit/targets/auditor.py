@@ -197,13 +197,16 @@ class TargetAuditor:
     def _settle(self, count: int) -> None:
         """Take in the first pending records: no target that comes can be of an operation with them.
 
-        Only then does a group that ended count as seen from there: what a conversion copies was written before.
+        Only then does a group that ended count as seen from there: what a conversion copies was written before. A
+        classic group has no targets, even if the end of the group with epochs before it is lost.
         """
         memory = self.memory
         for record in memory.pending[:count]:
+            if record.type == RecordType.GROUP_METADATA:
+                memory.view = None
+                if record.value is None:
+                    memory.born = record.at.offset
             kind = _KIND_OF.get(record.type)
-            if record.type == RecordType.GROUP_METADATA and record.value is None:
-                memory.born = record.at.offset
             if kind is None:
                 continue
             if record.type == kind.epoch and record.value is None:

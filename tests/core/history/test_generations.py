@@ -40,10 +40,14 @@ def test_skipped_generations_never_completed_if_nothing_is_missing():
 
 
 def test_a_member_may_have_left_in_a_generation_that_is_not_recorded():
-    both = {"a": classic({"t": [0]}), "b": classic({"t": [1]})}
-    log = born(GroupLog()).write(generation(1, both)).skip(3).write(generation(3, {"a": classic({"t": [0, 1]})}))
-    gone = log.memberships()["b"]
-    assert (gone.first_epoch, gone.last_epoch, gone.history_complete) == (1, None, True)
+    first = {"a": classic({"t": [0]}), "b": classic({"t": [1]}), "s1": classic({"t": []}, "t", instance="i")}
+    later = {"a": classic({"t": [0, 1]}), "s2": classic({"t": []}, "t", instance="i")}
+    log = born(GroupLog()).write(generation(1, first)).skip(3).write(generation(3, later))
+    gone, replaced, stayed = (log.memberships()[name] for name in ("b", "s2", "a"))
+    assert (gone.first_epoch, gone.last_epoch, gone.history_complete) == (1, None, False)
+    assert (replaced.came_by, replaced.replaces, replaced.first_epoch) == ("unknown", "s1", None)
+    assert not replaced.history_complete
+    assert stayed.history_complete
     assert gone.missing is not None
     assert "generation 2" in gone.missing
 
