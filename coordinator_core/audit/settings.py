@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, profile
-from coordinator_core.cluster.topic_history import TopicHistory
-
-DEFAULT_ASSIGNOR: Final = "uniform"
-"""The first of Kafka's own ``group.consumer.assignors``."""
+from coordinator_core.cluster.topic_history import DEFAULT_ASSIGNOR, TopicHistory
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,9 @@ GROUP_RESOURCE: Final = 32
 """Types of resources in records of configurations, as in Kafka's ConfigResource."""
 
 
+DEFAULT_ASSIGNOR: Final = "uniform"
+"""The first of Kafka's own ``group.consumer.assignors``."""
+
 ASSIGNORS_BY_CLASS: Final = {
     f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name for name in ("uniform", "range")
 }

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import DEFAULT_ASSIGNOR, TopicHistory
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic import describe as classic
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -88,8 +89,15 @@ class Surroundings:
     topics: TopicImage | None = None
     share_state: ShareStateLog | None = None
     data_end: Mapping[TopicPartition, int] | None = None
-    default_assignor: str = "uniform"
+    default_assignor: str = DEFAULT_ASSIGNOR
     oldest_broker: int | None = None
+
+    def with_brokers(self, topics: TopicHistory | None, time_ms: int | None) -> Surroundings:
+        """Return the same with what the history shows of the brokers at a time (None: at its end)."""
+        if topics is None:
+            return self
+        default = topics.default_assignor(time_ms) or self.default_assignor
+        return replace(self, oldest_broker=topics.oldest_broker(time_ms), default_assignor=default)
 
 
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certainty: Certainty = CERTAIN) -> Description:

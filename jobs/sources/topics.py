@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
@@ -28,6 +28,19 @@ def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
         history.gaps.append(gap)
         warn(hole_warning(gap))
     return history
+
+
+def known_topics(logs: Iterable[list[LogPart]], listed: TopicHistory | None, warn: Warn) -> TopicHistory | None:
+    """Return the topics of the metadata log (``logs``: its files by partition), or the listed ones without it.
+
+    The settings that snapshots show go with both.
+    """
+    topics = listed
+    for files in logs:
+        topics = topic_history(files, warn)
+        if listed is not None:
+            topics.snapshots = listed.snapshots
+    return topics
 
 
 def hole_warning(hole: HistoryGap) -> str:

@@ -23,7 +23,7 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition, log_rows
-from jobs.sources.topics import topic_history
+from jobs.sources.topics import known_topics
 
 
 def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: TopicHistory | None) -> GroupCommits:
@@ -32,9 +32,7 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     ``listed`` are the topics where the metadata log is not given.
     """
     partitions = by_partition(logs)
-    topics = listed
-    for files in partitions[Family.METADATA].values():
-        topics = topic_history(files, warn)
+    topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
     passes = [_Pass(LogReader(files, warn), group_id) for files in partitions[Family.GROUP].values()]
     runs = [run for each in passes for run in each.runs()]
     return GroupCommits(

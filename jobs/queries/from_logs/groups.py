@@ -21,7 +21,7 @@ from jobs.queries.interface import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, by_partition, log_rows
-from jobs.sources.topics import topic_history
+from jobs.sources.topics import known_topics
 
 
 @dataclass(slots=True)
@@ -48,8 +48,7 @@ class ReplayedGroups:
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
-        oldest_broker = None if self.topics is None else self.topics.oldest_broker(self.time_ms)
-        return Surroundings(self.image(), self.share_state, oldest_broker=oldest_broker)
+        return Surroundings(self.image(), self.share_state).with_brokers(self.topics, self.time_ms)
 
 
 def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
@@ -58,7 +57,7 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     ``listed`` are the topics where the metadata log is not given.
     """
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(topics=listed, time_ms=moment.time_ms)
+    replayed = ReplayedGroups(time_ms=moment.time_ms)
     cuts: list[Cut] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
@@ -74,8 +73,7 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     for files in partitions[Family.SHARE].values():
         replayed.share_state = replayed.share_state or ShareStateLog(sure_ms=sure)
         _replay_share_state(replayed.share_state, LogReader(files, warn), share_time)
-    for files in partitions[Family.METADATA].values():
-        replayed.topics = topic_history(files, warn)
+    replayed.topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
     return replayed
 
 

@@ -32,7 +32,7 @@ from jobs.queries.missing_records import about_history
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
-from jobs.sources.topics import topic_history
+from jobs.sources.topics import known_topics
 
 FoundRow = AuditedRow | PartitionCommits | CommitCount | OpenTransaction | RecordSize
 
@@ -100,9 +100,7 @@ def _opened(
 ) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
     """Return readers of the logs of groups, the topics of the metadata log, readers of the share state log."""
     partitions = by_partition(logs)
-    topics = listed
-    for files in partitions[Family.METADATA].values():
-        topics = topic_history(files, warn)
+    topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
     of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]
     of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state

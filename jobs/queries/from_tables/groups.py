@@ -159,9 +159,7 @@ class StoredMoment:
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
-        topics = self.topics()
-        oldest_broker = None if topics is None else topics.oldest_broker(self._time_ms)
-        return Surroundings(self.image(), self._share_state(), oldest_broker=oldest_broker)
+        return Surroundings(self.image(), self._share_state()).with_brokers(self.topics(), self._time_ms)
 
     def _share_state(self) -> ShareStateLog | None:
         """Return the state of the share partitions; of each, what came before its last snapshot is in the snapshot."""

@@ -308,3 +308,29 @@ def test_verdicts_with_snapshots_are_those_of_the_metadata_log_or_unknown(every,
     assert differing == set()
     identical = sum(verdict == Verdict.IDENTICAL for verdict in found.values())
     assert identical >= (0.9 if every == 1 else 0.2) * len(proven)
+
+
+def with_settings(folder, *, first_ms=0, last_ms=1 << 50):
+    """A file of two snapshots long before and after the samples: brokers of 4.1 whose default is range."""
+    file = folder / "settings.jsonl"
+    for time_ms in (first_ms, last_ms):
+        kinds = {"SUPPORTED_FEATURES": {"metadata.version": "27"}, "BROKER": {"group.consumer.assignors": "range"}}
+        place = {"resource": "1", "missing": None, "timestamp_ms": time_ms, "cluster_id": "C"}
+        snapshot_files.append(file, [{"resource_type": kind, "configs": of, **place} for kind, of in kinds.items()])
+    return str(file)
+
+
+def test_settings_of_snapshots_count_beside_the_metadata_log(tmp_path):
+    """Topics come from the metadata log then, and so does the release: brokers have registered there."""
+    options = ["--log", str(SAMPLE_LOGS), "--topics", with_settings(tmp_path)]
+    result = run("audit", "--json", *options)
+    assert "settings.jsonl are not used: the logs contain the metadata log" in result.stderr
+    rows = [row for row in map(json.loads, result.stdout.splitlines()) if "verdict" in row]
+    proven = verdicts("--log", str(SAMPLE_LOGS))
+    assert len(rows) == len(proven)
+    doubts = [row for row in rows if row["verdict"] != proven[row["group_id"], row["epoch"], row["at"]["offset"]]]
+    assert len(doubts) > 3
+    assert {(row["verdict"], row["assignor"]) for row in doubts} == {("unknown", "range")}
+    described = [json.loads(line) for line in run("describe", "--all", "--json", *options).stdout.splitlines()]
+    assigned = {(each.get("describe_consumer") or {}).get("partitionAssignor") for each in described}
+    assert "range" in assigned
