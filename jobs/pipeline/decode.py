@@ -17,6 +17,7 @@ from jobs.pipeline import commit_summaries, log_ranges, runs, typed_tables
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.lookup import lookup
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 
 LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
@@ -68,9 +69,10 @@ def run(tables: Tables) -> list[Row]:
 
 def pass_on(tables: Tables, run_id: str) -> None:
     """Merge the facts that an ingest run learned of records that were in the tables into their decoded rows."""
-    revised = tables.read(LOG_RECORDS).where(F.col("revised_by") == run_id)
-    if revised.isEmpty():
+    there = lookup(tables).rows("SELECT kind FROM $log_records WHERE revised_by = :run LIMIT 1", run=run_id)
+    if next(there, None) is None:
         return
+    revised = tables.read(LOG_RECORDS).where(F.col("revised_by") == run_id)
     for table, wanted in outputs():
         names = [name for name in LEARNED if name in table.schema.names]
         changes = revised.where(wanted).select(*table.key, *names)

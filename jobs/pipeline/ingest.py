@@ -22,6 +22,9 @@ from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.lookup import lookup
+from jobs.tables.reader import Value
+from jobs.tables.spark_reader import in_spark
 
 DETAILS: Final = (
     "batch_base",
@@ -78,14 +81,16 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
 
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
-    taken = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & _within(dump.extents))
-    overlapping = not taken.isEmpty()
-    is_new = dump.distinct and not overlapping
-    if is_new and dump.segments and typed_tables.write_segments(tables, dump.segments, cluster, run_id, transaction):
+    repeated, values = _within(cluster, dump.extents)
+    repeats = lookup(tables).rows(f"SELECT kind FROM $log_records WHERE {repeated} LIMIT 1", **values)
+    overlapping = next(repeats, None) is not None
+    new = dump.segments if dump.distinct and not overlapping else None
+    if new is not None and typed_tables.write_segments(tables, new, cluster, run_id, transaction):
         return
     rows = identified(dump.rows, cluster, run_id)
     if not dump.distinct:
         rows = _best_of_each(rows)
+    taken = tables.read(LOG_RECORDS).where(in_spark(repeated, values))
     typed_tables.write(tables, _without(rows, taken) if overlapping else rows, transaction)
     if overlapping and dump.detailed and not taken.where(_lacks_details("")).isEmpty():
         details = {name: f"s.{name}" for name in DETAILS}
@@ -119,15 +124,18 @@ def _record_type() -> Column:
     return F.when((F.col("kind") == "record") & (F.length("key") >= 2), number).cast("short")
 
 
-def _within(extents: list[DumpExtent]) -> Column:
-    """Return the condition for existing rows that a dump with these extents may repeat, or that have no position."""
-    placed = [
-        (F.col("log_topic") == topic)
-        & (F.lit(True) if partition is None else F.col("log_partition") == partition)
-        & (F.col("log_offset") >= first)
-        for topic, partition, first in extents
-    ]
-    return reduce(or_, placed, F.col("stray").isNotNull())
+def _within(cluster: str, extents: list[DumpExtent]) -> tuple[str, dict[str, Value]]:
+    """Return the condition for rows that a dump with these extents may repeat, or that have no position.
+
+    It is SQL for ``TableReader``, and the values that it names.
+    """
+    values: dict[str, Value] = {"cluster": cluster}
+    places = ["stray IS NOT NULL"]
+    for number, (topic, partition, first) in enumerate(extents):
+        of_partition = "" if partition is None else f"AND log_partition = {partition} "
+        places.append(f"(log_topic = :topic_{number} {of_partition}AND log_offset >= {first})")
+        values[f"topic_{number}"] = topic
+    return f"cluster = :cluster AND ({' OR '.join(places)})", values
 
 
 def _lacks_details(prefix: str) -> str:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.log_start import is_start
+from jobs.tables import written_files
 from jobs.tables.delta import Tables, sql_text
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
 
@@ -45,7 +46,7 @@ def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
     bare = known.select(*LOG_PARTITION).distinct().collect() if done else []
     better = _learned(log, done, [(row.log_topic, row.log_partition) for row in bare]) if bare else []
     if not better:
-        tables.append(LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
+        written_files.append(tables, LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
         return
     places = " OR ".join(f"(log_topic = {sql_text(topic)} AND log_partition = {number})" for topic, number in better)
     of_rows = f"cluster = {sql_text(cluster)} AND (run_id > {sql_text(done)} OR {places})"

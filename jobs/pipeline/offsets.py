@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import commit_history, commit_summaries
 from jobs.pipeline.snapshots import stored_end_offsets
+from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import PLACED
@@ -56,7 +57,7 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
         .unionByName(shared, allowMissingColumns=True)
     )
     found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
-    tables.append(GROUP_OFFSETS, found, run_id)
+    written_files.append(tables, GROUP_OFFSETS, found, run_id)
     return _stored(tables, run_id)
 
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
 from jobs.tables.delta import Tables, few
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.lookup import lookup
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
@@ -74,6 +74,15 @@ def undecoded(tables: Tables) -> list[Undecoded]:
     return sorted(Undecoded(row["run_id"], row["records"]) for row in lookup(tables).rows(runs))
 
 
+TAKEN: Final = """
+SELECT cluster, log_topic, log_partition, min(log_offset) AS first_offset, max(log_offset) AS last_offset,
+  count(log_offset) AS offsets, count(CASE WHEN kind <> 'empty' THEN 1 END) AS records,
+  count(CASE WHEN kind = 'control' THEN 1 END) AS control, count(CASE WHEN kind = 'empty' THEN 1 END) AS empty_batches
+FROM $log_records WHERE run_id = :run GROUP BY cluster, log_topic, log_partition
+"""
+"""What a run took from each log partition."""
+
+
 def account_ingest(
     tables: Tables, run_id: str, cluster: str | None = None, given: Iterable[tuple[str, int]] = ()
 ) -> list[Row]:
@@ -82,20 +91,7 @@ def account_ingest(
     ``cluster`` is needed for a run that found nothing new. ``given`` are log partitions that its dumps had: those
     without a new record get a row with 0 records, so that an empty partition is not taken for an absent one.
     """
-    log = tables.read(LOG_RECORDS)
-    taken = (
-        log.where(F.col("run_id") == run_id)
-        .groupBy("cluster", *LOG_PARTITION)
-        .agg(
-            F.min("log_offset").alias("first_offset"),
-            F.max("log_offset").alias("last_offset"),
-            F.count("log_offset").alias("offsets"),
-            F.count_if(F.col("kind") != "empty").alias("records"),
-            F.count_if(F.col("kind") == "control").alias("control"),
-            F.count_if(F.col("kind") == "empty").alias("empty_batches"),
-        )
-        .collect()
-    )
+    taken = [Row(**row) for row in lookup(tables).rows(TAKEN, run=run_id)]
     nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
     rows: list[dict[str, Any]] = [row.asDict() for row in taken]
     there = {(row.log_topic, row.log_partition) for row in taken}
@@ -103,10 +99,9 @@ def account_ingest(
         rows.append(nothing_new | {"log_topic": topic, "log_partition": partition})
     rows = rows or [nothing_new]
     for name in {row.cluster for row in taken}:
-        of_cluster = log.where(F.col("cluster") == name)
         placed = [row for row in taken if row.cluster == name and row.first_offset is not None]
         broken = _broken(placed, last_offsets(tables, name, before=run_id))
-        found = _gaps(of_cluster, broken)
+        found = _gaps(tables.read(LOG_RECORDS).where(F.col("cluster") == name), broken) if broken else {}
         rows = [row | found.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
     return _write(tables, "ingest", run_id, rows)
 
@@ -133,8 +128,6 @@ def _same() -> Column:
 
 def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, Any]]:
     """Return gaps by log partition, beginning with the last offset before the new ones."""
-    if not taken:
-        return {}
     begins = _begins(log, taken)
     last_before = F.max(F.when(F.col("log_offset") < F.col("begin_offset"), F.col("log_offset")))
     floors = (
@@ -182,13 +175,6 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
     return _write(tables, "decode", run_id, [of._asdict() for of in balances] or [nothing])
 
 
-COUNTS: Final = """
-SELECT cluster, log_topic, log_partition, count(CASE WHEN kind <> 'empty' THEN 1 END) AS records,
-  count(CASE WHEN kind = 'control' THEN 1 END) AS control, count(CASE WHEN kind = 'empty' THEN 1 END) AS empty_batches
-FROM $log_records WHERE run_id = :run GROUP BY cluster, log_topic, log_partition
-"""
-
-
 def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     """Return what a run added, and how much of it is in the decoded tables and in quarantine."""
     found = lookup(tables)
@@ -201,9 +187,10 @@ def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
         for row in found.rows(counts, run=run_id):
             went[table is QUARANTINE, row["cluster"], row["log_topic"], row["log_partition"]] += row["records"]
     balances = []
-    for row in found.rows(COUNTS, run=run_id):
+    for row in found.rows(TAKEN, run=run_id):
         place = (row["cluster"], row["log_topic"], row["log_partition"])
-        balances.append(LedgerBalance(**row, decoded=went[False, *place], quarantined=went[True, *place]))
+        of = {name: row[name] for name in LedgerBalance._fields if name in row}
+        balances.append(LedgerBalance(**of, decoded=went[False, *place], quarantined=went[True, *place]))
     return balances
 
 

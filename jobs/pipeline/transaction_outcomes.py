@@ -16,16 +16,24 @@ from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutco
 from jobs.pipeline.gaps import find_gaps, placed_from
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
+from jobs.tables.lookup import lookup
 
-UNSETTLED: Final = (TransactionOutcome.OPEN.value, TransactionOutcome.UNKNOWN.value)
+UNDECIDED: Final = (
+    "kind = 'record' AND is_transactional "
+    f"AND outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.UNKNOWN.value}')"
+)
+"""Records whose outcome the log may still tell."""
 
 
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
     """Set the outcome of open and unknown records from everything that was ingested so far."""
-    log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
-    undecided = log.where("kind = 'record' AND is_transactional").where(F.col("outcome").isin(*UNSETTLED))
-    if undecided.isEmpty():
+    there = lookup(tables).rows(
+        f"SELECT kind FROM $log_records WHERE cluster = :cluster AND {UNDECIDED} LIMIT 1", cluster=cluster
+    )
+    if next(there, None) is None:
         return
+    log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
+    undecided = log.where(UNDECIDED)
     decided = decide(undecided, markers(log), lost(log, undecided))
     changed = decided.where("outcome <> outcome_before").drop("outcome_before")
     if not changed.isEmpty():

@@ -1,65 +1,49 @@
-"""The Spark data source ``typed_segments``: reads segments and writes the files of the typed tables in the same task.
+"""Read new segments and write the files of the typed tables in the same task.
 
-The rows of the log never leave the Python worker, where ``segments`` hands each of them to the JVM and gets it back
-again to decode it. It has the options of ``segments``, and ``location`` (the folder of the tables), ``cluster`` and
-``run``. Its rows are the files that were written; they belong to the tables once they are committed.
-
-It is for a dump of which the tables have no record yet: what is in them already, only Spark finds out.
+The rows of the log never leave the Python worker, where the data source ``segments`` hands each of them to the JVM,
+which hands it back to be decoded. It is for a dump of which the tables have no record yet: what is in them already,
+only Spark finds out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
-from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql import Row, SparkSession
 
 from jobs.pipeline.decode_arrow import typed_rows
 from jobs.sources.files import SNAPSHOT_SUFFIX
-from jobs.sources.segments import Ranges, SegmentsReader, SegmentsSource
+from jobs.sources.segments import SegmentsReader
 from jobs.tables.written_files import WRITTEN, write_task
 
 SPARK_SEED: Final = 42
 """The seed of Spark's ``xxhash64``."""
 
 
-class TypedSegments(SegmentsSource):
-    """The data source; see the module."""
+def write_files(spark: SparkSession, segments: SegmentsReader, location: str, cluster: str, run_id: str) -> list[Row]:
+    """Write what segments become, and return the files as rows of ``WRITTEN``; each task has some ranges of them.
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for ``spark.read.format``."""
-        return "typed_segments"
+    ``location``: the folder of the tables.
+    """
+    ranges = segments.partitions()
+    if not ranges:
+        return []
 
-    def schema(self) -> StructType:
-        """Return the columns of ``WRITTEN``."""
-        return WRITTEN
+    def rows(tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            for number in task.column("id").to_pylist():
+                for batch in segments.read(ranges[number]):
+                    yield identified(batch, cluster, run_id)
 
-    def reader(self, schema: StructType) -> TypedSegmentsReader:  # type: ignore[override]
-        """Return a reader for the options."""
-        options = self.options
-        return TypedSegmentsReader(super().reader(schema), options["location"], options["cluster"], options["run"])
+    def write(tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return write_task(rows(tasks), location, typed_rows)
 
-
-class TypedSegmentsReader(DataSourceReader):
-    """Plans the ranges of ``segments``; each task writes what becomes of its own."""
-
-    def __init__(self, segments: SegmentsReader, location: str, cluster: str, run_id: str) -> None:
-        self._segments, self._location, self._cluster, self._run_id = segments, location, cluster, run_id
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return the ranges."""
-        return self._segments.partitions()
-
-    def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
-        """Yield the files of one task."""
-        rows = (identified(batch, self._cluster, self._run_id) for batch in self._segments.read(partition))
-        return write_task(rows, self._location, typed_rows)
+    return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(write, WRITTEN).collect()
 
 
 def identified(dumped: pa.RecordBatch, cluster: str, run_id: str) -> pa.RecordBatch:

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
 
+from jobs.pipeline import typed_segments
 from jobs.pipeline.decode_arrow import TYPED, TableRows, arrow_schema, typed_rows
-from jobs.pipeline.typed_segments import TypedSegments
+from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
@@ -57,23 +58,19 @@ def write(tables: Tables, rows: DataFrame, transaction: str) -> None:
     tables.clear(ARRIVALS)
 
 
-def write_segments(tables: Tables, segments: Mapping[str, str], cluster: str, run_id: str, transaction: str) -> bool:
+def write_segments(tables: Tables, segments: SegmentsReader, cluster: str, run_id: str, transaction: str) -> bool:
     """Append what segments become of which the tables have no record; their rows do not pass the JVM.
 
-    ``segments``: options of the data source ``segments``. Return False, with nothing done, if only Spark can write the
-    tables.
+    Return False, with nothing done, if only Spark can write the tables.
     """
     if not written_files.can_be_committed(tables, TYPED.values()):
         return False
-    tables.spark.dataSource.register(TypedSegments)
-    of_run = {"location": tables.location, "cluster": cluster, "run": run_id}
-    files = tables.spark.read.format(TypedSegments.name()).options(**segments, **of_run).load().collect()
+    files = typed_segments.write_files(tables.spark, segments, tables.location, cluster, run_id)
     _commit(tables, files, transaction)
     return True
 
 
-def _commit(tables: Tables, files: Iterable[Row], transaction: str) -> None:
-    files = list(files)
+def _commit(tables: Tables, files: list[Row], transaction: str) -> None:
     for name, table in TYPED.items():
         written_files.commit(tables, table, [file for file in files if file.table == name], transaction)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tarfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from jobs.sources.files import (
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLines
-from jobs.sources.segments import SegmentsSource
+from jobs.sources.segments import SegmentsReader, SegmentsSource
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
@@ -69,20 +69,25 @@ ALL_OF_IT: Final = Kafka()
 
 
 class Dump(NamedTuple):
-    """An opened dump. ``rows`` have the columns ``tables.log.DUMPED``.
+    """An opened dump.
 
     ``detailed``: the rows have batches and transactions. ``extents``: the log partitions in the dump; rows without a
     position are not counted. ``distinct``: no position occurs twice. ``given``: topic and partition of each log
-    partition that is known to be part of the dump, including those without a record. ``segments``: for a dump of
-    segments, the options of its data source; None for all others.
+    partition that is known to be part of the dump, including those without a record. ``segments``: reads the dump
+    without Spark if it consists of segments; None for all others.
     """
 
-    rows: DataFrame
+    load: Callable[[], DataFrame]
     detailed: bool
     extents: list[DumpExtent]
     distinct: bool
     given: frozenset[tuple[str, int]] = frozenset()
-    segments: Mapping[str, str] | None = None
+    segments: SegmentsReader | None = None
+
+    @property
+    def rows(self) -> DataFrame:
+        """The rows, with the columns ``tables.log.DUMPED``."""
+        return self.load()
 
 
 def open_dump(
@@ -133,7 +138,7 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     rows = spark.read.format(KafkaLog.name()).options(**options).load()
     # Empty partitions can be recognized only if all partitions are read.
     given = frozenset() if kafka.ranges else frozenset((topic, number) for number in topic_partitions(config, topic))
-    return Dump(rows, False, [DumpExtent(topic, None, 0)], True, given)
+    return Dump(lambda: rows, False, [DumpExtent(topic, None, 0)], True, given)
 
 
 def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
@@ -146,15 +151,18 @@ def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic:
     else:
         rows = _table(spark, dump_format, files, topic)
     rows = rows.where(F.col("log_topic").isin(topics) | F.col("log_topic").isNull())
-    return Dump(rows, False, *_survey(rows))
+    return Dump(lambda: rows, False, *_survey(rows))
 
 
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
     logs = find_logs(files, topics=topics, snapshots=True)
     refuse_empty_files(files, logs)
-    spark.dataSource.register(SegmentsSource)
     options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
-    rows = spark.read.format(SegmentsSource.name()).options(**options).load()
+
+    def load() -> DataFrame:
+        spark.dataSource.register(SegmentsSource)
+        return spark.read.format(SegmentsSource.name()).options(**options).load()
+
     extents: dict[tuple[str, int], DumpExtent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
     segments = [log for log in logs if not log.is_snapshot]
@@ -169,7 +177,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     once = len(set(snapshots)) == len(snapshots)
     distinct = named and once and all(len(of_log) == 1 for of_log in folders.values())
     given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
-    return Dump(rows, True, list(extents.values()), distinct, given, options)
+    return Dump(load, True, list(extents.values()), distinct, given, SegmentsReader(files, frozenset(topics), topic))
 
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:

@@ -103,7 +103,9 @@ class SegmentsSource(DataSource):
 class SegmentsReader(DataSourceReader):
     """Plans byte ranges of files, and reads one."""
 
-    def __init__(self, paths: Sequence[str], topics: frozenset[str], topic: str, split_bytes: int) -> None:
+    def __init__(
+        self, paths: Sequence[str], topics: frozenset[str], topic: str, split_bytes: int = SPLIT_BYTES
+    ) -> None:
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
 
     def partitions(self) -> Sequence[InputPartition]:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812
+
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables, sql_text
 from jobs.tables.reader import Dialect, Value, with_names
 
 DIALECT: Final = Dialect(sql_text, "octet_length({})")
+
+
+def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
+    """Return a condition that is written for a ``TableReader`` as one for the rows of a DataFrame."""
+    return F.expr(with_names(condition, str, values, DIALECT))
 
 
 class SparkReader:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row
-from pyspark.sql.types import IntegerType, LongType, ShortType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, ShortType, StringType, StructField, StructType
 
 from coordinator_core.errors import InputError
 from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROWS_TOGETHER: Final = 1 << 18
 """Number of rows of a table with an order that are sorted and written together: all that a task holds of it."""
 
-BYTES_TOGETHER: Final = 128 << 20
+BYTES_TOGETHER: Final = 64 << 20
 """Rows of more bytes are written earlier."""
 
 ROWS_A_GROUP: Final = 1 << 16
@@ -45,6 +45,8 @@ WRITTEN: Final = StructType(
     ]
 )
 """Files as a task reports them: table, path within its folder, bytes, and statistics as Delta writes them (JSON)."""
+
+NESTED: Final = (ArrayType, MapType, StructType)
 
 TypedRows = Callable[[pa.RecordBatch], Iterable[tuple[Table, pa.RecordBatch]]]
 """Rows to the rows of tables that they become."""
@@ -118,6 +120,18 @@ def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
             least[field.name] = min(group.min for group in filled)
             most[field.name] = max(group.max for group in filled)
     return {"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+
+
+def append(tables: Tables, table: Table, rows: DataFrame, transaction: str) -> None:
+    """Append rows that Spark computes, as ``Tables.append`` does; workers write them where they can.
+
+    A commit by Spark takes jobs of its own, which cost more than the way to Python if a row has no nested column.
+    """
+    selected = rows.select(*table.schema.names)
+    if any(isinstance(field.dataType, NESTED) for field in table.schema) or not can_be_committed(tables, [table]):
+        tables.append(table, selected, transaction)
+        return
+    commit(tables, table, write_files(selected, tables.location, lambda batch: [(table, batch)]), transaction)
 
 
 def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[Row]:

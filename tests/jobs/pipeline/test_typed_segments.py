@@ -18,7 +18,8 @@ from jobs.sources.dump import open_dump
 from jobs.sources.dump_batches import ARROW_SCHEMA, SPARK_SCHEMA
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.lookup import versions
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 from tests.jobs.logs import write_segment
@@ -136,3 +137,25 @@ def test_no_nested_column_goes_to_python(spark: SparkSession, monkeypatch: pytes
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
     return spark.createDataFrame([tuple(row.values()) for row in rows], SPARK_SCHEMA)
+
+
+def test_rows_of_spark_are_appended_once_by_workers_as_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ranges = {"cluster": "c", "run_id": "r", "log_topic": TOPIC, "first_offset": 0, "leader_epoch": None}
+    rows = spark.createDataFrame(
+        [tuple((dict.fromkeys(LOG_RANGES.schema.names) | ranges | {"log_partition": at}).values()) for at in range(5)],
+        LOG_RANGES.schema,
+    )
+    found = []
+    for way in ("workers", "spark"):
+        if way == "spark":
+            monkeypatch.setattr(written_files, "can_be_committed", lambda *_: False)
+        tables = Tables(spark, str(tmp_path / way))
+        tables.create(LOG_RANGES)
+        for _ in range(2):
+            written_files.append(tables, LOG_RANGES, rows, "r/c")
+        found.append(tables.read(LOG_RANGES).orderBy("log_partition").collect())
+        assert versions(tables, [LOG_RANGES]) == {LOG_RANGES.name: 1}
+    assert found[0] == found[1]
+    assert len(found[0]) == 5
