@@ -309,7 +309,7 @@ class Tables:
         ``s``. With ``insert``, rows whose key the table does not have are inserted. Rows of the table that satisfy
         ``delete`` and whose key is not among ``rows`` are deleted.
         """
-        local = self.local(table) if isinstance(rows, pa.Table) and delete is None else None
+        local = self.local(table) if isinstance(rows, pa.Table) else None
         if insert and table.name in self._empty:
             # Nothing to match, and no other run writes (lease): an append takes a tenth of the Spark jobs of MERGE.
             if local is None:
@@ -318,6 +318,7 @@ class Tables:
                 self._empty.discard(table.name)
                 local.add(_in_order(table, rows))
             return
+        local = None if delete is not None else local
         if local is not None and local.size() <= MERGED_HERE:
             local.merge(_in_order(table, rows), table.key, update, when, insert=insert)
             return
