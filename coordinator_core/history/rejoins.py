@@ -24,6 +24,9 @@ from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
+METADATA_AGE_MS = 300_000
+"""After so long a client refreshes its metadata at the latest (``metadata.max.age.ms``, the default)."""
+
 
 def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[str, Cause]:
     """Return, by instance id, the static members that were replaced in place with another subscription."""
@@ -86,7 +89,8 @@ def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     """Return a cause if the leader joins again as it no longer watches some topics."""
     last, since_ms = step.last, step.last.opened.timestamp_ms
     dropped = [name for name in last.dropped_topics if topics is None or topics.topic_at(name, since_ms) is not None]
-    if not dropped or last.leader not in step.new.members or is_downgrade(last):
+    is_late = step.at.timestamp_ms - since_ms > METADATA_AGE_MS + _longest_rebalance_ms(step.old)
+    if not dropped or is_late or last.leader not in step.new.members or is_downgrade(last):
         return []
     detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
     detail += " refreshes its metadata"

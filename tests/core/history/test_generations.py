@@ -144,18 +144,22 @@ def test_a_new_leader_may_not_know_new_partitions_yet(protocol: str) -> None:
     assert found[0].detail == "the leader did not know partitions 1 to 2 yet when it assigned generation 2"
 
 
-def a_leader_whose_list_of_topics_shrinks(*own: str, leader: str = "a") -> GroupLog:
+def a_leader_whose_list_of_topics_shrinks(*own: str, leader: str = "a", after_ms: int = 1_000) -> GroupLog:
     """The member that read u leaves, and generation 3 follows with nothing else changed."""
     mine = {topic: [0] for topic in own}
     log = born(GroupLog()).write(generation(1, {"a": classic(mine), "b": classic({"u": [0]})}, leader="a"))
-    for number in (2, 3):
-        log.write(generation(number, {"a": classic(mine), "c": classic({}, "t")}, leader=leader if number > 1 else "a"))
-    return log
+    log.write(generation(2, {"a": classic(mine), "c": classic({}, "t")}, leader=leader))
+    return log.write(generation(3, {"a": classic(mine), "c": classic({}, "t")}, leader=leader), after_ms=after_ms)
 
 
 def test_a_leader_joins_again_when_its_list_of_topics_has_shrunk():
     (cause,) = a_leader_whose_list_of_topics_shrinks("t").rebalances(listed("t", "u"))[2].causes
     assert (cause.kind, cause.topics, cause.at.offset) == ("topic_metadata_changed", ("u",), 2)
+
+
+def test_it_does_so_at_the_next_refresh_of_its_metadata_at_the_latest() -> None:
+    late = a_leader_whose_list_of_topics_shrinks("t", after_ms=300_000 + 60_001)
+    assert kinds(late.rebalances(listed("t", "u"))[2]) == ["unknown"]
 
 
 @pytest.mark.parametrize(
