@@ -25,6 +25,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
+from jobs.pipeline.commit_fold import INPUT, PassOver, What, summarizer
 from jobs.sources.files import FIRST_SEGMENT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +51,8 @@ QUESTIONS = {
 PARTITIONS, GROUPS, TOPICS, FIRST_PARTITION = 40, 2_000, 100, 1_000
 BEGIN_MS = 1_700_000_000_000
 ROWS_IN_A_FILE = 1_000_000
+TEXTS = ("group_id", "topic", "metadata", "topic_id", "outcome", "state")
+"""The columns of the pass over commits that have text; the others have numbers."""
 
 
 class Took(NamedTuple):
@@ -74,16 +77,50 @@ def fill(tables: Path) -> None:
 
 
 def enlarge(tables: Path, records: int) -> None:
-    """Append commit records, a file for each part of a log partition, as a night would."""
+    """Append commit records, a file for each part of a log partition, and what a night derives from them."""
     each = records // PARTITIONS
     for number in range(PARTITIONS):
-        for name, rows in (("log_records", log_rows(number, each)), ("offset_commits", commit_rows(number, each))):
-            place = DeltaTable(tables / name)
-            schema = pa.schema(place.schema())
-            columns = [rows.get(field.name, pa.nulls(each, field.type)).cast(field.type) for field in schema]
-            properties = WriterProperties(compression="SNAPPY", max_row_group_size=ROWS_IN_A_FILE)
-            table = pa.Table.from_arrays(columns, schema=schema)
-            write_deltalake(place, table, mode="append", writer_properties=properties)
+        commits = commit_rows(number, each)
+        append(tables, "log_records", log_rows(number, each))
+        append(tables, "offset_commits", commits)
+        append(tables, "log_ranges", ranges(number, each))
+        for batch in summaries(commits):
+            append(tables, "commit_summaries", dict(zip(batch.schema.names, batch.columns, strict=True)))
+
+
+def append(tables: Path, name: str, rows: dict[str, pa.Array]) -> None:
+    place = DeltaTable(tables / name)
+    schema = pa.schema(place.schema())
+    count = len(rows["cluster"])
+    columns = [rows.get(field.name, pa.nulls(count, field.type)).cast(field.type) for field in schema]
+    properties = WriterProperties(compression="SNAPPY", max_row_group_size=ROWS_IN_A_FILE)
+    table = pa.Table.from_arrays(columns, schema=schema)
+    write_deltalake(place, table, mode="append", writer_properties=properties)
+
+
+def summaries(commits: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Return the rows of ``commit_summaries``, as the pass over the commits of a night makes them."""
+    count = len(commits["cluster"])
+    known = {**commits, "what": same(What.COMMIT.value, count), "run": same(0, count)}
+    rows = pa.table(
+        {name: known.get(name, pa.nulls(count, pa.string() if name in TEXTS else pa.int64())) for name in INPUT}
+    )
+    rows = rows.sort_by("log_offset")
+    return summarizer(PassOver("sample", LOG_TOPICS[Family.GROUP], ["large"]))(rows.to_batches())
+
+
+def ranges(number: int, each: int) -> dict[str, pa.Array]:
+    """Return the row of ``log_ranges``: the whole log partition."""
+    return {
+        **placed(number, np.zeros(1, np.int64)),
+        "first_offset": pa.array([0]),
+        "last_offset": pa.array([each - 1]),
+        "leader_epoch": same(0, 1),
+        "records": pa.array([each]),
+        "first_ms": pa.array([BEGIN_MS]),
+        "last_ms": pa.array([BEGIN_MS + each - 1]),
+        "has_start": same(True, 1),
+    }
 
 
 def log_rows(number: int, each: int) -> dict[str, pa.Array]:

@@ -6,9 +6,9 @@ partition, the sums of the present hours, and the commits whose transaction has 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
+from io import BytesIO
 from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow.json import ParseOptions, ReadOptions, read_json
 
 from coordinator_core.audit.findings.commits import MOST_KEPT
 from coordinator_core.wire.transactions import TransactionOutcome
@@ -76,6 +77,11 @@ STATE: Final = (
 )
 """Columns of a row of all commits that its state has."""
 
+STATES: Final = pa.schema([SCHEMA.field(name) for name in STATE])
+
+MARKER: Final = "is_transactional AND control_type IN ('COMMIT', 'ABORT')"
+"""Rows of ``log_records`` that end a transaction."""
+
 Batches = Iterable[pa.RecordBatch]
 
 
@@ -87,12 +93,18 @@ class PassOver(NamedTuple):
     runs: Sequence[str]
 
 
-def summarizer(place: PassOver) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return the pass as a function for ``mapInArrow``: rows of ``INPUT``, by log partition and in offset order."""
+def summarizer(place: PassOver, states: pa.Table | None = None) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return the pass as a function for ``mapInArrow``: rows of ``INPUT``, by log partition and in offset order.
+
+    Rows of all commits, from which it goes on, are among them, or in the columns of ``states``.
+    """
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         for partition, chunks in _by_partition(batches):
             commits = CommitPass(place, partition)
+            if states is not None:
+                mine = states.filter(pc.equal(states["log_partition"], partition))
+                commits.load(mine, mine)
             for chunk in chunks:
                 yield from commits.feed(chunk)
             yield from commits.finish()
@@ -138,6 +150,12 @@ class CommitPass:
         self._waiting = pa.table([])
         self._end = -1
 
+    def load(self, names: pa.Table, states: pa.Table) -> None:
+        """Go on from rows of all commits, as an earlier run left them: group, topic and partition, and ``STATES``."""
+        groups = self._groups.of_text(_whole(names["group_id"]))
+        topics = self._topics.of_text(_whole(names["topic"]))
+        self._newest.load(self._key_ids(groups, topics, ints(names["partition"])), states, self._topic_ids)
+
     def feed(self, chunk: pa.Table) -> Iterator[pa.RecordBatch]:
         """Take in rows that follow those before in the log; yield rows of hours if there are many.
 
@@ -146,7 +164,8 @@ class CommitPass:
         """
         what = ints(chunk["what"])
         if (what == What.STATE).any():
-            self._load(_where(chunk, what == What.STATE))
+            states = _where(chunk, what == What.STATE)
+            self.load(states, _parsed(_whole(states["state"])))
             chunk, what = _where(chunk, what != What.STATE), what[what != What.STATE]
         self._advance(ints(chunk["log_offset"])[what != What.SETTLED])
         records, markers = (_where(chunk, what == kind) for kind in (What.RECORD, What.MARKER))
@@ -204,11 +223,6 @@ class CommitPass:
         self._newest.columns.grow(len(self._keys))
         self._beside.columns.grow(len(self._keys))
         return ids
-
-    def _load(self, rows: pa.Table) -> None:
-        """Go on from rows of all commits, as an earlier run left them."""
-        for key, text in zip(self._read(rows).key.tolist(), rows["state"].to_pylist(), strict=True):
-            self._newest.load(key, json.loads(text), self._topic_ids)
 
     # --- taking in ---------------------------------------------------------------------------------------------------
 
@@ -342,6 +356,14 @@ class CommitPass:
         nothing = pa.nulls(count)
         arrays = [found.get(field.name, nothing).cast(field.type) for field in SCHEMA]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).take(pa.array(order))
+
+
+def _parsed(lines: pa.Array) -> pa.Table:
+    """Return states as columns, from one JSON text for each."""
+    text = b"\n".join(lines.cast(pa.binary()).to_pylist())
+    # There is one block: a line is never cut, and may be long, as it has all open transactions of its partition.
+    reading = ReadOptions(use_threads=False, block_size=len(text) + 1)
+    return read_json(BytesIO(text), reading, ParseOptions(explicit_schema=STATES))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -17,6 +18,7 @@ from jobs.pipeline.commit_columns import (
     Ids,
     Ints,
     distinct,
+    flags,
     ints,
     nullable,
     order_of,
@@ -158,33 +160,31 @@ class NewestCommits(Sums):
         self._pending: list[tuple[Ints, pa.Table]] = []
         self._settled: set[int] = set()
 
-    def load(self, key: int, state: dict[str, Any], topic_ids: Ids) -> None:
-        """Go on from a row of all commits."""
-        columns, one = self.columns, np.array([key])
-        columns.set(one, **{name: state.get(name, 0) for name in COUNTS}, ended=state.get("ended", NULL))
+    def load(self, keys: Ints, states: pa.Table, topic_ids: Ids) -> None:
+        """Go on from rows of all commits, whose columns ``states`` has."""
+        columns = self.columns
+        columns.set(keys, **{name: ints(states[name], 0) for name in COUNTS}, ended=ints(states["ended"]))
         for name in ("first", "last"):
-            if (at := state.get(name)) is not None:
-                place = {name: at["offset"], f"{name}_ms": at.get("timestamp_ms", NULL)}
-                columns.set(one, **place, **{f"{name}_offset": state.get(f"{name}_offset", NULL)})
-        newest = [columns["last"][key], columns["ended"][key], -1]
-        held = state.get("committed")
-        columns.set(one, newest=max(int(each) for each in newest), has=held is not None)
-        if held is not None:
-            (topic,) = topic_ids.of([held["topic_id"]]) if held.get("topic_id") is not None else (-1,)
-            columns.set(
-                one,
-                offset=held.get("committed_offset", NULL),
-                topic=topic,
-                expires=held.get("expire_timestamp", NULL),
-                committed_at=held.get("commit_timestamp", NULL),
-            )
-            self._held.append((one, _table([held])))
+            at = states[name].combine_chunks()
+            place = {name: ints(pc.struct_field(at, "offset")), f"{name}_ms": ints(pc.struct_field(at, "timestamp_ms"))}
+            columns.set(keys, **place, **{f"{name}_offset": ints(states[f"{name}_offset"])})
+        newest = np.maximum(columns["last"][keys], columns["ended"][keys])
+        committed = states["committed"].combine_chunks()
+        has = flags(committed.is_valid())
+        columns.set(keys, newest=np.maximum(newest, -1), has=has)
+        held = pa.Table.from_struct_array(committed.filter(pa.array(has)))
+        columns.set(
+            keys[has],
+            offset=ints(held["committed_offset"]),
+            topic=topic_ids.of_text(held["topic_id"].combine_chunks()),
+            expires=ints(held["expire_timestamp"]),
+            committed_at=ints(held["commit_timestamp"]),
+        )
+        self._held.append((keys[has], held))
         for name, found in (("rewinds", self.rewinds), ("removals", self.removals)):
-            steps = state.get(name) or ()
-            found.add(np.full(len(steps), key), pa.array(steps, found.type))
-        pending = state.get("pending") or []
-        if pending:
-            self._loaded.append((np.full(len(pending), key), _table(pending)))
+            found.add(*_listed(keys, states[name]))
+        owners, pending = _listed(keys, states["pending"])
+        self._loaded.append((owners, pa.Table.from_struct_array(pending)))
 
     def settle(self, offsets: Ints) -> None:
         """Note that these commits, which were pending, come again with their outcome."""
@@ -274,12 +274,14 @@ class NewestCommits(Sums):
 
 def _together(pieces: list[tuple[Ints, pa.Table]]) -> tuple[Ints, pa.Table]:
     if not pieces:
-        return np.empty(0, np.int64), _table([])
+        return np.empty(0, np.int64), HELD_SCHEMA.empty_table()
     return np.concatenate([keys for keys, _ in pieces]), pa.concat_tables([table for _, table in pieces])
 
 
-def _table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema=HELD_SCHEMA)
+def _listed(owners: Ints, column: pa.ChunkedArray) -> tuple[Ints, pa.Array]:
+    """Return the values of a column of lists, each with the owner of its row."""
+    lists = column.combine_chunks()
+    return np.repeat(owners, ints(pc.list_value_length(lists), 0)), pc.list_flatten(lists)
 
 
 class Hours(Sums):

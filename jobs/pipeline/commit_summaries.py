@@ -1,9 +1,10 @@
 """Fill ``commit_summaries`` from the decoded commits, and read it.
 
-One pass goes over the commits that new runs have decoded, in the order of the log; no other step orders commits. The
-rows of a log partition are continued. They are made again from all its commits if a run has brought something before
-what was taken in, or has changed the outcome of a commit that was counted. All rows of a cluster change in one commit
-of the table, so that a run that was killed is repeated.
+One pass goes over the commits that new runs have decoded, in the order of the log; no other step orders commits. Rows
+of groups and partitions with new commits are continued, and no others are read or written. All rows of a log partition
+are made again from all its commits if a run has brought something before what was taken in, or has changed the outcome
+of a commit that was counted. All rows of a cluster change in one commit of the table, so that a run that was killed is
+repeated.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Final, NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import commit_slices
-from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
+from jobs.pipeline.commit_fold import INPUT, MARKER, STATE, PassOver, What, summarizer
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.log import LOG_RECORDS, PLACED
+from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
+from jobs.tables.results import OFFSET_KEY
 
 LOG_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 ALL: Final = "hour_ms IS NULL"
@@ -71,6 +75,40 @@ class _News(NamedTuple):
     settles: bool
 
 
+OF_LOG: Final = f"cluster = :cluster AND log_topic = :topic AND {PLACED}"
+NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
+FIRSTS: Final = f"""
+SELECT log_partition, min(log_offset) AS first FROM (
+  SELECT log_partition, log_offset FROM $offset_commits WHERE {NEW}
+  UNION ALL SELECT log_partition, log_offset FROM $group_records WHERE {NEW}
+  UNION ALL SELECT log_partition, log_offset FROM $log_records WHERE {NEW} AND {MARKER}
+) AS rows_of_runs GROUP BY log_partition
+"""
+"""The first offset that new runs have brought, by log partition."""
+
+ENDS: Final = (
+    "SELECT log_partition, max(last_offset) AS end FROM $log_ranges "
+    "WHERE cluster = :cluster AND log_topic = :topic AND run_id <= :done GROUP BY log_partition"
+)
+"""The last offset that was taken in, by log partition."""
+
+REVISED: Final = (
+    f"SELECT DISTINCT log_partition FROM $log_records WHERE {OF_LOG} AND run_id <= :done "
+    f"AND record_type IN ({', '.join(map(str, OFFSET_COMMIT_TYPES))}) AND revised_by > :done AND revised_by <= :upto"
+)
+"""The log partitions in which new runs have learned something of commits of earlier runs."""
+
+NEW_RECORDS: Final = (
+    "SELECT sum(records) AS records FROM $runs "
+    "WHERE cluster = :cluster AND job = 'decode' AND run_id > :done AND run_id <= :upto"
+)
+HERE_RECORDS: Final = 500_000
+"""The largest number of new records over which this process makes the pass; else Spark does."""
+
+OF_ALL: Final = "t.hour_ms IS NULL AND s.hour_ms IS NULL"
+"""Rows of all commits, of which there is one for each ``OFFSET_KEY``; rows of hours are added."""
+
+
 class _Update:
     """The pass for one cluster, over the runs after ``done``."""
 
@@ -79,25 +117,58 @@ class _Update:
         self._cluster = cluster
         self._runs = runs
         self._done = done
+        self._found = lookup(tables)
+        self._given = {"cluster": cluster, "topic": LOG_TOPIC, "done": done, "upto": runs[-1]}
 
     def run(self) -> None:
         place = PassOver(self._cluster, LOG_TOPIC, self._runs)
-        if not self._done:
-            self._tables.append(COMMIT_SUMMARIES, self._pass(self._rows(), place), self._runs[-1])
+        news = self._news() if self._done else None
+        if news is not None and not news.changed:
             return
-        news = self._news()
-        if not news.changed:
+        if news is not None and news.again:
+            self._make_again(news, place)
             return
+        here = None if news is not None and news.settles else self._here(place)
+        if self._done:
+            rows = self._pass(self._with_states(news is not None and news.settles), place) if here is None else here
+            changes = {name: f"s.{name}" for name in COMMIT_SUMMARIES.schema.names}
+            self._tables.merge(COMMIT_SUMMARIES, rows, changes, insert=True, key=OFFSET_KEY, among=OF_ALL)
+        else:
+            first = self._pass(self._rows(), place) if here is None else here
+            self._tables.append(COMMIT_SUMMARIES, first, self._runs[-1])
+
+    def _here(self, place: PassOver) -> pa.Table | None:
+        """Return the rows that this process has made; None: Spark makes them."""
+        (new,) = self._found.rows(NEW_RECORDS, **self._given)
+        if not self._tables.is_here() or (new["records"] or 0) > HERE_RECORDS:
+            return None
+        # Not at the top: Python workers of Spark have no use for it.
+        from jobs.pipeline.commits_here import summarized_here
+        from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+
+        try:
+            return summarized_here(FolderReader(self._tables.location), place, self._done)
+        except UnsupportedTableError:
+            return None
+
+    def _with_states(self, settles: bool) -> DataFrame:
+        """Return the new rows, and the states of the groups and partitions that they are about."""
+        parts = [self._rows()]
+        if settles:
+            parts.append(self._settled(F.lit(False)))
+        commits = [part.where(F.col("what").isin(int(What.COMMIT), int(What.SETTLED))) for part in parts]
+        touched = reduce(DataFrame.unionByName, [part.select(*OF_PARTITION) for part in commits]).distinct()
+        known = self._of(COMMIT_SUMMARIES).where(ALL).join(touched, list(OF_PARTITION), "left_semi")
+        return _together([*parts, _states(known)])
+
+    def _make_again(self, news: _News, place: PassOver) -> None:
+        """Replace all rows of the log partitions that begin again, and the rows of all commits of the other ones."""
         is_again = F.col("log_partition").isin(news.again)
-        rows = self._rows(is_again if news.again else None)
         on = self._of(COMMIT_SUMMARIES).where(F.expr(ALL) & F.col("log_partition").isin(news.changed) & ~is_again)
-        state = F.to_json(F.struct(*STATE)).alias("state")
-        names = ("log_partition", "group_id", "topic", "partition")
-        states = on.select(_what(What.STATE), *names, state, F.lit(AHEAD).cast("long").alias("log_offset"))
-        rows = _together([rows, states, *([self._settled(is_again)] if news.settles else [])])
+        rows = _together([self._rows(is_again), _states(on), *([self._settled(is_again)] if news.settles else [])])
         changed, again = (", ".join(map(str, each)) for each in (news.changed, news.again))
         of_rows = [f"({ALL} AND log_partition IN ({changed}))", f"run_id > {sql_text(self._done)}"]
-        of_rows += [f"log_partition IN ({again})"] if again else []
+        of_rows += [f"log_partition IN ({again})"]
         condition = f"cluster = {sql_text(self._cluster)} AND ({' OR '.join(of_rows)})"
         self._tables.replace_where(COMMIT_SUMMARIES, self._pass(rows, place, news.again), condition)
 
@@ -123,7 +194,7 @@ class _Update:
         return _together(parts)
 
     def _markers(self, again: Column | None = None) -> DataFrame:
-        return self._log(LOG_RECORDS, again).where("is_transactional AND control_type IN ('COMMIT', 'ABORT')")
+        return self._log(LOG_RECORDS, again).where(MARKER)
 
     def _run(self) -> Column:
         """Return the index of the run of a row."""
@@ -152,17 +223,13 @@ class _Update:
 
     def _news(self) -> _News:
         """Return which log partitions have something new, and which of them begin again."""
-        new = [self._log(table).select(*PLACE) for table in (OFFSET_COMMITS, GROUP_RECORDS)]
-        firsts = reduce(DataFrame.unionByName, [*new, self._markers().select(*PLACE)])
-        first = firsts.groupBy("log_partition").agg(F.min("log_offset").alias("first"))
-        known = self._of(COMMIT_SUMMARIES).where(ALL)
-        ends = known.groupBy("log_partition").agg(F.max("log_end").alias("end"))
-        found = first.join(ends, "log_partition", "left").collect()
-        again = {row.log_partition for row in found if row.end is None or row.first <= row.end}
-        revised = {row.log_partition for row in self._revised().select("log_partition").distinct().collect()}
+        firsts = {row["log_partition"]: row["first"] for row in self._found.rows(FIRSTS, **self._given)}
+        ends = {row["log_partition"]: row["end"] for row in self._found.rows(ENDS, **self._given)}
+        again = {partition for partition, first in firsts.items() if first <= ends.get(partition, -1)}
+        revised = {row["log_partition"] for row in self._found.rows(REVISED, **self._given)}
         if revised:
             again |= {row.log_partition for row in self._unexpected().select("log_partition").distinct().collect()}
-        return _News(sorted({row.log_partition for row in found} | revised), sorted(again), bool(revised))
+        return _News(sorted(firsts.keys() | revised), sorted(again), bool(revised))
 
     def _revised(self) -> DataFrame:
         """Return the places of commits of earlier runs of which a new run has learned something."""
@@ -188,6 +255,13 @@ class _Update:
 
 
 PLACE: Final = ("log_partition", "log_offset")
+OF_PARTITION: Final = ("log_partition", "group_id", "topic", "partition")
+
+
+def _states(known: DataFrame) -> DataFrame:
+    """Return rows of all commits as rows of ``INPUT``."""
+    state = F.to_json(F.struct(*STATE)).alias("state")
+    return known.select(_what(What.STATE), *OF_PARTITION, state, F.lit(AHEAD).cast("long").alias("log_offset"))
 
 
 def _together(parts: list[DataFrame]) -> DataFrame:

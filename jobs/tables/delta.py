@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -302,8 +302,13 @@ class Tables:
         when: str = "true",
         insert: bool = False,
         delete: str | None = None,
+        key: Sequence[str] | None = None,
+        among: str = "true",
     ) -> None:
         """Update the rows of the table that have the key of one of ``rows`` and satisfy ``when``.
+
+        ``key``: other columns than the key of the table. ``among`` (SQL on ``t`` and ``s``): where it is false, two
+        rows do not have the same key.
 
         ``update`` maps columns to SQL expressions; like ``when``, they refer to the table as ``t`` and to ``rows`` as
         ``s``. With ``insert``, rows whose key the table does not have are inserted. Rows of the table that satisfy
@@ -320,10 +325,10 @@ class Tables:
             return
         local = None if delete is not None else local
         if local is not None and local.size() <= MERGED_HERE:
-            local.merge(_in_order(table, rows), table.key, update, when, insert=insert)
+            local.merge(_in_order(table, rows), key or table.key, update, when, insert=insert, among=among)
             return
         rows = self._in_spark(rows)
-        same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in table.key)
+        same_key = " AND ".join([among, *(f"t.{name} <=> s.{name}" for name in key or table.key)])
         changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
         self.spark.sql(
             f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} "

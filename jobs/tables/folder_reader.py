@@ -48,10 +48,15 @@ class FolderReader:
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``."""
+        for batch in self.batches(sql, **values):
+            yield from batch.to_pylist()
+
+    def batches(self, sql: str, **values: Value) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a query as columns; see ``TableReader``."""
         text = with_names(sql, self._open, values, DIALECT)
         try:
             for batch in self._engine.execute(text):
-                yield from pa.record_batch(batch).to_pylist()
+                yield pa.record_batch(batch)
         except (DeltaError, OSError) as error:
             if self._is_local:
                 check(self.location, self._known, {})

@@ -69,9 +69,18 @@ class LocalTable:
             return False
         return True
 
-    def merge(self, rows: pa.Table, key: Sequence[str], update: Mapping[str, str], when: str, *, insert: bool) -> None:
+    def merge(
+        self,
+        rows: pa.Table,
+        key: Sequence[str],
+        update: Mapping[str, str],
+        when: str,
+        *,
+        insert: bool,
+        among: str = "true",
+    ) -> None:
         """Update the rows with the key of one of ``rows``, and insert the others; see ``Tables.merge``."""
-        merger = self._table.merge(rows, _same(key), source_alias="s", target_alias="t")
+        merger = self._table.merge(rows, f"{_same(key)} AND {among}", source_alias="s", target_alias="t")
         merger = merger.when_matched_update(dict(update), predicate=when)
         if insert:
             merger = merger.when_not_matched_insert({name: f"s.{name}" for name in rows.column_names})

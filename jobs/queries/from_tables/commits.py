@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
@@ -19,17 +20,52 @@ DETAILS: Final = (
     "committed_offset, leader_epoch, metadata, commit_timestamp, expire_timestamp, topic_id, producer_id, timestamp_ms"
 )
 
+OF_GROUP: Final = itemgetter("log_topic", "log_partition", "group_id")
+
+GroupKey = tuple[str, int, str]
+"""Log topic, log partition and group id."""
+
 Row = Mapping[str, Any]
 
 
+class GroupCommitsThen(NamedTuple):
+    """The commits of one group at a moment.
+
+    ``last``: the offset of its last commit (None: it has none). ``held``: the commits that count and those of open
+    transactions, in the order of the log. ``about``: what ``CommitRecords`` has of its partitions.
+    """
+
+    last: int | None
+    held: Sequence[Row]
+    about: Sequence[Row]
+
+
+NO_COMMITS: Final = GroupCommitsThen(None, (), ())
+
+
+def order_of_groups(key: GroupKey) -> tuple[str, str, int]:
+    """Return what groups are sorted by: their id, then the log in which they are."""
+    topic, partition, group_id = key
+    return group_id, topic, partition
+
+
 class CommitsThen:
-    """The commits of a selection up to a moment."""
+    """The commits of a selection up to a moment, from ``offset_commits``."""
 
     def __init__(self, selected: Selection, extents: Extents) -> None:
         self._rows = selected.rows
         self._mine = selected.condition
         self._extents = extents
         self._then = self._commits()
+
+    def groups(self) -> Iterator[tuple[GroupKey, GroupCommitsThen]]:
+        """Yield each group that has commits, by ``order_of_groups``."""
+        last = {OF_GROUP(row): row["log_offset"] for row in self.last()}
+        held = _by_group(self.held())
+        is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
+        about = {} if is_whole else _by_group(self.records())
+        for key in sorted({*last, *held, *about}, key=order_of_groups):
+            yield key, GroupCommitsThen(last.get(key), held.get(key, ()), about.get(key, ()))
 
     def last(self) -> Iterator[Row]:
         """Yield the offset of the last commit of each group."""
@@ -116,6 +152,13 @@ class CommitsThen:
             f"), commits_then AS (SELECT {names}, CASE WHEN was_open THEN '{OPEN}' ELSE outcome END AS outcome, "
             f"was_open AND outcome <> '{ABORTED}' AS is_decided_later FROM judged)"
         )
+
+
+def _by_group(rows: Iterable[Row]) -> dict[GroupKey, list[Row]]:
+    found: dict[GroupKey, list[Row]] = {}
+    for row in rows:
+        found.setdefault(OF_GROUP(row), []).append(row)
+    return found
 
 
 def read_offsets(held: Iterable[Row]) -> GroupOffsets:

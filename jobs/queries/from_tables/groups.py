@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -21,20 +21,26 @@ from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLo
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.queries.from_tables.commits import CommitsThen, read_offsets, read_records
+from jobs.queries.from_tables.commits import (
+    NO_COMMITS,
+    OF_GROUP,
+    GroupCommitsThen,
+    GroupKey,
+    Row,
+    order_of_groups,
+    read_offsets,
+    read_records,
+)
 from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
 from jobs.queries.from_tables.selection import Selection
+from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.interface import AsOf, sure_ms
 from jobs.sources import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
 GROUP: Final = ("log_topic", "log_partition", "group_id")
-OF_GROUP: Final = itemgetter(*GROUP)
 RECORD: Final = ", ".join((*GROUP, "log_offset", "timestamp_ms", "batch_base", "key", "value"))
-
-GroupKey = tuple[str, int, str]
-Row = Mapping[str, Any]
 
 
 class StoredMoment:
@@ -59,15 +65,11 @@ class StoredMoment:
 
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
-        commits = CommitsThen(self._selected, self._extents)
-        last = {OF_GROUP(row): row["log_offset"] for row in commits.last()}
-        held = _by_group(commits.held())
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
-        about = {} if is_whole else _by_group(commits.records())
         later = {} if is_whole else self._later_keys()
-        for key, mine in self._each_group({*last, *held, *about, *later}):
-            group, known = self._folded(key, mine, last.get(key), later.get(key, ()))
-            each = self._proven(key, GroupThen(group, read_offsets(held.get(key, ()))), known, about.get(key, ()))
+        for key, rows, commits in self._each_group(later):
+            group, known = self._folded(key, rows, commits.last, later.get(key, ()))
+            each = self._proven(key, GroupThen(group, read_offsets(commits.held)), known, commits.about)
             if each.is_possible:
                 yield each
 
@@ -75,17 +77,24 @@ class StoredMoment:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
         return gaps_by_name(self._extents)
 
-    def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row]]]:
-        """Yield the records of each group, in the order of the groups; for the other groups no record."""
-        waiting = deque(sorted(others, key=_order))
-        for key, mine in groupby(self._records("group_id, log_topic, log_partition, log_offset"), OF_GROUP):
-            while waiting and _order(waiting[0]) < _order(key):
-                yield waiting.popleft(), []
-            if waiting and waiting[0] == key:
-                waiting.popleft()
-            yield key, list(mine)
-        for key in waiting:
-            yield key, []
+    def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
+        """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""
+        records = groupby(self._records("group_id, log_topic, log_partition, log_offset"), OF_GROUP)
+        parts = merge(
+            ((key, list(mine)) for key, mine in records),
+            commits_then(self._selected, self._extents),
+            ((key, None) for key in sorted(others, key=order_of_groups)),
+            key=lambda each: order_of_groups(each[0]),
+        )
+        for key, of_group in groupby(parts, itemgetter(0)):
+            rows: list[Row] = []
+            commits = NO_COMMITS
+            for _, part in of_group:
+                if isinstance(part, GroupCommitsThen):
+                    commits = part
+                elif isinstance(part, list):
+                    rows = part
+            yield key, rows, commits
 
     def _records(self, order: str) -> Iterator[Row]:
         """Yield the records of the groups up to the moment, with the columns ``RECORD``."""
@@ -198,18 +207,6 @@ class StoredMoment:
             topics=SHARE_TOPICS,
         )
         return sorted((row["log_partition"], row["log_offset"]) for row in rows)
-
-
-def _order(key: GroupKey) -> tuple[str, str, int]:
-    topic, partition, group_id = key
-    return group_id, topic, partition
-
-
-def _by_group(rows: Iterable[Row]) -> dict[GroupKey, list[Row]]:
-    found: dict[GroupKey, list[Row]] = {}
-    for row in rows:
-        found.setdefault(OF_GROUP(row), []).append(row)
-    return found
 
 
 def _record(row: Row, decoder: RecordDecoder) -> AnyRecord:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
+from jobs.queries.from_tables.up_to_date import has_all_records
 from jobs.queries.interface import AsOf
 from jobs.sources.files import FIRST_SEGMENT
 from jobs.sources.stored_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
@@ -66,7 +67,54 @@ class _Bounds(NamedTuple):
 
 
 def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str]) -> Extents:
-    """Return the partitions of these logs up to a moment; one pass over the columns of positions where all is there."""
+    """Return the partitions of these logs up to a moment.
+
+    At the end of the log, ``log_ranges`` knows those of which nothing is missing. The others take a pass over the
+    columns of positions.
+    """
+    if moment != AsOf() or not has_all_records(tables, cluster):
+        return _examined(tables, cluster, moment, topics)
+    known, in_doubt = _whole(tables, cluster, topics)
+    return known | _examined(tables, cluster, moment, topics, in_doubt) if in_doubt else known
+
+
+def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extents, set[Place]]:
+    """Return the partitions of these logs of which no offset is missing, at their end; and the others."""
+    given: dict[str, Any] = {"cluster": cluster, "topics": topics}
+    ranges: dict[Place, list[Mapping[str, Any]]] = {}
+    for row in tables.rows(
+        "SELECT log_topic, log_partition, leader_epoch, min(first_offset) AS first, max(last_offset) AS last, "
+        "sum(records) AS records, coalesce(bool_or(has_start), FALSE) AS has_start FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics GROUP BY log_topic, log_partition, leader_epoch "
+        "ORDER BY first",
+        **given,
+    ):
+        ranges.setdefault(_place(row), []).append(row)
+    others = tables.rows(
+        "SELECT DISTINCT log_topic, log_partition FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics "
+        "AND kind IN ('damaged', 'empty') AND log_partition IS NOT NULL",
+        **given,
+    )
+    in_doubt = {_place(row) for row in others}
+    in_doubt |= {place for place, mine in ranges.items() if _lacks_offsets(mine)}
+    return {place: _from_ranges(mine) for place, mine in ranges.items() if place not in in_doubt}, in_doubt
+
+
+def _lacks_offsets(ranges: list[Mapping[str, Any]]) -> bool:
+    return bool(sum(row["records"] for row in ranges) != max(row["last"] for row in ranges) + 1)
+
+
+def _from_ranges(ranges: list[Mapping[str, Any]]) -> StoredLogExtent:
+    """Return a partition at its end from its ranges by leader epoch."""
+    epochs = [(row["first"], row["leader_epoch"]) for row in ranges if row["leader_epoch"] is not None]
+    return StoredLogExtent(any(row["has_start"] for row in ranges), epochs)
+
+
+def _examined(
+    tables: TableReader, cluster: str, moment: AsOf, topics: list[str], places: Iterable[Place] | None = None
+) -> Extents:
+    """Return these partitions of the logs (None: all), from the positions of their records."""
+    among = "TRUE" if places is None else any_of(sorted(places))
     cuts = " ".join(f"WHEN {partition} THEN {end}" for partition, end in moment.offsets.items())
     cut = f"CASE log_partition {cuts} END" if cuts else "CAST(NULL AS BIGINT)"
     late = "FALSE" if moment.time_ms is None else f"timestamp_ms > {moment.time_ms}"
@@ -81,7 +129,7 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
             f"min(log_offset) FILTER (WHERE log_offset >= {cut}) AS left_out, "
             f"max(log_offset) FILTER (WHERE log_offset < {cut}) AS before "
             "FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND log_partition IS NOT NULL "
-            "GROUP BY log_topic, log_partition, leader_epoch, kind",
+            f"AND {among} GROUP BY log_topic, log_partition, leader_epoch, kind",
             cluster=cluster,
             topics=topics,
         )

@@ -11,17 +11,26 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits
+from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.offsets import group_offsets, newest_offsets
+from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, read_offsets, read_records
+from jobs.queries.from_tables.log_extent import StoredLogExtent
+from jobs.queries.from_tables.selection import Selection
+from jobs.queries.from_tables.summarized_commits import commits_then
+from jobs.queries.from_tables.up_to_date import has_all_commits
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import OFFSET_KEY
 from jobs.tables.row_reader import reader
+from jobs.tables.spark_reader import SparkReader
 
 GROUPS, EVENTS = 300, 40
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"
@@ -145,6 +154,23 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path
     assert any(row.rewinds for rows_of in found.values() for row in rows_of)
     assert transactions
     assert of_the_log(tables) == sorted(newest_offsets(commits).select(*OFFSET_KEY, *HELD).collect())
+    for read in (FolderReader(tables.location), SparkReader(tables)):
+        answers_are_those_of_all_commits(read)
+
+
+def answers_are_those_of_all_commits(tables: TableReader) -> None:
+    """Answers at the end of the log read summaries; those of a log with gaps say what is not proven."""
+    selected = Selection(tables, CLUSTER, [LOG_TOPIC])
+    gaps = (LogGaps(), LogGaps(missing=20, lost=10), LogGaps(missing=20))
+    extents = {(LOG_TOPIC, number): StoredLogExtent(gaps=gaps[number % 3]) for number in range(GROUPS)}
+    assert has_all_commits(tables, CLUSTER)
+    summarized = {key: comparable(each) for key, each in commits_then(selected, extents)}
+    assert summarized == {key: comparable(each) for key, each in CommitsThen(selected, extents).groups()}
+    assert any(each.about for _, each in commits_then(selected, extents))
+
+
+def comparable(commits: GroupCommitsThen) -> tuple[Any, ...]:
+    return commits.last, read_offsets(commits.held), read_records(commits.about)
 
 
 def of_the_log(tables: Tables) -> list[Any]:

@@ -50,6 +50,7 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
         id(row): {0: 0, 1: 2}.get(row["log_offset"] // 60, 1) if row["log_partition"] == 1 else 0 for _, row in rows
     }
     sliced, whole = Tables(spark, str(tmp_path / "sliced")), Tables(spark, str(tmp_path / "whole"))
+    monkeypatch.setattr(commit_summaries, "HERE_RECORDS", -1)
     asked = []
     for run in range(3):
         put(sliced, run, rows, runs)
@@ -65,6 +66,7 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
             asked.append(
                 commit_slices.of_log_partitions(sliced, CLUSTER, (RUN_IDS[run - 1] if run else "", RUN_IDS[run]), [], 2)
             )
+            log_ranges.update(sliced)
             commit_summaries.update(sliced)
     for run in range(3):
         put(whole, run, rows, runs)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline import commit_summaries, log_ranges
+from jobs.pipeline import commit_summaries, commits_here, log_ranges
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
@@ -22,8 +22,9 @@ OF_COMMITS = ("group_id", "topic", "partition")
 Row = dict[str, Any]
 
 
-def log_of(rng: random.Random, partition: int) -> list[tuple[str, Row]]:
+def log_of(rng: random.Random, partition: int, *, transactions: bool = True) -> list[tuple[str, Row]]:
     """The rows of a log partition: the table of each, and its columns."""
+    often = (8, 3, 2, 1, 1) if transactions else (8, 0, 0, 1, 1)
     rows: list[tuple[str, Row]] = []
     open_commits: list[Row] = []
     offset = 0
@@ -33,7 +34,7 @@ def log_of(rng: random.Random, partition: int) -> list[tuple[str, Row]]:
         row = {"cluster": CLUSTER, "log_topic": LOG_TOPIC, "kind": "record", "leader_epoch": offset // 70, **place}
         commit: Row = {"group_id": f"group-{partition}-{rng.randrange(2)}", "topic": "orders", "is_tombstone": False}
         commit |= {"partition": rng.randrange(2), "committed_offset": rng.randrange(30), "record_type": 1}
-        what = rng.choices(("commit", "in transaction", "marker", "tombstone", "record"), (8, 3, 2, 1, 1))[0]
+        what = rng.choices(("commit", "in transaction", "marker", "tombstone", "record"), often)[0]
         if what == "marker":
             row |= {"kind": "control", "control_type": "COMMIT", "producer_id": 7, "is_transactional": True}
             for each in open_commits:
@@ -69,9 +70,13 @@ def put(tables: Tables, run: int, rows: list[tuple[str, Row]], runs: dict[int, i
             said["run_id"] = RUN_IDS[runs[id(row)]]
             found.append(tuple(said.get(column) for column in table.schema.names))
         tables.replace(table, tables.spark.createDataFrame(found, table.schema))
+    ledger(tables, run, len(seen))
+
+
+def ledger(tables: Tables, run: int, records: int) -> None:
     tables.create(RUNS)
-    ledger = {"cluster": CLUSTER, "run_id": RUN_IDS[run], "job": "decode", "records": len(seen)}
-    made = tables.spark.createDataFrame([tuple(ledger.get(name) for name in RUNS.schema.names)], RUNS.schema)
+    row = {"cluster": CLUSTER, "run_id": RUN_IDS[run], "job": "decode", "records": records}
+    made = tables.spark.createDataFrame([tuple(row.get(name) for name in RUNS.schema.names)], RUNS.schema)
     tables.append(RUNS, made, RUN_IDS[run])
 
 
@@ -101,23 +106,41 @@ def ranges(tables: Tables) -> list[tuple[Any, ...]]:
     return sorted(log_ranges.joined(tables.read(LOG_RANGES).withColumn("run_id", F.lit(""))).select(*names).collect())
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["in order", "late"])
-def test_runs_give_what_one_run_gives(spark: SparkSession, tmp_path: Path, late: bool) -> None:
+@pytest.mark.parametrize("case", ["in order", "late", "in this process"])
+def test_runs_give_what_one_run_gives(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    """Runs that end a transaction of an earlier run are taken in by Spark, and so is all of one run."""
     rng = random.Random(5)
-    rows = [row for partition in range(3) for row in log_of(rng, partition)]
+    has_transactions = case != "in this process"
+    rows = [row for partition in range(3) for row in log_of(rng, partition, transactions=has_transactions)]
     runs = {id(row): min(row["log_offset"] // 60, 2) for _, row in rows}
-    if late:
+    if case == "late":
         # The middle of one log partition comes last. The other two are whole.
         runs = {id(row): {1: 2, 2: 1}.get(runs[id(row)], 0) if row["log_partition"] == 1 else 0 for _, row in rows}
+    elif case == "in this process":
+        # The last log partition has nothing new after the first run, one group of the second has nothing in the last.
+        runs = {id(row): 0 if row["log_partition"] == 2 else runs[id(row)] for _, row in rows}
+        rows = [row for row in rows if runs[id(row[1])] < 2 or row[1].get("group_id") != "group-1-0"]
     nightly, whole = Tables(spark, str(tmp_path / "nightly")), Tables(spark, str(tmp_path / "whole"))
+    made_here = []
+    here = commits_here.summarized_here
+    monkeypatch.setattr(commits_here, "summarized_here", lambda *of: made_here.append(of) or here(*of))
     for run in range(3):
         put(nightly, run, rows, runs)
         log_ranges.update(nightly)
         commit_summaries.update(nightly)
-    for run in range(3):
-        put(whole, run, rows, runs)
+    assert len(made_here) == {"in order": 1, "late": 2, "in this process": 3}[case]
+    monkeypatch.setattr(commit_summaries, "HERE_RECORDS", -1)
+    put(whole, 2, rows, runs)
+    ledger(whole, 0, 1)
+    ledger(whole, 1, 1)
     log_ranges.update(whole)
     commit_summaries.update(whole)
     assert summaries(nightly) == summaries(whole)
     assert ranges(nightly) == ranges(whole)
-    assert any("pending" in row and "rewinds" in row for row in summaries(whole))
+    assert any('"rewinds":[{' in row for row in summaries(whole))
+    assert any('"pending":[{' in row for row in summaries(whole)) == has_transactions
+    if case == "in this process":
+        written = {row.run_id for row in commit_summaries.all_commits(nightly).select("run_id").distinct().collect()}
+        assert written == set(RUN_IDS)
