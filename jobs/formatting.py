@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
+
+SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+"""Types of values that are in JSON as they are. A report has millions of them, and a call for each takes time."""
 
 
 def plain(value: Any) -> Any:
     """Return a row as JSON values: named tuples become objects, other tuples lists."""
     if isinstance(value, tuple):
+        found = [each if each.__class__ in SCALARS else plain(each) for each in value]
         fields = getattr(value, "_fields", None)
-        if fields is not None:
-            return {name: plain(each) for name, each in zip(fields, value, strict=True)}
-        return [plain(each) for each in value]
+        return found if fields is None else dict(zip(fields, found, strict=True))
     return value
 
 
