@@ -67,20 +67,20 @@ def group_by_max(log: DataFrame) -> DataFrame:
     return log.groupBy(*OFFSET_KEY).agg(F.max("log_offset"))
 
 
-class Took(NamedTuple):
+class LeastTime(NamedTuple):
     """Seconds of the clock and of processors."""
 
     clock: float
     processor: float
 
 
-def best(rows: DataFrame) -> Took:
+def best(rows: DataFrame) -> LeastTime:
     """Compute the rows some times; return the least that it took."""
     times = []
     for _ in range(REPEATS):
         start, before = time.perf_counter(), processor_seconds()
         rows.write.format("noop").mode("overwrite").save()
-        times.append(Took(time.perf_counter() - start, processor_seconds() - before))
+        times.append(LeastTime(time.perf_counter() - start, processor_seconds() - before))
     return min(times, key=lambda took: took.processor)
 
 
