@@ -213,8 +213,8 @@ def test_the_member_that_stopped_polling_held_its_rebalance_up():
 
 
 def test_what_random_churn_proves_is_not_unknown() -> None:
-    """Static members that came back with other topics made 26 generations, leaders that learned of topics or forgot some
-    made 20.
+    """Static members that came back with other topics made 26 generations, leaders that learned of topics 11, and
+    leaders whose list of topics or partitions was not the newest 9.
     """
     topics, log = topic_history(CORPUS / "wild" / "logs"), corpus_log("wild")
     causes = Counter[str]()
