@@ -33,7 +33,7 @@ from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, SinceOption, UntilOption, parse_moment
 from jobs.cli.output import Line, print_json, print_lines, utc
-from jobs.cli.print_description import print_description, without_counts
+from jobs.cli.print_description import print_description, print_overview, without_counts
 from jobs.queries.interface import Answers, AsOf, GroupsThen
 from jobs.sources.end_offsets import newest_ends
 
@@ -116,13 +116,15 @@ def describe_command(
     chosen = then.groups() if group is None else iter([find_group(then, group)])
     if not lists_all(then):
         warn_of_gaps(source.console, then)
-    for each, offsets, certainty in chosen:
-        described = describe(each, offsets, around, certainty)
-        if source.json:
-            line = described if group is not None else {"group": each.group_id, **described}
-            print_json(line)
-        else:
-            print_description(described)
+    found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
+    if group is not None:
+        for described in found:
+            (print_json if source.json else print_description)(described)
+    elif source.json:
+        for described in found:
+            print_json({"group": described["listing"]["groupId"], **described})
+    else:
+        print_overview(found)
 
 
 def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> Mapping[TopicPartition, int]:

@@ -14,23 +14,8 @@ from jobs.formatting import number_ranges
 
 def print_description(described: Description) -> None:
     """Print the fields of the group, then its members and offsets, and which facts about them are unknown."""
-    parts: Line = described
-    own: Line = next((parts[part] for part in _DESCRIBES if "groupId" in parts.get(part, ())), {})
-    fields: dict[str, Any] = {**own, **described["listing"]}
+    own, line = _own(described), _fields(described)
     unknown = set(described["unknownFields"])
-    fields |= {name: UNKNOWN for name in unknown if "." not in name}
-    line = {
-        "group": fields["groupId"],
-        "type": fields["type"],
-        "state": fields["groupState"],
-        "state as of": described["stateAsOf"],
-        "protocol": fields["protocol"] or None,
-        "assignor": fields.get("partitionAssignor") or None,
-        "epoch": fields.get("groupEpoch"),
-        "target epoch": fields.get("targetAssignmentEpoch"),
-        "topology epoch": fields.get("topologyEpoch"),
-        "certainty": None if described["certainty"] == CERTAIN_GROUP else described["certainty"],
-    }
     if "describe_connect" in described:
         line |= {
             "assignment error": own["assignmentError"] or None,
@@ -48,6 +33,44 @@ def print_description(described: Description) -> None:
     if own.get("subtopologies"):
         print_table("subtopologies", [_subtopology(each) for each in own["subtopologies"]])
     _print_offsets(described)
+
+
+def print_overview(groups: Iterable[Description]) -> None:
+    """Print one line for each group: its fields, and how many members and offsets it has."""
+    print_table("groups", [{**_fields(each), **_counts(each)} for each in groups])
+
+
+def _own(described: Description) -> Line:
+    """Return the description of the group's type that says most; empty if there is none."""
+    parts: Line = described
+    return next((parts[part] for part in _DESCRIBES if "groupId" in parts.get(part, ())), {})
+
+
+def _fields(described: Description) -> dict[str, Any]:
+    fields: dict[str, Any] = {**_own(described), **described["listing"]}
+    fields |= {name: UNKNOWN for name in described["unknownFields"] if "." not in name}
+    return {
+        "group": fields["groupId"],
+        "type": fields["type"],
+        "state": fields["groupState"],
+        "state as of": described["stateAsOf"],
+        "protocol": fields["protocol"] or None,
+        "assignor": fields.get("partitionAssignor") or None,
+        "epoch": fields.get("groupEpoch"),
+        "target epoch": fields.get("targetAssignmentEpoch"),
+        "topology epoch": fields.get("topologyEpoch"),
+        "certainty": None if described["certainty"] == CERTAIN_GROUP else described["certainty"],
+    }
+
+
+def _counts(described: Description) -> Line:
+    """Return how many members and offsets a group has; unknown where a list may lack some."""
+    lists = {
+        "members": (_own(described).get("members") or (), described["unknownMembers"]),
+        "offsets": (described.get("offsets") or (), described["unknownOffsets"]),
+    }
+    incomplete = described["incompleteLists"]
+    return {name: UNKNOWN if doubts or name in incomplete else len(known) for name, (known, doubts) in lists.items()}
 
 
 def _subtopology(subtopology: Line) -> Line:

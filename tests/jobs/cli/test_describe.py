@@ -239,6 +239,17 @@ def test_what_cannot_be_answered_is_one_line(folder: Path, arguments: tuple[str,
     assert result.stderr.count("\n") == 1
 
 
+def test_all_groups_are_a_line_each_for_people_too(folder: Path) -> None:
+    result = run("describe", "--all", "--log", folder)
+    described = {each["group"]: each for each in lines("describe", "--all", "--log", folder)}
+    assert result.stdout.startswith(f"groups ({len(described)})")
+    rows = {words[0]: words for line in result.stdout.splitlines() if (words := line.split()) and words[0] in described}
+    assert rows.keys() == described.keys()
+    for group_id, each in described.items():
+        assert rows[group_id][1] == each["listing"]["type"]
+        assert rows[group_id][-1] == str(len(each["offsets"]) if not each["unknownOffsets"] else "unknown")
+
+
 def test_either_a_group_or_all(folder: Path) -> None:
     assert run("describe", "--log", folder).exit_code == 2
     assert run("describe", "payments", "--all", "--log", folder).exit_code == 2
