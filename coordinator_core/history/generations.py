@@ -28,7 +28,13 @@ from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numb
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
-from coordinator_core.history.rejoins import dropped_topics, refresh_cause, rejoin_causes, resubscribed
+from coordinator_core.history.rejoins import (
+    created_meanwhile,
+    dropped_topics,
+    refresh_cause,
+    rejoin_causes,
+    resubscribed,
+)
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import WorkUnit
@@ -112,7 +118,9 @@ def _find_causes(
         step = Transition(last, old, new, topics, taken, at)
         ledger.changes += [*follow_up_causes(ledger, step), *rejoin_causes(ledger, step)]
         ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
-        ledger.changes += [] if ledger.changes else refresh_cause(recorder.topics, step)
+        if not ledger.changes:
+            ledger.changes += refresh_cause(recorder.topics, step)
+            ledger.changes += created_meanwhile(recorder.group.group_id, recorder.topics, step)
     ledger.resubscribed.clear()
     note_highest(ledger, taken)
 

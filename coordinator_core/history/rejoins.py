@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.history.causes import CauseKind, cause, difference
+from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
 from coordinator_core.history.classic_causes import Transition, assignment, is_downgrade, subscription
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
@@ -26,6 +26,9 @@ from coordinator_core.records import LogPosition
 
 METADATA_AGE_MS = 300_000
 """After so long a client refreshes its metadata at the latest (``metadata.max.age.ms``, the default)."""
+
+CREATION_MS = 30_000
+"""The leader of a Kafka Streams application creates a topic within this time, or its assignment fails."""
 
 
 def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[str, Cause]:
@@ -95,6 +98,24 @@ def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
     detail += " refreshes its metadata"
     return [cause(CauseKind.TOPIC_METADATA_CHANGED, last.opened, topics=dropped, detail=detail)]
+
+
+def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transition) -> list[Cause]:
+    """Return a cause if the leader of a Kafka Streams application joins again for the topics that it created.
+
+    It creates repartition topics while it assigns, and assigns them. Its consumer had not known them when it joined.
+    The names of such topics begin with the application id, which is the group id.
+    """
+    last = step.last
+    same_leader = last.leader is not None and last.leader in step.new.members
+    if topics is None or step.old.protocol != STREAMS_PROTOCOL or not same_leader or last.topics_version < 0:
+        return []
+    if step.at.timestamp_ms - last.opened.timestamp_ms > METADATA_AGE_MS + _longest_rebalance_ms(step.old):
+        return []
+    since = topics.version_at(last.opened.timestamp_ms - CREATION_MS)
+    internal = {name for name in step.topics.intersection(last.topics) if name.startswith(f"{group_id}-")}
+    changes = topics.changes(internal, since, last.topics_version)
+    return topic_causes(each for each in changes if each.kind == "created")
 
 
 def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

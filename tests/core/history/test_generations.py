@@ -9,7 +9,7 @@ from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, partition, topic
-from tests.core.history.logs import A, GroupLog, classic, commit, epoch, generation, gone, kinds, member, worker
+from tests.core.history.logs import GROUP, A, GroupLog, classic, commit, epoch, generation, gone, kinds, member, worker
 
 
 def born(log: GroupLog) -> GroupLog:
@@ -142,6 +142,21 @@ def test_a_new_leader_may_not_know_new_partitions_yet(protocol: str) -> None:
     found = [each for each in log.rebalances(topics)[2].causes if each.kind == "topic_metadata_changed"]
     assert [(each.topics, each.at.offset) for each in found] == [(("t",), 2)]
     assert found[0].detail == "the leader did not know partitions 1 to 2 yet when it assigned generation 2"
+
+
+@pytest.mark.parametrize(("protocol", "kind"), [("stream", "topic_created"), ("sticky", "unknown")])
+def test_a_streams_leader_joins_again_for_the_topics_that_it_created(protocol: str, kind: str) -> None:
+    """The repartition topic comes to be while generation 1 is assigned, and so does an input, which another created."""
+    names = (f"{GROUP}-counts-repartition", "input")
+    topics = fold_snapshots(
+        [{"name": "other", "id": None, "partitions": 1, "time": 0}]
+        + [{"name": name, "id": None, "partitions": 1, "time": 900} for name in ("other", *names)]
+    )
+    log = born(GroupLog()).write(generation(1, {"a": classic({name: [0] for name in names})}, protocol))
+    log.write(generation(2, {"a": classic({name: [0] for name in names})}, protocol))
+    rebalance = log.rebalances(topics)[1]
+    assert kinds(rebalance) == [kind]
+    assert kind == "unknown" or rebalance.causes[0].topics == (names[0],)
 
 
 def a_leader_whose_list_of_topics_shrinks(*own: str, leader: str = "a", after_ms: int = 1_000) -> GroupLog:
