@@ -67,8 +67,8 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
     work = units_of_work(ledger)
     skipped, missing = _missing(recorder, old, new.generation, at)
     _members(recorder, old, new, at)
-    if skipped and missing is not None:
-        _doubt_changes(recorder, missing, at)
+    if missing is not None:
+        _doubt_changes(recorder, missing, at, skipped=skipped > 0)
     if missing is not None and last is None:
         recorder.take_part(new.generation, seen_to_join=False)
     assigned = _assign(recorder, old, new, at)
@@ -160,11 +160,14 @@ def _members(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: 
             _describe(membership, new, member)
 
 
-def _doubt_changes(recorder: HistoryWriter, missing: str, at: LogPosition) -> None:
-    """Members that are gone or replaced may be so since a generation that is not recorded."""
+def _doubt_changes(recorder: HistoryWriter, missing: str, at: LogPosition, *, skipped: bool) -> None:
+    """Members that are gone or replaced may be so since a record that is lost: of a generation that was ``skipped``,
+    or of the same one, which is written again when a static member comes back.
+    """
     ledger = recorder.ledger
     for membership in ledger.departed.values():
-        membership.missing, membership.last_epoch = membership.missing or missing, None
+        if skipped or membership.instance_id is not None:
+            membership.missing, membership.last_epoch = membership.missing or missing, None
     for membership in ledger.memberships.values():
         if membership.joined == at and membership.replaces is not None:
             membership.first_epoch = None

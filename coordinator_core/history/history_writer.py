@@ -144,6 +144,8 @@ class HistoryWriter:
             ledger.memberships.clear()
             ledger.departed.clear()
             for membership in ledger.crossing.values():
+                if membership.left is None and ledger.past.doubt is not None:
+                    membership.missing = membership.missing or ledger.past.doubt
                 membership.left = membership.left or at
                 membership.went_by = membership.went_by or ("upgrade" if up else "downgrade")
             self._end_life("group upgraded" if up else "group downgraded", ledger.ended or at)
@@ -201,6 +203,7 @@ class HistoryWriter:
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
+        hole = self.ledger.past.hole
         for resource, intervals in changed.ended:
             what = self.resources.columns(resource)
             self.rows += [
@@ -215,7 +218,7 @@ class HistoryWriter:
                     since,
                     at,
                     False,
-                    seen,
+                    seen and since.offset >= hole,
                 )
                 for partition, (since, epoch, seen) in intervals.items()
             ]

@@ -61,6 +61,8 @@ def depart(recorder: HistoryWriter, member_id: str, at: LogPosition) -> None:
     if membership is None:
         return
     membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", ledger.last_epoch
+    if ledger.type != CLASSIC and ledger.past.doubt is not None and ledger.past.is_lost:
+        membership.last_epoch, membership.missing = None, membership.missing or ledger.past.doubt
     ledger.departed[member_id] = membership
     instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
     kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT

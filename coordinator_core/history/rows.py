@@ -185,7 +185,7 @@ class AssignmentRow(NamedTuple):
     since: Annotated[At, "the record with which it began"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
-    history_complete: Annotated[bool, "true if the log shows its beginning"]
+    history_complete: Annotated[bool, "true if the log shows its beginning, and nothing is missing until its end"]
 
 
 class ShareInitializationRow(NamedTuple):

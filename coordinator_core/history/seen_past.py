@@ -41,6 +41,11 @@ class SeenPast:
     is_dirty: bool = False
     written: dict[str, bool] = field(default_factory=dict)
 
+    @property
+    def hole(self) -> int:
+        """The offset behind the last hole in the group's records; -1: there is none."""
+        return -1 if self.first is None or self.is_first_ever else self.first.offset
+
     def follow(self, record: CoordinatorRecord, coverage: Coverage, *, from_start: bool) -> bool:
         """Take in the group's next record; return whether records may be missing before it.
 
