@@ -29,6 +29,8 @@ from jobs.tables.log import LOG_PARTITION, LOG_RANGES
 from jobs.tables.records import OFFSET_COMMITS
 
 ONE_TASK = 1 << 50
+QUIET_S = 4
+"""Seconds without a new task in the event log, after which all tasks are in it."""
 
 
 def pass_over_commits(tables: Tables) -> None:
@@ -52,13 +54,24 @@ CASES: dict[str, tuple[Callable[[Tables], None], Any, str, int]] = {
 """What is measured, and the setting that divides it, with its value."""
 
 
+def written(events: Path) -> list[dict[str, Any]]:
+    """Return the metrics of all tasks. Spark writes its event log a little later: wait until it has."""
+    found: list[dict[str, Any]] = []
+    for _ in range(60):
+        time.sleep(QUIET_S)
+        now = list(tasks(events))
+        if now and len(now) == len(found):
+            break
+        found = now
+    return found
+
+
 def measure(run: Callable[[Tables], None], tables: Tables, events: Path) -> dict[str, float]:
     """Run one case; return its figures. The largest task is that which read most rows of a shuffle."""
-    before, began, spent = sum(1 for _ in tasks(events)), time.monotonic(), processor_seconds()
+    before, began, spent = len(written(events)), time.monotonic(), processor_seconds()
     run(tables)
     clock, processors = time.monotonic() - began, processor_seconds() - spent
-    time.sleep(1)  # the listener writes the event log a little later
-    new = list(tasks(events))[before:]
+    new = written(events)[before:]
     read = [task["Shuffle Read Metrics"]["Total Records Read"] for task in new]
     largest = max(range(len(new)), key=lambda number: read[number])
     return {

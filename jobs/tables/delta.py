@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -24,6 +25,8 @@ from jobs.tables.reader import MissingTableError, absolute, is_catalog_name
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
+
+P = ParamSpec("P")
 
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
@@ -90,12 +93,24 @@ def writing(name: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if (problem := NO_WRITING.search(str(error))) is None:
+        # The error of a worker names the place, too.
+        if isinstance(error, InputError) or (problem := NO_WRITING.search(str(error))) is None:
             raise
         raise InputError(
             f"table {name} cannot be written: {problem[0]} ({one_line(error)}). What was committed stays: make room, "
             "or let this user write there, and run again"
         ) from error
+
+
+def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[Concatenate[Tables, Table, P], None]:
+    """Name the table in what a method of ``Tables`` raises because it cannot write."""
+
+    @wraps(method)
+    def named(self: Tables, table: Table, /, *given: P.args, **options: P.kwargs) -> None:
+        with writing(self.name(table)):
+            method(self, table, *given, **options)
+
+    return named
 
 
 class Tables:
@@ -230,6 +245,7 @@ class Tables:
 
         return LocalTable.open(f"{self.location}/{table.name}")
 
+    @_writes
     def append(self, table: Table, rows: Rows, transaction: str, note: str | None = None) -> None:
         """Append rows as one transaction, which may have a note.
 
@@ -242,6 +258,7 @@ class Tables:
             return
         self._write(table, rows, "append", note, txnAppId=name, txnVersion="1")
 
+    @_writes
     def replace(self, table: Table, rows: Rows, note: str | None = None) -> None:
         """Replace all rows of the table by these, in one commit, which may have a note."""
         if isinstance(rows, pa.Table) and (local := self.local(table)) is not None:
@@ -250,10 +267,12 @@ class Tables:
             return
         self._write(table, rows, "overwrite", note)
 
+    @_writes
     def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
         """Replace the rows that meet a condition (SQL) by these, which all meet it, in one commit."""
         self._write(table, rows, "overwrite", replaceWhere=condition)
 
+    @_writes
     def clear(self, table: Table) -> None:
         """Delete all rows."""
         local = self.local(table)
@@ -274,12 +293,12 @@ class Tables:
         if table.order:
             selected = selected.sortWithinPartitions(*table.order)
         writer = selected.write.format("delta").mode(mode).options(**options)
-        with writing(self.name(table)):
-            if self._by_name:
-                writer.saveAsTable(self.name(table))
-            else:
-                writer.save(f"{self.location}/{table.name}")
+        if self._by_name:
+            writer.saveAsTable(self.name(table))
+        else:
+            writer.save(f"{self.location}/{table.name}")
 
+    @_writes
     def delete(self, table: Table, rows: Rows) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         if table.name in self._empty:
@@ -293,6 +312,7 @@ class Tables:
             f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} WHEN MATCHED THEN DELETE", rows=rows
         )
 
+    @_writes
     def merge(
         self,
         table: Table,

@@ -45,6 +45,10 @@ RETRIES: Final = 5
 """How often a row is written again that was not written because of another commit of the table meanwhile."""
 
 
+_HELD: set[str] = set()
+"""Random parts of the owners of leases that runs of this process hold now."""
+
+
 class BusyError(CoordinatorAuditError):
     """Another run holds the lease."""
 
@@ -77,9 +81,14 @@ class LeaseOwner(NamedTuple):
         return f"{self.host}/{self.process}/{self.token}"
 
     def is_gone(self) -> bool:
-        """Return whether the process is known to be dead; False for a process on another host."""
+        """Return whether the run is known to have ended; False for a process on another host.
+
+        A run of this process may have ended without giving its lease back, because the disk was full.
+        """
         if self.host != socket.gethostname():
             return False
+        if self.process == os.getpid():
+            return self.token not in _HELD
         try:
             os.kill(self.process, 0)
         except ProcessLookupError:
@@ -123,6 +132,16 @@ class Lease:
             is_gone = not is_remote() and LeaseOwner.parse(before).is_gone()
             if not is_gone and _aware(held.expires_at) > _now():
                 raise _busy(self._tables, held)
+        token = LeaseOwner.parse(self.owner).token
+        _HELD.add(token)
+        try:
+            self._take(held, before)
+        except Exception:
+            _HELD.discard(token)
+            raise
+        return before
+
+    def _take(self, held: LeaseRow | None, before: str | None) -> None:
         try:
             taken = self._insert() if held is None else self._take_from(before)
         except Exception as error:  # two runs take the lease at the same moment: Delta lets one of them commit
@@ -132,7 +151,6 @@ class Lease:
             raise _busy(self._tables, held) from error
         if not taken:
             raise _busy(self._tables, self._row())
-        return before
 
     def renew(self) -> None:
         """Extend the lease by its full length from now."""
@@ -142,6 +160,7 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease if this process still holds it."""
+        _HELD.discard(LeaseOwner.parse(self.owner).token)
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
     def check(self) -> None:

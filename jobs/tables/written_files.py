@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, ShortType, StringType, StructField, StructType
 
 from coordinator_core.errors import InputError
-from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
+from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables, writing
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
@@ -202,4 +202,5 @@ def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str)
     if added and there.transaction_version(name) is None:
         tables.note_rows(table)
         once = CommitProperties(app_transactions=[Transaction(name, 1)])
-        there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
+        with writing(tables.name(table)):
+            there.create_write_transaction(added, "append", there.schema(), commit_properties=once)

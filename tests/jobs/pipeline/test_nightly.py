@@ -178,6 +178,7 @@ def test_the_tables_are_held_by_one_run_at_a_time(
             pass
     for owner, until in (
         (here._replace(process=int(dead.stdout)), now + HOUR),
+        (here, now + HOUR),  # a run of this process that has ended
         (here._replace(host="elsewhere"), now - HOUR),
     ):
         hold(tables, owner, until)
