@@ -190,8 +190,14 @@ class FromTables:
         )
 
 
+OPEN_VERDICTS = (Verdict.UNKNOWN, Verdict.EQUIVALENT)
+
+
 class Claims(NamedTuple):
-    """What answers state for certain: verdicts but ``unknown``, violations, and findings that miss nothing."""
+    """What answers state for certain: verdicts, violations, and findings that miss nothing.
+
+    ``unknown`` and ``equivalent`` are no such verdicts: orders may be lost.
+    """
 
     verdicts: set[tuple[str, LogPosition, str]]
     violations: set[tuple[str, LogPosition, str]]
@@ -202,7 +208,7 @@ class Claims(NamedTuple):
         """Ask for all of them."""
         verdicts, found = answers.verdicts(None, 0), answers.findings(None)
         return cls(
-            {(row.group_id, row.at, row.verdict) for row in verdicts if row.verdict is not Verdict.UNKNOWN},
+            {(row.group_id, row.at, row.verdict) for row in verdicts if row.verdict not in OPEN_VERDICTS},
             {(row.group_id, row.at, row.rule) for row in answers.violations(None, 0)},
             {(row.group_id, row.kind, row.subject) for row in found if row.history_complete},
         )
