@@ -121,7 +121,7 @@ def _is_there(tables: Tables, table: Table) -> bool:
 
 
 def _folder(tables: Tables, now: datetime) -> Path:
-    return Path(tables.location, ASIDE, f"{now:%Y%m%dT%H%M%S}")
+    return Path(tables.location, ASIDE, f"{now:%Y%m%dT%H%M%S%f}")
 
 
 def _set_aside(tables: Tables, table: Table, now: datetime) -> str:
@@ -136,6 +136,6 @@ def _set_aside(tables: Tables, table: Table, now: datetime) -> str:
             f"folders of {tables.location} cannot be moved from here: move {table.name} away with the tools of the "
             "store, then run this command again"
         )
-    name = f"{tables.name(table)}_damaged_{now:%Y%m%dT%H%M%S}"
+    name = f"{tables.name(table)}_damaged_{now:%Y%m%dT%H%M%S%f}"
     tables.spark.sql(f"ALTER TABLE {tables.name(table)} RENAME TO {name}")
     return name

@@ -207,8 +207,8 @@ def _partition(
         known.feed(record, row)
     if reader.family is Family.GROUP and reader.from_start and not reader.gaps.lost:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
-    place = LOG_TOPICS[reader.family], reader.partition
-    lost = LostRecords({place: [(each.first, each.last) for each in reader.gaps.lost]})
+    gaps = [(each.first, each.last) for each in reader.gaps.lost]
+    lost = LostRecords({(LOG_TOPICS[reader.family], reader.partition): gaps}) if gaps else NOTHING_LOST
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 

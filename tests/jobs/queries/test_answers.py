@@ -66,7 +66,7 @@ def test_what_groups_went_through(logs, tables):
     for name in busiest(logs)[:2]:
         expected = logs.history(name)
         assert expected is not None
-        assert tables.history(name) == replace(expected, commits=[], transactions=[], sizes=[])
+        assert tables.history(name) == replace(expected, commits=[], commit_counts=[], transactions=[], sizes=[])
     assert tables.history("nobody") is None
 
 
