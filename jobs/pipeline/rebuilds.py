@@ -108,7 +108,7 @@ class _Rebuilds:
             found = found.union(self._beside(late))
         # What a share group has in its two logs is replayed apart; both are begun again together.
         groups = found.select("group_id").distinct()
-        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").union(found).distinct()
+        return self._states.select(*IDENTITY).join(groups, "group_id", "left_semi").unionByName(found).distinct()
 
     def _with_useless_state(self, new: DataFrame, news_ms: int | None) -> DataFrame:
         """Return the groups whose state has another format, or includes later records than the new ones."""

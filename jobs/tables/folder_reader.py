@@ -52,11 +52,16 @@ class FolderReader:
             yield from batch.to_pylist()
 
     def batches(self, sql: str, **values: Value) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a query as columns; see ``TableReader``."""
+        """Yield the rows of a query as columns; see ``TableReader``. There is a batch, even of no rows."""
         text = with_names(sql, self._open, values, DIALECT)
         try:
-            for batch in self._engine.execute(text):
+            found = self._engine.execute(text)
+            schema, has_some = pa.schema(found.schema), False
+            for batch in found:
+                has_some = True
                 yield pa.record_batch(batch)
+            if not has_some:
+                yield pa.RecordBatch.from_pylist([], schema)
         except (DeltaError, OSError) as error:
             if self._is_local:
                 check(self.location, self._known, {})

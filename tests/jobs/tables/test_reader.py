@@ -35,6 +35,11 @@ def test_the_bytes_of_a_binary_column(tmp_path: Path) -> None:
     assert [row["size"] for row in found] == [0, 3, None]
 
 
+def test_no_rows_are_a_batch_with_the_types_of_the_columns(reader: FolderReader) -> None:
+    (found,) = reader.batches("SELECT size, group_id FROM $groups WHERE size < 0")
+    assert (found.num_rows, found.schema.names) == (0, ["size", "group_id"])
+
+
 def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
     assert not list(reader.rows("SELECT * FROM $groups WHERE size IN :sizes", sizes=[]))
 
