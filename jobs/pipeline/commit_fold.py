@@ -48,6 +48,7 @@ from jobs.pipeline.commit_state import (
     Sums,
     positions,
 )
+from jobs.tables.log import PLACED
 from jobs.tables.results import COMMIT
 
 CHUNK_ROWS: Final = 1 << 18
@@ -78,6 +79,14 @@ STATE: Final = (
 """Columns of a row of all commits that its state has."""
 
 STATES: Final = pa.schema([SCHEMA.field(name) for name in STATE])
+
+PLACE: Final = ("log_partition", "log_offset")
+OF_PARTITION: Final = ("log_partition", "group_id", "topic", "partition")
+"""Columns that identify a row of the log, and a group and partition, within the log of groups of a cluster."""
+
+OF_LOG: Final = f"cluster = :cluster AND log_topic = :topic AND {PLACED}"
+NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
+"""Rows of the log of groups of a cluster, and those of new runs."""
 
 MARKER: Final = "is_transactional AND control_type IN ('COMMIT', 'ABORT')"
 """Rows of ``log_records`` that end a transaction."""

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import commit_slices
-from jobs.pipeline.commit_fold import INPUT, MARKER, STATE, PassOver, What, summarizer
+from jobs.pipeline.commit_fold import INPUT, MARKER, NEW, OF_LOG, OF_PARTITION, PLACE, STATE, PassOver, What, summarizer
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
@@ -75,8 +75,6 @@ class _News(NamedTuple):
     settles: bool
 
 
-OF_LOG: Final = f"cluster = :cluster AND log_topic = :topic AND {PLACED}"
-NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
 FIRSTS: Final = f"""
 SELECT log_partition, min(log_offset) AS first FROM (
   SELECT log_partition, log_offset FROM $offset_commits WHERE {NEW}
@@ -252,10 +250,6 @@ class _Update:
         expected = self._revised().join(self._pending(), list(PLACE), "left_semi")
         settled = log.where(~again).join(expected, list(PLACE), "left_semi")
         return _inputs(settled, What.SETTLED).withColumn("run", F.lit(len(self._runs) - 1))
-
-
-PLACE: Final = ("log_partition", "log_offset")
-OF_PARTITION: Final = ("log_partition", "group_id", "topic", "partition")
 
 
 def _states(known: DataFrame) -> DataFrame:

@@ -7,15 +7,10 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.pipeline.commit_fold import INPUT, MARKER, STATE, STATES, PassOver, What, summarizer
+from jobs.pipeline.commit_fold import INPUT, MARKER, NEW, OF_PARTITION, PLACE, STATE, STATES, PassOver, What, summarizer
 from jobs.pipeline.commit_state import SCHEMA
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import PLACED
 from jobs.tables.results import COMMIT
-
-PLACE: Final = ("log_partition", "log_offset")
-OF_PARTITION: Final = ("log_partition", "group_id", "topic", "partition")
-NEW: Final = f"cluster = :cluster AND run_id > :done AND run_id <= :upto AND log_topic = :topic AND {PLACED}"
 
 COLUMNS: Final = tuple(name for name in INPUT if name not in ("what", "run", "state"))
 KNOWN: Final = {

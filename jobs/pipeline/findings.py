@@ -22,9 +22,10 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.group_history import LogFacts, by_group, gathered, history_rows
+from jobs.pipeline.group_history import by_group, gathered, history_rows
 from jobs.pipeline.share_delivery import share_logs
 from jobs.sources.stored_histories import histories_for_findings
+from jobs.sources.stored_logs import LogFacts
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Rows, Tables, few
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
@@ -122,7 +123,7 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    find = finder(limits, LogFacts.read(tables, cluster))
+    find = finder(limits, LogFacts.read(lookup(tables), cluster, share_logs(tables, cluster)))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -16,17 +16,15 @@ from coordinator_core.audit.findings.group_history import (
     OpenTransaction,
     PartitionCommits,
     RecordSize,
-    ShareLogs,
 )
 from coordinator_core.audit.findings.share_deliveries import ShareDelivery
-from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.record_sizes import record_sizes
 from jobs.pipeline.share_delivery import share_deliveries, share_logs
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import lost_records, partition_counts
+from jobs.sources.stored_logs import LogFacts
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES
@@ -85,23 +83,6 @@ def by_group(rows: DataFrame) -> DataFrame:
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
-class LogFacts(NamedTuple):
-    """What is known of the logs of a cluster as a whole: the topics at their end, and what was read of them."""
-
-    partitions: Mapping[str, int]
-    share_logs: ShareLogs
-    lost: LostRecords
-
-    @classmethod
-    def read(cls, tables: Tables, cluster: str) -> LogFacts:
-        """Read them from the tables."""
-        return cls(
-            partition_counts(lookup(tables), cluster),
-            share_logs(tables, cluster),
-            lost_records(lookup(tables), cluster),
-        )
-
-
 def gathered(rows: Iterable[Given], logs: LogFacts) -> Iterator[GroupHistory]:
     """Yield the history of each group from rows of ``history_rows``, in which the rows of a group are adjacent."""
     readers = {kind: reader(row) for kind, row in ROW_TYPES.items()}
@@ -121,4 +102,4 @@ def histories(
     # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
     rows = by_group(rows) if group_id is None else rows.coalesce(1)
     found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
-    return gathered(found, LogFacts.read(tables, cluster))
+    return gathered(found, LogFacts.read(lookup(tables), cluster, share_logs(tables, cluster)))

@@ -31,7 +31,7 @@ from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import lost_records, partition_counts, share_logs
+from jobs.sources.stored_logs import LogFacts, share_logs
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -133,12 +133,12 @@ def _histories(
         _own_times(tables, cluster, groups),
         key=itemgetter(0),
     )
-    partitions, lost = partition_counts(tables, cluster), lost_records(tables, cluster)
+    facts = LogFacts.read(tables, cluster, logs)
     for group_id, mine in groupby(rows, itemgetter(0)):
         found = [each for _, each in mine]
         own_ms = max((each for each in found if isinstance(each, int)), default=0)
         others = [each for each in found if not isinstance(each, int)]
-        yield GroupHistory.gather(group_id, own_ms, others, partitions, logs, lost)
+        yield GroupHistory.gather(group_id, own_ms, others, *facts)
 
 
 def _among(groups: Sequence[str] | None) -> str:

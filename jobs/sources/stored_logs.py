@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.history.lost_records import LostRecords
@@ -14,6 +14,23 @@ from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
 PLACE: Final = itemgetter("log_topic", "log_partition")
+
+
+class LogFacts(NamedTuple):
+    """What is known of the logs of a cluster as a whole, as ``GroupHistory.gather`` takes it.
+
+    ``partitions``: the number of partitions by topic, at the end. ``lost``: what the logs of groups lack.
+    """
+
+    partitions: Mapping[str, int]
+    share_logs: ShareLogs
+    lost: LostRecords
+
+    @classmethod
+    def read(cls, tables: TableReader, cluster: str, shares: ShareLogs | None = None) -> LogFacts:
+        """Read them from the tables; ``shares`` if more is known of the share state log than ``share_logs`` reads."""
+        shares = share_logs(tables, cluster) if shares is None else shares
+        return cls(partition_counts(tables, cluster), shares, lost_records(tables, cluster))
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:

@@ -13,6 +13,7 @@ from coordinator_core.cluster.snapshot_settings import (
     level_runs,
     levels_in_snapshot,
 )
+from jobs.sources.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
 USED: Final = (
@@ -70,12 +71,7 @@ def news_ms(tables: TableReader, cluster: str, after: str) -> int | None:
     """
     if not tables.exists("snapshot_settings"):
         return None
-    (seen,) = tables.rows(
-        "SELECT max(CASE WHEN run_id <= :after THEN timestamp_ms END) AS known, "
-        "min(CASE WHEN run_id > :after THEN timestamp_ms END) AS new FROM $snapshot_settings WHERE cluster = :cluster",
-        cluster=cluster,
-        after=after,
-    )
-    if seen["new"] is None:
+    news = snapshot_news(tables, "snapshot_settings", cluster, after)
+    if news is None:
         return None
-    return -1 if seen["known"] is None or seen["new"] <= seen["known"] else int(seen["known"])
+    return -1 if news.known_before is None else news.known_before

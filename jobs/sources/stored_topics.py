@@ -18,6 +18,7 @@ from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.sources import stored_settings
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
+from jobs.sources.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
 IN_LOG: Final = "stray IS NULL"
@@ -153,21 +154,15 @@ def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
     """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought others."""
     if not after or not tables.exists("end_offsets") or _of_log(tables, cluster) is not None:
         return False
-    (seen,) = tables.rows(
-        "SELECT max(CASE WHEN run_id <= :after THEN timestamp_ms END) AS known, "
-        "min(CASE WHEN run_id > :after THEN timestamp_ms END) AS new FROM $end_offsets WHERE cluster = :cluster",
-        cluster=cluster,
-        after=after,
-    )
-    if seen["new"] is None:
+    news = snapshot_news(tables, "end_offsets", cluster, after)
+    if news is None:
         return False
-    if seen["known"] is None or seen["new"] <= seen["known"]:
+    known = news.known_before
+    if known is None:
         return True
-    rows = tables.rows(f"{LISTED} AND timestamp_ms >= :known", cluster=cluster, known=seen["known"])
+    rows = tables.rows(f"{LISTED} AND timestamp_ms >= :known", cluster=cluster, known=known)
     # The first interval of each topic that was there before begins with the known snapshot, and none may end.
-    return any(
-        each.until is not None or each.since.timestamp_ms > seen["known"] for each in topics_of(rows).intervals()
-    )
+    return any(each.until is not None or each.since.timestamp_ms > known for each in topics_of(rows).intervals())
 
 
 def _has_snapshots() -> str:

@@ -9,7 +9,7 @@ from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import lost_records, partition_counts, share_logs
+from jobs.sources.stored_logs import LogFacts
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -43,14 +43,7 @@ def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHis
         found += map(reader(row_type), rows)
     places = [(row["log_topic"], row["log_partition"]) for row in states if row["log_topic"] in GROUP_TOPICS]
     own_ms = max((_last_ms(tables, cluster, *place) for place in places), default=0)
-    return GroupHistory.gather(
-        group_id,
-        own_ms,
-        found,
-        partition_counts(tables, cluster),
-        share_logs(tables, cluster),
-        lost_records(tables, cluster),
-    )
+    return GroupHistory.gather(group_id, own_ms, found, *LogFacts.read(tables, cluster))
 
 
 def _places_of_commits(tables: TableReader, cluster: str, group_id: str) -> list[Mapping[str, Any]]:

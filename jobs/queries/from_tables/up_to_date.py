@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.records import LOG_TOPICS, Family, RecordType
+from coordinator_core.records import LOG_TOPICS, Family
+from jobs.sources.stored_gaps import COMMITS
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
-COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_COMMIT.value})"
 
 UNKNOWN_COMMITS: Final = (
     "SELECT run_id FROM $offset_commits WHERE cluster = :cluster AND run_id > :known LIMIT 1",

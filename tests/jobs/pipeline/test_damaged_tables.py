@@ -52,6 +52,13 @@ def nightly(home: Path, *more: Path) -> Result:
     return run("nightly", LOG, *more, "--tables", home, "--cluster", "c", "--config", file)
 
 
+def assert_same_rows(spark: SparkSession, filled: Path, home: Path) -> None:
+    """The tables have the rows that those of an undisturbed night have."""
+    expected, found = (Tables(spark, str(place)) for place in (filled, home))
+    for table in COMPARED:
+        assert content(found, table, "c") == content(expected, table, "c"), table.name
+
+
 @pytest.fixture(scope="module")
 def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables of one night; not to be written to."""
@@ -140,9 +147,7 @@ def test_damaged_tables_are_refused_and_made_again(
     again = nightly(home)
     assert again.exit_code == 0, again.stderr
     assert list(find(str(home), CATALOG, COMPANIONS)) == []
-    expected, found = (Tables(spark, str(place)) for place in (filled, home))
-    for table in COMPARED:
-        assert content(found, table, "c") == content(expected, table, "c"), table.name
+    assert_same_rows(spark, filled, home)
 
 
 def test_rebuild_of_tables_without_damage(home: Path) -> None:
@@ -218,9 +223,7 @@ def test_a_full_disk_is_named_and_the_next_run_goes_on(spark: SparkSession, fill
         )
         (home / "ballast").unlink()
         assert nightly(home).exit_code == 0
-        expected, found = (Tables(spark, str(place)) for place in (filled, home))
-        for table in COMPARED:
-            assert content(found, table, "c") == content(expected, table, "c"), table.name
+        assert_same_rows(spark, filled, home)
     finally:
         os.system(f"umount {home}")
 
@@ -247,9 +250,7 @@ def test_a_disk_that_fills_up_at_any_time_of_a_first_night(spark: SparkSession, 
         assert len(failed) > 1
         assert os.system(f"mount -o remount,size={size * 4} {home}") == 0
         assert nightly(home).exit_code == 0
-        expected, found = (Tables(spark, str(place)) for place in (filled, home))
-        for table in COMPARED:
-            assert content(found, table, "c") == content(expected, table, "c"), table.name
+        assert_same_rows(spark, filled, home)
     finally:
         os.system(f"umount {home}")
 
@@ -270,9 +271,7 @@ def test_two_nights_at_once(spark: SparkSession, filled: Path, tmp_path: Path) -
     nights = Tables(spark, str(home)).read(NIGHTLY_STEPS).select("night").distinct().count()
     assert nights == 1
     assert nightly(home).exit_code == 0
-    expected, found = (Tables(spark, str(place)) for place in (filled, home))
-    for table in COMPARED:
-        assert content(found, table, "c") == content(expected, table, "c"), table.name
+    assert_same_rows(spark, filled, home)
 
 
 def test_snapshots_are_read_again_from_their_files(spark: SparkSession, home: Path, tmp_path: Path) -> None:
@@ -309,6 +308,4 @@ def test_the_commands_in_the_documentation(spark: SparkSession, filled: Path, ho
             assert done.exit_code == 0, (command, done.stderr)
             assert all(f"{name} " in done.stdout for name in there), done.stdout
     assert nightly(home).exit_code == 0
-    expected, found = (Tables(spark, str(place)) for place in (filled, home))
-    for table in COMPARED:
-        assert content(found, table, "c") == content(expected, table, "c"), table.name
+    assert_same_rows(spark, filled, home)
