@@ -241,7 +241,7 @@ def _connect_assignment(
     if running is not None:
         work = (_connect_work(running.fields["assignment"] or ()) - revoked) | work
     held: dict[Resource, set[int]] = {}
-    for connector, task in work:
+    for connector, task in sorted(work):
         role = "connector" if task == CONNECTOR_ITSELF else "task"
         held.setdefault((role, connector), set()).add(task)
     started = ((entry["connector"], task) for entry in fields["assignment"] or () for task in entry["tasks"])

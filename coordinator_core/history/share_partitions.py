@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -20,6 +20,7 @@ from coordinator_core.groups.share.state_log import (
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.records import LogPosition
+from coordinator_core.state_json import StoredAs
 
 DELIVERY_LIMIT = "share.delivery.count.limit"
 STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
@@ -39,12 +40,24 @@ class TrackedPartition:
     row: SharePartitionRow | None = None
 
 
+OfPartitions = dict[str, dict[int, TrackedPartition]]
+"""The share partitions of a group, by topic id and partition."""
+
+
+def _in_order(partitions: OfPartitions) -> OfPartitions:
+    """Sort share partitions: the order in which they came depends on where the nights end.
+
+    They lie in several partitions of the log, and a run reads one after the other.
+    """
+    return {topic_id: dict(sorted(of_topic.items())) for topic_id, of_topic in sorted(partitions.items())}
+
+
 @dataclass(slots=True)
 class OpenShareHistory:
-    """Everything that the history of a group's share state needs from run to run: by topic id and partition."""
+    """Everything that the history of a group's share state needs from run to run."""
 
     group_id: str
-    partitions: dict[str, dict[int, TrackedPartition]] = field(default_factory=dict)
+    partitions: Annotated[OfPartitions, StoredAs(OfPartitions, _in_order, dict)] = field(default_factory=dict)
 
 
 class KnownBefore(NamedTuple):
@@ -93,7 +106,7 @@ class SharePartitionFold:
 
     def open_rows(self) -> Iterator[SharePartitionRow]:
         """Rows of what lasts as of the last record: a later run replaces them by their keys."""
-        for partitions in self.ledger.partitions.values():
+        for partitions in _in_order(self.ledger.partitions).values():
             yield from (each.row for each in partitions.values() if each.row is not None)
 
     def _tracked(self, which: SharePartition) -> TrackedPartition | None:
