@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
 WRITER_VERSION: Final = 2
@@ -18,8 +19,9 @@ WRITER_VERSION: Final = 2
 class LocalTable:
     """The newest version of a table. ``open`` returns None for what only Spark can write."""
 
-    def __init__(self, table: DeltaTable) -> None:
+    def __init__(self, table: DeltaTable, place: str) -> None:
         self._table = table
+        self._place = place
 
     @classmethod
     def open(cls, place: str) -> LocalTable | None:
@@ -28,7 +30,7 @@ class LocalTable:
             table = DeltaTable(place)
         except (DeltaError, TableNotFoundError, OSError):
             return None
-        return cls(table) if table.protocol().min_writer_version <= WRITER_VERSION else None
+        return cls(table, place) if table.protocol().min_writer_version <= WRITER_VERSION else None
 
     def schema(self) -> StructType:
         """Return the columns as Spark names their types."""
@@ -40,7 +42,9 @@ class LocalTable:
 
     def rows(self) -> pa.Table:
         """Return all rows."""
-        return self._table.to_pyarrow_table()
+        # Not with delta-rs's file system, which is written in Python: a thread of Arrow may free the last buffer of it
+        # while the interpreter ends, and that aborts the process.
+        return self._table.to_pyarrow_table(filesystem=SubTreeFileSystem(self._place, LocalFileSystem()))
 
     def size(self) -> int:
         """Return the size of its files in bytes."""

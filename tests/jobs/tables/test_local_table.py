@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, Schema
+from deltalake.fs import DeltaStorageHandler
 
 from jobs.tables.delta import few
 from jobs.tables.history import HISTORY
@@ -31,6 +32,20 @@ def files(**sizes: int):
 
 def sizes(place: str) -> dict[str, int]:
     return {row["path"]: row["size"] for row in opened(place).rows().to_pylist()}
+
+
+def test_no_thread_of_arrow_needs_the_interpreter_to_read_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a thread, in the file system of delta-rs, aborted the process if the interpreter ended meanwhile."""
+
+    def from_table(*arguments: object) -> None:
+        raise AssertionError("the file system of delta-rs is written in Python")
+
+    monkeypatch.setattr(DeltaStorageHandler, "from_table", from_table)
+    place = str(tmp_path / "a folder, größer")
+    DeltaTable.create(place, Schema.from_json(DUMPED_FILES.schema.json()))
+    opened(place).append(files(a=1), "run/files")
+    opened(place).append(files(b=2), "another run/files")
+    assert sizes(place) == {"a": 1, "b": 2}
 
 
 def test_a_transaction_is_committed_once_and_keeps_its_note(place: str) -> None:
