@@ -48,6 +48,7 @@ CAUSES = {
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
     CauseKind.ASSIGNMENT_MISMATCH: "{member} was assigned topics that it does not subscribe to: {topics}",
     CauseKind.ASSIGNOR_CHANGED: "{member} asked for another assignor",
+    CauseKind.ASSIGNOR_TIED: "as many members ask for one assignor as for another",
     CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",
     CauseKind.TOPIC_CREATED: "topic {topics} was created",
     CauseKind.TOPIC_DELETED: "topic {topics} was deleted",
@@ -164,7 +165,8 @@ def _epoch_of(history: GroupHistory, row: RebalanceRow) -> GroupEpochRow | None:
 def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     epoch = _epoch_of(history, row)
     verdict = next((each for each in history.targets if each.at == row.target), None)
-    assignor = (epoch and epoch.assignor) or (verdict and verdict.assignor)
+    used = verdict.assignor if verdict is not None and verdict.verdict == Verdict.IDENTICAL else None
+    assignor = used or (epoch and epoch.assignor) or (verdict and verdict.assignor)
     by = f" by {assignor}" if assignor else ""
     leader = "" if epoch is None or epoch.leader is None else f", leader {_member(history, epoch.leader)}"
     if row.target is None:

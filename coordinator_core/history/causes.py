@@ -31,6 +31,10 @@ class CauseKind(StrEnum):
     ASSIGNMENT_MISMATCH = "assignment_mismatch"
     """A member of a classic group was assigned topics that it does not subscribe to: a Java client joins again."""
     ASSIGNOR_CHANGED = "assignor_changed"
+    ASSIGNOR_TIED = "assignor_tied"
+    """As many members ask for one assignor as for another. Brokers since 4.4 compare the group's choice at each
+    heartbeat, and which of them it is depends on the member that asks: no record says so.
+    """
     PROTOCOL_CHANGED = "protocol_changed"
     TOPIC_CREATED = "topic_created"
     TOPIC_DELETED = "topic_deleted"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups import record_types
-from coordinator_core.groups.consumer.describe import preferred_assignor
+from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epoch_records import (
     CurrentRecord,
@@ -53,6 +53,10 @@ from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRec
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 AnyEpochGroup = EpochGroup[Any, Any]
+
+
+COMPARES_ASSIGNORS = 32
+"""The ``metadata.version`` of 4.4, the first release that opens an epoch when the group chooses another assignor."""
 
 
 class EpochType(NamedTuple):
@@ -241,6 +245,7 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
         ledger.changes += [] if ledger.changes else _unassigned_share_causes(state, names, at)
+        ledger.changes += [] if ledger.changes else _tie_causes(recorder, state, at)
     if ledger.crossing:
         left_behind(recorder, record)
     epoch = recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
@@ -311,6 +316,18 @@ def _unassigned_share_causes(state: AnyEpochGroup, names: set[str], at: LogPosit
     ]
     detail = "their share partitions have state, and no member had them in its target"
     return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=found, detail=detail)] if found else []
+
+
+def _tie_causes(recorder: HistoryWriter, state: AnyEpochGroup, at: LogPosition) -> list[Cause]:
+    """Return a cause if a broker of 4.4 or later may have taken equal votes for assignors for a change."""
+    if not isinstance(state, ConsumerGroup) or recorder.ledger.past.doubt is not None:
+        return []
+    levels = None if recorder.topics is None else recorder.topics.broker_levels(at.timestamp_ms)
+    if levels is not None and levels.newest is not None and levels.newest < COMPARES_ASSIGNORS:
+        return []
+    tied = tied_assignors(state)
+    detail = f"{' and '.join(tied)} have equal votes: brokers since 4.4 may change the choice at each heartbeat"
+    return [cause(CauseKind.ASSIGNOR_TIED, at, detail=detail)] if tied else []
 
 
 def _group(recorder: HistoryWriter) -> AnyEpochGroup:

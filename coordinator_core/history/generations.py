@@ -12,6 +12,7 @@ from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.classic_causes import (
     Transition,
     assignment,
@@ -39,6 +40,9 @@ from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
+
+NEVER_WRITTEN = "members that joined, and were gone before a generation with them was complete"
+"""A group without members has a new generation only if some joined: it ends in an empty one when the last is gone."""
 
 FIRST_GENERATION = 1
 """A group's first record has generation 0, and no members; older brokers began with 1."""
@@ -77,7 +81,7 @@ def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: Cl
         _same_generation(recorder, last, old, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
-    _find_causes(recorder, old, new, topics, assigned, work, at)
+    _find_causes(recorder, old, new, topics, assigned, work, missing, at)
     _change_owners(recorder, new, topics, assigned, at)
     _complete(recorder, new, topics, assigned, skipped, missing, at)
     ledger.past.know_state()
@@ -108,6 +112,7 @@ def _find_causes(
     topics: set[str],
     assigned: _Assigned,
     work: set[WorkUnit],
+    missing: str | None,
     at: LogPosition,
 ) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
@@ -121,6 +126,8 @@ def _find_causes(
         if not ledger.changes:
             ledger.changes += refresh_cause(recorder.topics, step)
             ledger.changes += created_meanwhile(recorder.group.group_id, recorder.topics, step)
+    elif last is not None and missing is None and not new.members:
+        ledger.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
     ledger.resubscribed.clear()
     note_highest(ledger, taken)
 

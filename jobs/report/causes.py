@@ -38,6 +38,7 @@ FAMILY_OF = {
     CauseKind.SUBSCRIPTION_CHANGED: CauseFamily.CHANGED,
     CauseKind.ASSIGNMENT_MISMATCH: CauseFamily.CHANGED,
     CauseKind.ASSIGNOR_CHANGED: CauseFamily.CHANGED,
+    CauseKind.ASSIGNOR_TIED: CauseFamily.CHANGED,
     CauseKind.PROTOCOL_CHANGED: CauseFamily.CHANGED,
     CauseKind.RACK_CHANGED: CauseFamily.CHANGED,
     CauseKind.TOPOLOGY_CHANGED: CauseFamily.CHANGED,

@@ -73,6 +73,11 @@ public final class WildClients extends Clients {
                 new OffsetAndMetadata(order.get("offset").asLong(), "set by admin"))).all().get();
             case "delete_offset" -> admin.deleteConsumerGroupOffsets(
                 group, Set.of(new TopicPartition(topic, order.get("partition").asInt()))).all().get();
+            case "alter_share_offset" -> admin.alterShareGroupOffsets(group, Map.of(
+                new TopicPartition(topic, order.get("partition").asInt()), order.get("offset").asLong())).all().get();
+            case "delete_share_offset" -> admin.deleteShareGroupOffsets(group, Set.of(topic)).all().get();
+            case "remove_all" -> admin.removeMembersFromConsumerGroup(
+                group, new RemoveMembersFromConsumerGroupOptions()).all().get();
             case "delete_group" -> delete(group, text(order, "type"));
             case "remove_static" -> admin.removeMembersFromConsumerGroup(group,
                 new RemoveMembersFromConsumerGroupOptions(Set.of(new MemberToRemove(text(order, "instance"))))).all().get();

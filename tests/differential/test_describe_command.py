@@ -42,7 +42,7 @@ def explained(difference: Difference, rebalancing: set[tuple[str, str]]) -> str 
 
 
 @pytest.mark.parametrize(
-    "corpus", ["scenarios", "scenarios/compacted_keep", "scenarios/compacted_drop", "upgrade", "misc"]
+    "corpus", ["scenarios", "scenarios/compacted_keep", "scenarios/compacted_drop", "upgrade", "misc", "wild"]
 )
 def test_every_group_is_described(corpus: str) -> None:
     checkpoints = [each for each in read_lines(CORPUS / corpus / "checkpoints.jsonl.gz") if each["stable"]]

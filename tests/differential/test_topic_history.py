@@ -22,7 +22,7 @@ OF_EPOCHS = epochs.HANDLERS.keys() | topic_inputs.HANDLERS.keys()
 """Records of groups with epochs."""
 
 
-@pytest.mark.parametrize("corpus", ["scenarios", "misc", "upgrade"])
+@pytest.mark.parametrize("corpus", ["scenarios", "misc", "upgrade", "wild"])
 def test_image_at_each_checkpoint_is_what_admin_listed(corpus):
     history = topic_history(CORPUS / corpus / "logs")
     assert history.complete
@@ -37,7 +37,7 @@ def test_image_at_each_checkpoint_is_what_admin_listed(corpus):
     print(f"{corpus}: {compared} of {compared} checkpoints equal")
 
 
-@pytest.mark.parametrize("corpus", ["scenarios", "misc", "upgrade", "churn/full", "churn/after_compaction"])
+@pytest.mark.parametrize("corpus", ["scenarios", "misc", "upgrade", "wild", "churn/full", "churn/after_compaction"])
 def test_every_metadata_hash_is_that_of_an_image(corpus):
     history = topic_history(CORPUS / corpus / "logs")
     groups: dict[str, Group] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from coordinator_core.assignors.java_hash import STRING
 from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
@@ -62,6 +64,14 @@ def preferred_assignor(group: ConsumerGroup) -> str | None:
     for name in named:
         votes[name] = votes.get(name, 0) + 1
     return max(votes, key=votes.__getitem__)
+
+
+def tied_assignors(group: ConsumerGroup) -> tuple[str, ...]:
+    """Return the server assignors that most members ask for, if that is more than one: as many ask for each."""
+    votes = Counter(each.server_assignor for each in group.members.values() if each.server_assignor is not None)
+    most = max(votes.values(), default=0)
+    tied = sorted(name for name, count in votes.items() if count == most)
+    return tuple(tied) if len(tied) > 1 else ()
 
 
 def knows_votes(group: ConsumerGroup, certainty: Certainty) -> bool:

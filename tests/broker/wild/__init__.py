@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.kafka import Clients, Line, free_ports, start_broker
-from tests.broker.wild.plans import CONFIGURED, Plan, plans
+from tests.broker.wild.librdkafka import Foreigner
+from tests.broker.wild.plans import CONFIGURED, REBORN, Plan, plans
 
 LOGS = ("__consumer_offsets-*", "__cluster_metadata-*", "__share_group_state-*")
 SETTINGS = {
@@ -34,6 +35,18 @@ SETTINGS = {
     "log.cleaner.backoff.ms": "2000",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
+VARIED = {
+    "offsets.topic.compression.codec": ("0", "0", "1", "4"),
+    "offsets.retention.minutes": ("1", "10080"),
+    "group.initial.rebalance.delay.ms": ("0", "0", "1500"),
+    "group.streams.initial.rebalance.delay.ms": ("0", "1500"),
+    "group.consumer.max.size": ("2147483647", "4"),
+    "group.max.size": ("2147483647", "4"),
+    "group.consumer.migration.policy": ("bidirectional", "bidirectional", "upgrade"),
+    "share.coordinator.snapshot.update.records.per.snapshot": ("500", "3"),
+    "group.coordinator.append.linger.ms": ("5", "0", "50"),
+}
+"""Settings of brokers that real clusters change; a life takes one value of each."""
 UNSTABLE = {"unstable.api.versions.enable": "true", "unstable.feature.versions.enable": "true"}
 NEEDS_UNSTABLE = ("4.1.2",)
 """Releases whose streams groups come only with settings and features of early access."""
@@ -43,6 +56,8 @@ COMPACTED = {
     "max.compaction.lag.ms": "12000",
     "delete.retention.ms": "3000",
 }
+GROUPS = 7
+"""So many of the planned groups live at a time."""
 FIRST_TOPICS = {"a": 3, "b": 6, "c": 1, "d": 5, "ev-1": 2, "ev-2": 4, "in": 4, "in2": 4, "out": 2}
 CLIENTS_OF = {"4.1.2": "4.3.1", "4.4.0": "4.3.1"}
 """The release of the clients of brokers whose own clients say less, or for which there is no Kafka Streams yet."""
@@ -57,14 +72,16 @@ class Wild:
         self.ports = tuple(free_ports(2))
         self.servers = f"127.0.0.1:{self.ports[0]}"
         self.settings = {**SETTINGS, "log.cleaner.enable": str(is_compacted).lower()}
+        self.settings |= {name: self.chance.choice(values) for name, values in VARIED.items()}
         if release in NEEDS_UNSTABLE:
             self.settings |= UNSTABLE
         self.truth: list[Line] = []
         self.topics: dict[str, int] = {}
-        self.plans: list[Plan] = plans(self.chance)
+        self.plans: list[Plan] = self.chance.sample(plans(self.chance), GROUPS)
         self.count = 0
         self.frozen_until = 0.0
         self.members: dict[str, tuple[Plan, Line, Clients]] = {}
+        self.foreigners: dict[str, Foreigner] = {}
         self.transactions: list[str] = []
         self.is_over = threading.Event()
 
@@ -86,6 +103,8 @@ class Wild:
             self._thaw()
             for name in list(self.members):
                 self._leave(name)
+            while self.foreigners:
+                self._go_home()
             time.sleep(8)
             self._checkpoint()
         finally:
@@ -150,7 +169,9 @@ class Wild:
             self._freeze: 3,
             self._change_topics: 9,
             self._produce: 8,
-            self._administer: 12,
+            self._administer: 16,
+            self._bear_again: 2,
+            self._go_home: 3,
             self._configure: 4,
             self._transact: 4,
             self._fail_over: 1,
@@ -159,12 +180,20 @@ class Wild:
 
     def _join(self) -> None:
         plan = self.chance.choice(self.plans)
-        if sum(each.group == plan.group for each, _, _ in self.members.values()) >= plan.most:
+        members = [*self.members, *self.foreigners]
+        if sum(each.rsplit("-", 1)[0] == plan.group for each in members) >= plan.most:
             return
         self.count += 1
         name = f"{plan.group}-{self.count}"
         held = {order.get("settings", {}).get("group.instance.id") for _, order, _ in self.members.values()}
         order = plan.newcomer(self.chance, self.count, held)
+        if order["do"] == "foreigner":
+            self.say("foreigner", order | {"name": name, "group": plan.group})
+            self.foreigners[name] = Foreigner(
+                self.servers, order | {"name": name, "group": plan.group}, self.truth.append
+            )
+            self.foreigners[name].start()
+            return
         if order["do"] == "wild_streams":
             order["state"] = str(self.home / "streams" / name)
         through = self.shaky if self._is_awake() and self.chance.random() < 0.35 else self.steady
@@ -188,6 +217,12 @@ class Wild:
         plan, _, through = self.members.pop(name)
         how = "abandon" if plan.kind != "streams" and self.chance.random() < 0.25 else "close"
         self.do(how, through, name=name, group=plan.group)
+
+    def _go_home(self) -> None:
+        if self.foreigners:
+            name = self.chance.choice(sorted(self.foreigners))
+            self.say("close", {"name": name})
+            self.foreigners.pop(name).close()
 
     def _subscribe(self) -> None:
         name = self._pick()
@@ -237,20 +272,37 @@ class Wild:
         plan = self.chance.choice(self.plans)
         topic = self.chance.choice(sorted(self.topics))
         partition = self.chance.randrange(self.topics[topic])
-        where = {"group": plan.group, "topic": topic, "partition": partition}
+        where: Line = {"group": plan.group, "topic": topic, "partition": partition}
         what = self.chance.choice(
-            ("alter_offset", "alter_offset", "delete_offset", "delete_group", "remove_static", "simple")
+            ("alter_offset", "delete_offset", "delete_group", "remove_static", "remove_all", "simple")
         )
-        if what == "alter_offset" and plan.kind != "share":
-            self.do(what, **where, offset=self.chance.randrange(30))
-        elif what == "simple":
-            self.do("alter_offset", **where | {"group": "nobody"}, offset=self.chance.randrange(30))
-        elif what == "delete_offset" and plan.kind != "share":
-            self.do(what, **where)
+        if what == "simple":
+            what = self.chance.choice(("alter_offset", "alter_offset", "delete_offset", "delete_group"))
+            plan = Plan(f"nobody{self.chance.randrange(3)}", "classic", 0)
+            where["group"] = plan.group
+        if what == "alter_offset":
+            name = "alter_share_offset" if plan.kind == "share" else what
+            self.do(name, **where, offset=self.chance.randrange(30))
+        elif what == "delete_offset":
+            name = "delete_share_offset" if plan.kind == "share" else what
+            self.do(name, **where)
         elif what == "delete_group":
             self.do(what, group=plan.group, type=plan.kind)
         elif what == "remove_static":
             self.do(what, group=plan.group, instance=f"i{self.chance.randrange(3)}")
+        elif self.chance.random() < 0.3:
+            self.do(what, group=plan.group)
+
+    def _bear_again(self) -> None:
+        """Delete a group without members, and give its name to a group of another kind."""
+        plan = next((each for each in self.plans if each.group == "reborn"), None)
+        if plan is None:
+            return
+        for name in [name for name, (owner, _, _) in self.members.items() if owner is plan]:
+            if self._is_awake() or self.members[name][2] is self.steady:
+                self._leave(name)
+        if self.do("delete_group", group=plan.group, type=plan.kind) is not None:
+            plan.kind = self.chance.choice(REBORN)
 
     def _configure(self) -> None:
         plan = self.chance.choice(self.plans)
@@ -265,10 +317,10 @@ class Wild:
             return
         self.count += 1
         name = f"transaction-{self.count}"
-        plan = self.chance.choice([each for each in self.plans if each.kind in ("classic", "consumer")])
+        groups = [each.group for each in self.plans if each.kind in ("classic", "consumer")]
         topic = self.chance.choice(sorted(self.topics))
         fields = {"topic": topic, "partition": self.chance.randrange(self.topics[topic])}
-        group = self.chance.choice((plan.group, "bare"))
+        group = self.chance.choice((*groups, "bare", "bare"))
         fields |= {"offset": self.chance.randrange(30), "timeout": self.chance.choice((3000, 60_000))}
         if self.do("open_transaction", name=name, group=group, commit=self.chance.random() < 0.6, **fields) is not None:
             self.transactions.append(name)

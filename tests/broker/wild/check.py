@@ -54,6 +54,11 @@ def log_partition(group: str, partitions: int) -> int:
     return abs(signed) % partitions
 
 
+def is_rebalancing(parts: Line) -> bool:
+    """Whether Admin saw a classic rebalance under way, in one of its answers: only the coordinator knows of it."""
+    return any("groupState" in each and each["groupState"] in REBALANCING for each in parts.values() if each)
+
+
 def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
     """Compare every group in whose log partition nothing was written while Admin answered."""
     for each in truth:
@@ -72,7 +77,7 @@ def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
         said = {
             group: {part: value for part, value in parts.items() if part != "share_offsets"}
             for group, parts in each["groups"].items()
-            if group in quiet and parts["listing"]["groupState"] not in REBALANCING
+            if group in quiet and not is_rebalancing(parts)
         }
         mine = [
             line for group, line in ours.items() if group in said or (group in quiet and group not in each["groups"])
@@ -90,7 +95,7 @@ def owned(log: Path, truth: list[Line]) -> Iterator[Differing]:
         for group, parts in each["groups"].items():
             at = str(log_partition(group, len(each["ends"])))
             described = parts.get("describe_consumer") or parts.get("describe_share")
-            if described is None or parts["listing"]["groupState"] in REBALANCING:
+            if described is None or is_rebalancing(parts):
                 continue
             if each["ends"][at] == each["ends_after"].get(at):
                 quiet.add(group)
@@ -175,7 +180,11 @@ def causes(log: Path, truth: list[Line]) -> Iterator[Differing]:
     done: dict[str, list[int]] = defaultdict(list)
     for each in truth:
         done[each.get("did") or each.get("event", "")].append(each.get("began_ms", each["at_ms"]))
-    needs = {"topic_grown": ("grow",), "topic_deleted": ("delete",), "topic_created": ("create", "wild_streams")}
+    needs = {
+        "topic_grown": ("grow",),
+        "topic_deleted": ("delete",),
+        "topic_created": ("create", "delete", "wild_streams"),
+    }
     for row in printed("rebalances", "--log", str(log)):
         for cause in row["causes"]:
             at = cause["at"]["timestamp_ms"]

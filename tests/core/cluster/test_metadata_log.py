@@ -36,6 +36,12 @@ def broker(number, rack):
     return MetadataRecordType.REGISTER_BROKER, {"brokerId": number, "rack": rack}
 
 
+def supporting(number, level):
+    kind, fields = broker(number, None)
+    features = [{"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": level}]
+    return kind, {**fields, "features": features}
+
+
 def topic(name, topic_id):
     return MetadataRecordType.TOPIC, {"name": name, "topicId": topic_id}
 
@@ -72,11 +78,6 @@ def hash_of(*topics):
 
 
 def test_the_oldest_broker_by_what_brokers_support():
-    def supporting(number, level):
-        kind, fields = broker(number, None)
-        features = [{"name": "metadata.version", "minSupportedVersion": 1, "maxSupportedVersion": level}]
-        return kind, {**fields, "features": features}
-
     history = (
         Log()
         .batch(broker(9, None))

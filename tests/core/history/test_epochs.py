@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.cluster.image import Topic
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.cluster.test_metadata_log import Log, hash_of, partition, topic
+from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
 from tests.core.history.logs import (
     A,
     GroupLog,
@@ -96,6 +96,17 @@ def test_members_that_ask_for_different_assignors_are_counted():
     assert [row.assignor for row in log.epochs()] == ["uniform", "uniform"], "between equals, Java's map decides"
     log.write(member("m3", "t", serverAssignor="range"), epoch(4), target("m3", 2), target_epoch(4))
     assert log.epochs()[-1].assignor == "range"
+
+
+def test_equal_votes_for_assignors_open_epochs_without_a_record_of_a_member():
+    tied = alone(GroupLog()).write(member("m2", "t", serverAssignor="range"), epoch(3), epoch(4))
+    (found,) = tied.rebalances()[-1].causes
+    assert found.kind == "assignor_tied"
+    assert found.detail is not None
+    assert found.detail.startswith("range and uniform have equal votes")
+    assert kinds(alone(GroupLog()).write(member("m2", "t"), epoch(3), epoch(4)).rebalances()[-1]) == ["unknown"]
+    older = Log().batch(supporting(1, 31)).history()
+    assert kinds(tied.rebalances(topics=older)[-1]) == ["unknown"], "brokers before 4.4 open no epoch for that"
 
 
 def test_the_last_member_leaves():

@@ -72,6 +72,16 @@ def test_members_leave_and_their_commits_tell_who_expired():
     assert log.rebalances()[1].outcome == "emptied"
 
 
+def test_members_may_come_and_go_before_their_first_generation_is_complete():
+    log = born(GroupLog()).write(generation(2, {})).write(generation(3, {"a": classic({"t": [0]})}))
+    whole = Coverage({0: [(0, 100)]})
+    gone, joined = log.rebalances(coverage=whole)
+    assert kinds(gone) == ["member_left_or_expired"]
+    assert (gone.causes[0].member_id, gone.outcome, gone.skipped_generations) == (None, "emptied", 1)
+    assert kinds(joined) == ["member_joined"]
+    assert kinds(log.rebalances()[0]) == ["unknown"], "generation 1 may be a record that is missing"
+
+
 def test_cooperative_rebalances_come_in_two_halves():
     log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]})}, "cooperative-sticky"))
     members = {"a": classic({"t": [0]}, owned={"t": [0, 1]}), "b": classic({"t": []}, "t")}
