@@ -5,20 +5,20 @@ Sources: KIP-848, KIP-932, KIP-1071; the builders of current assignments of Kafk
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, TARGET
+from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import CLOCK_SLACK_MS
-from coordinator_core.history.work_units import Held, WorkUnit
+from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
 
@@ -163,9 +163,9 @@ def _reached(scene: JudgedGroup, step: Reconciliation, target: Held) -> None:
     state, kind, member = scene.group.state, step.kind, step.member
     assert isinstance(state, EpochGroup)
     is_stable = member.state == kind.stable
-    lacking = [unit for unit in minus(target, step.assigned) if _is_for(scene, step, unit)]
-    if kind.exclusive and not is_stable:
-        lacking = [unit for unit in lacking if _is_free(scene, step, unit)]
+    lacking = list(_subscribed(scene, step, minus(target, step.assigned)))
+    if kind.exclusive and not is_stable and lacking:
+        lacking = list(_free(scene, step, lacking))
     converged = is_stable and member.member_epoch == state.group_epoch and scene.watch.knows(EPOCH)
     surplus = list(minus(step.assigned, target)) if converged else []
     if lacking or surplus:
@@ -176,9 +176,10 @@ def _reached(scene: JudgedGroup, step: Reconciliation, target: Held) -> None:
 
 def _dropped(scene: JudgedGroup, step: Reconciliation, target: Held, before: CurrentBefore) -> Iterator[WorkUnit]:
     """Yield what the member had and is to keep, or has to revoke with the rest, and what the record does not have."""
-    for unit in minus(before.assigned, step.assigned, step.revoking):
-        if step.revoking or (unit.number in target.get(unit.resource, ()) and _is_for(scene, step, unit)):
-            yield unit
+    gone = minus(before.assigned, step.assigned, step.revoking)
+    if step.revoking:
+        return gone
+    return _subscribed(scene, step, (unit for unit in gone if unit.number in target.get(unit.resource, ())))
 
 
 def _revoking(scene: JudgedGroup, step: Reconciliation) -> None:
@@ -192,8 +193,19 @@ def _revoking(scene: JudgedGroup, step: Reconciliation) -> None:
         scene.broken(Rule.REVOKING_NOT_OWNED, step.at, member_id, f"{names(strange)} was not assigned to it")
 
 
-def _is_for(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
-    """Whether the member certainly subscribes to the topic of a unit of its target.
+def _subscribed(scene: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
+    """Yield those units of a member's target to whose topic it certainly subscribes."""
+    answers: dict[Resource, bool] = {}
+    for unit in units:
+        resource = unit.resource
+        if resource not in answers:
+            answers[resource] = _is_for(scene, step, resource)
+        if answers[resource]:
+            yield unit
+
+
+def _is_for(scene: JudgedGroup, step: Reconciliation, resource: Resource) -> bool:
+    """Whether the member certainly subscribes to a topic of its target.
 
     A target may hold topics of a regex that is not resolved yet, those of others where a group counts as one whose
     members all subscribe to the same, though it is no longer, what a converted group's leader once assigned, and topics
@@ -208,34 +220,35 @@ def _is_for(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
     if isinstance(state, ConsumerGroup) and regex in state.regexes:
         subscribed.update(state.regexes[regex].topics)
     topics = scene.topics
-    topic = topics.topic_name(unit.name) if topics is not None else None
+    topic_id = resource[1]
+    topic = topics.topic_name(topic_id) if topics is not None else None
     if topics is None or topic is None:
         if state.group_epoch != state.assignment_epoch or not scene.watch.knows(EPOCH):
             return False
         everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
         same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
-        return same or bool(step.assigned.get(unit.resource))
+        return same or bool(step.assigned.get(resource))
     there = topics.topic_at(topic, step.at.timestamp_ms + CLOCK_SLACK_MS)
-    return topic in subscribed and there is not None and there.id == unit.name
+    return topic in subscribed and there is not None and there.id == topic_id
 
 
-def _is_free(scene: JudgedGroup, step: Reconciliation, unit: WorkUnit) -> bool:
-    """Whether a unit can be assigned at once: nobody has it, as far as all current assignments are known.
+def _free(scene: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
+    """Yield the units that can be assigned at once: no member has them, if all current assignments are known.
 
     Members of one process never have the same task, in whatever roles (KIP-1071); a member's own that it gives up with
     this record counts as well.
     """
     state, before = scene.group.state, step.before
     assert isinstance(state, EpochGroup)
-    # Where the log begins late, a member of which no record was seen may have the unit.
+    # Unless the log is whole, a member may have a unit by a record that is not there.
     if before is None or not scene.watch.whole:
-        return False
-    if not all(scene.watch.knows_member(CURRENT, other) for other in state.members):
-        return False
-    if scene.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ()):
-        return False
-    if not isinstance(state, StreamsGroup):
-        return True
-    process = [member for member in state.members.values() if member.process_id == step.member.process_id]
-    held = (scene.current.held.get(each.member_id, HOLDS_NOTHING) for each in process)
-    return not any(what == unit.name and unit.number in each[role, what] for each in held for role, what in each)
+        return
+    in_process: set[tuple[str, int]] = set()
+    if isinstance(state, StreamsGroup):
+        process = [member for member in state.members.values() if member.process_id == step.member.process_id]
+        held = [scene.current.held.get(each.member_id, HOLDS_NOTHING) for each in process]
+        in_process = {(what, task) for each in held for (_, what), tasks in each.items() for task in tasks}
+    for unit in units:
+        has_holder = scene.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ())
+        if not has_holder and (unit.name, unit.number) not in in_process:
+            yield unit
