@@ -12,6 +12,7 @@ from coordinator_core.assignors.inputs import (
     ConnectGroupSpec,
     GroupSpec,
     GroupSpecs,
+    MemberSpec,
     StreamsGroupSpec,
 )
 from coordinator_core.cluster.image import MOST_PARTITIONS, TopicImage
@@ -74,8 +75,16 @@ class PlausibleCounts(NamedTuple):
             ids = {topic_id for member in spec.members.values() for topic_id in member.topics}
             for topic in (image.by_id[each] for each in ids if each in image.by_id):
                 yield self.topic_problem(topic.name, topic.partitions), topic.partitions
+            for member_id, member in spec.members.items():
+                yield self._previous_problem(member_id, member), 0
         else:
             assert isinstance(spec, ClassicGroupSpec)
             names = {name for member in spec.members.values() for name in member.topics}
             for topic in (image.by_name[each] for each in names if each in image.by_name):
                 yield self.topic_problem(topic.name, topic.partitions), topic.partitions
+
+    def _previous_problem(self, member_id: str, member: MemberSpec) -> str | None:
+        highest = max((max(numbers, default=0) for numbers in member.previous.values()), default=0)
+        if highest < self.partitions_of_topic:
+            return None
+        return f"member {member_id} had partition {highest}, plausible are 0 to {self.partitions_of_topic - 1}"

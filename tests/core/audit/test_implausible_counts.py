@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.assignors.inputs import GroupSpec, MemberSpec
+from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.rounds import rounds
-from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
@@ -82,6 +84,13 @@ def test_as_many_partitions_as_the_target_has() -> None:
     history = audited(consumer_group(2))
     assert verdict(history).verdict is Verdict.IDENTICAL
     assert not implausible(history)
+
+
+def test_a_partition_that_a_member_cannot_have_had() -> None:
+    image = TopicImage.of([Topic("orders", ID, 2)])
+    group = GroupSpec({"m1": MemberSpec([ID], {ID: [0, HUGE]})})
+    assert PlausibleCounts().problem(group, image) == f"member m1 had partition {HUGE}, plausible are 0 to 199999"
+    assert PlausibleCounts().problem(GroupSpec({"m1": MemberSpec([ID], {ID: [0, 1]})}), image) is None
 
 
 def test_unassigned_partitions_are_counted_and_not_walked() -> None:
