@@ -23,7 +23,6 @@ from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows
-from jobs.pipeline.share_delivery import share_logs
 from jobs.sources.stored_histories import histories_for_findings
 from jobs.sources.stored_logs import LogFacts
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -96,7 +95,7 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
         if groups is not None and row["group_id"] not in groups:
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
-        histories = histories_for_findings(found, cluster, wanted, share_logs(tables, cluster))
+        histories = histories_for_findings(found, cluster, wanted)
         of_cluster = (row for history in histories for row in findings(history, limits))
         new += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
     return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
@@ -123,7 +122,7 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    find = finder(limits, LogFacts.read(lookup(tables), cluster, share_logs(tables, cluster)))
+    find = finder(limits, LogFacts.read(lookup(tables), cluster))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 

@@ -22,7 +22,7 @@ from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.record_sizes import record_sizes
-from jobs.pipeline.share_delivery import share_deliveries, share_logs
+from jobs.pipeline.share_delivery import share_deliveries
 from jobs.sources.files import GROUP_TOPICS
 from jobs.sources.stored_logs import LogFacts
 from jobs.tables.delta import Tables
@@ -102,4 +102,4 @@ def histories(
     # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
     rows = by_group(rows) if group_id is None else rows.coalesce(1)
     found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
-    return gathered(found, LogFacts.read(lookup(tables), cluster, share_logs(tables, cluster)))
+    return gathered(found, LogFacts.read(lookup(tables), cluster))

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline import commit_history, commit_summaries
+from jobs.pipeline.decoded_runs import newest_runs
 from jobs.pipeline.snapshots import stored_end_offsets
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
@@ -21,6 +22,7 @@ from jobs.tables.log import PLACED
 from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
+from jobs.tables.snapshots import END_OFFSETS
 
 PLACE: Final = ("cluster", "log_topic", "log_partition")
 """Where a log lies."""
@@ -36,9 +38,10 @@ COUNTS: Final = (
 
 
 def run(tables: Tables, ends: DataFrame | None = None) -> int:
-    """Store the committed offsets as of the newest decoded run, once. Return their number.
+    """Store the committed offsets as of the newest decoded run, or a later one with a snapshot, once.
 
-    ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them; None: those in the tables.
+    Return their number. ``ends`` are snapshots of end offsets as ``lag.read_end_offsets`` gives them; None: those in
+    the tables.
     """
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
@@ -47,6 +50,8 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     run_id = newest["run_id"]
     if run_id is None:
         return 0
+    if ends is None and tables.exists(END_OFFSETS):
+        run_id = max(run_id, *newest_runs(tables, END_OFFSETS).values())
     if stored := _stored(tables, run_id):
         return stored
     ends = stored_end_offsets(tables) if ends is None else ends

@@ -2,7 +2,7 @@
 
 Such a group has new records before replayed ones, or others have come late into a log partition that has records of
 it: what was missing there was a gap for its rows. Or its state has the format of another release, or the metadata log
-has news of a time that the group's replay has passed, or the run that replayed it was interrupted.
+or a snapshot has news of a time that the group's replay has passed, or the run that replayed it was interrupted.
 """
 
 from __future__ import annotations
@@ -47,10 +47,14 @@ ON s.cluster = :cluster AND n.log_topic = s.log_topic AND n.group_id = s.group_i
 
 
 class Span(NamedTuple):
-    """The decode runs to replay: after ``done``, up to ``upto``. ``is_first``: no earlier run replayed the cluster."""
+    """The decode runs to replay: after ``done``, up to ``upto``. ``is_first``: no earlier run replayed the cluster.
+
+    ``seen``: ``upto``, or a later run that brought a snapshot of the cluster, which the replay has seen.
+    """
 
     done: str
     upto: str
+    seen: str
     is_first: bool
 
 

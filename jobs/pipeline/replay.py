@@ -8,7 +8,7 @@ killed, the staged rows show which groups it was replaying; the next run replays
 with the same result.
 
 A group is rebuilt, that is, its rows are deleted and all its records are replayed, if what it rests on has changed;
-``rebuilds`` says when.
+``rebuilds`` says when. Snapshots of the cluster have the groups rebuilt that they concern, without new records too.
 
 A share group is replayed twice: its records of the coordinator log, and its records of the share state log, where each
 of its share partitions is in one partition of the log. Both are rebuilt together.
@@ -24,9 +24,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
-from jobs.pipeline import commit_summaries, log_ranges
+from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline import topics as topic_log
-from jobs.pipeline.decoded_runs import decoded_runs
+from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, folder
 from jobs.pipeline.replayed import GROUPS, replayed
@@ -37,12 +37,13 @@ from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
 from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
 
 class ReplaySummary(NamedTuple):
     """What a run did for one cluster.
 
-    ``groups``: groups with new records. ``rebuilt``: groups that were replayed from their first record. ``unplaced``:
+    ``groups``: groups that were replayed. ``rebuilt``: groups that were replayed from their first record. ``unplaced``:
     new records without an offset; their place in the log is unknown, so they are not replayed. ``rows``: rows by table.
     """
 
@@ -68,21 +69,38 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
     found = lookup(tables)
     states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
     stored = {row["cluster"]: row for row in found.rows(f"{states} GROUP BY cluster")}
+    shown = _snapshot_runs(tables)
     interrupted = next((row["cluster"] for row in found.rows("SELECT cluster FROM $replayed LIMIT 1")), None)
     summaries = []
     # The cluster of an interrupted run comes first, before another cluster replaces its rows in ``replayed``.
-    runs = decoded_runs(tables)
-    for cluster in sorted(runs, key=lambda name: (name != interrupted, name)):
-        known, newest = stored.get(cluster), runs[cluster][-1]
+    decoded = decoded_runs(tables)
+    for cluster in sorted(decoded, key=lambda name: (name != interrupted, name)):
+        known, newest = stored.get(cluster), decoded[cluster][-1]
         done = "" if rebuild or known is None else known["run_id"]
         is_current = known is not None and known["oldest"] == known["newest"] == STATE_VERSION
-        if is_current and done >= newest:
-            no_rows = dict.fromkeys(FOLDED.values(), 0)
-            summaries.append(ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=no_rows))
+        seen = max(newest, shown.get(cluster, ""))
+        if is_current and done >= seen:
+            summaries.append(_nothing(cluster))
         else:
-            span = Span(done, newest, is_first=known is None and cluster != interrupted)
+            span = Span(done, newest, seen, is_first=known is None and cluster != interrupted)
             summaries.append(_Run(tables, cluster, audit or AuditSettings(), span).run())
     return summaries
+
+
+def _snapshot_runs(tables: Tables) -> dict[str, str]:
+    """Return for each cluster the newest run that took in a snapshot.
+
+    Nothing while records wait for the step decode: after a state that has seen a later run, they would not be replayed.
+    """
+    of_tables = [newest_runs(tables, each) for each in (END_OFFSETS, SNAPSHOT_SETTINGS) if tables.exists(each)]
+    if not any(of_tables) or runs.unaccounted(tables) or any(each.records for each in runs.undecoded(tables)):
+        return {}
+    clusters = {cluster for found in of_tables for cluster in found}
+    return {cluster: max(found.get(cluster, "") for found in of_tables) for cluster in clusters}
+
+
+def _nothing(cluster: str) -> ReplaySummary:
+    return ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=dict.fromkeys(FOLDED.values(), 0))
 
 
 class _Run:
@@ -99,11 +117,13 @@ class _Run:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> ReplaySummary:
+        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places())
+        if to_rebuild is None and self._span.done >= self._span.upto:
+            return _nothing(self._cluster)  # the new snapshots concern no group
         topics = stored_topics.read(lookup(self._tables), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         new = self._rows(self._span.done)
-        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places())
         rows, rebuilt = new, 0
         if to_rebuild is not None:
             rebuilt = to_rebuild.count()
@@ -193,7 +213,7 @@ class _Run:
             if counts[name]:
                 self._upsert(HISTORY[name], staged.rows(HISTORY[name]))
         if counts[GROUPS]:
-            states = staged.states(self._span.upto)
+            states = staged.states(self._span.seen)
             self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
         return ReplaySummary(
             cluster=self._cluster,

@@ -24,14 +24,13 @@ from coordinator_core.audit.findings.group_history import (
     RecordSize,
     Removal,
     Rewind,
-    ShareLogs,
 )
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import LogFacts, share_logs
+from jobs.sources.stored_logs import LogFacts
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -109,21 +108,16 @@ Place = tuple[str, int, str]
 
 def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
     """Yield the history of each group, by group id; the rows of one group are in memory at a time."""
-    return _histories(tables, cluster, None, share_logs(tables, cluster), over_time=True)
+    return _histories(tables, cluster, None, over_time=True)
 
 
-def histories_for_findings(
-    tables: TableReader, cluster: str, groups: Sequence[str] | None, logs: ShareLogs
-) -> Iterator[GroupHistory]:
-    """Yield the history of each of these groups (None: of all) as findings need it: without commits over time.
-
-    ``logs`` is what is known of the share state log.
-    """
-    return iter(()) if groups == [] else _histories(tables, cluster, groups, logs, over_time=False)
+def histories_for_findings(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> Iterator[GroupHistory]:
+    """Yield the history of each of these groups (None: of all) as findings need it: without commits over time."""
+    return iter(()) if groups == [] else _histories(tables, cluster, groups, over_time=False)
 
 
 def _histories(
-    tables: TableReader, cluster: str, groups: Sequence[str] | None, logs: ShareLogs, *, over_time: bool
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, *, over_time: bool
 ) -> Iterator[GroupHistory]:
     rows = merge(
         *(_rows_of(tables, cluster, table, row_type, groups) for table, row_type in OF_GROUP.items()),
@@ -133,7 +127,7 @@ def _histories(
         _own_times(tables, cluster, groups),
         key=itemgetter(0),
     )
-    facts = LogFacts.read(tables, cluster, logs)
+    facts = LogFacts.read(tables, cluster)
     for group_id, mine in groupby(rows, itemgetter(0)):
         found = [each for _, each in mine]
         own_ms = max((each for each in found if isinstance(each, int)), default=0)

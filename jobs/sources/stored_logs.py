@@ -9,10 +9,12 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.findings.group_history import ShareLogs
 from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
+GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
 
@@ -27,10 +29,10 @@ class LogFacts(NamedTuple):
     lost: LostRecords
 
     @classmethod
-    def read(cls, tables: TableReader, cluster: str, shares: ShareLogs | None = None) -> LogFacts:
-        """Read them from the tables; ``shares`` if more is known of the share state log than ``share_logs`` reads."""
-        shares = share_logs(tables, cluster) if shares is None else shares
-        return cls(partition_counts(tables, cluster), shares, lost_records(tables, cluster))
+    def read(cls, tables: TableReader, cluster: str) -> LogFacts:
+        """Read them from the tables."""
+        lost = lost_records(tables, cluster)
+        return cls(partition_counts(tables, cluster), _share_logs(tables, cluster, lost), lost)
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
@@ -41,8 +43,8 @@ def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
     return {row["topic"]: row["partitions"] for row in rows}
 
 
-def share_logs(tables: TableReader, cluster: str) -> ShareLogs:
-    """Return the extent of the share state log in the tables."""
+def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLogs:
+    """Return the extent of the share state log in the tables; ``lost`` is what the logs of groups lack."""
     rows = list(
         tables.rows(
             "SELECT log_partition, coalesce(max(last_ms), -1) AS last_ms, max(last_offset) AS last_offset, "
@@ -53,7 +55,39 @@ def share_logs(tables: TableReader, cluster: str) -> ShareLogs:
         )
     )
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1)
-    return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole)
+    groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and _has_orphans(tables, cluster) else {}
+    return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
+
+
+def _has_orphans(tables: TableReader, cluster: str) -> bool:
+    """Return whether a group has share state, and no record in the log of groups."""
+    (orphans,) = tables.rows(
+        "SELECT count(*) AS groups FROM $group_states AS s LEFT JOIN "
+        "(SELECT DISTINCT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :groups) AS g "
+        "ON s.group_id = g.group_id WHERE s.cluster = :cluster AND s.log_topic IN :shares AND g.group_id IS NULL",
+        cluster=cluster,
+        groups=GROUP_TOPICS,
+        shares=SHARE_TOPICS,
+    )
+    return bool(orphans["groups"])
+
+
+def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) -> dict[int, int]:
+    """Return what ``ShareLogs.groups_ms`` is."""
+    of = {"cluster": cluster, "topic": GROUP_LOG}
+    read = tables.rows(
+        "SELECT log_partition, max(last_ms) AS last_ms FROM $log_ranges WHERE cluster = :cluster "
+        "AND log_topic = :topic GROUP BY log_partition HAVING bool_or(has_start)",
+        **of,
+    )
+    # Bytes that do not even tell an offset are damage in no gap.
+    damaged = tables.rows(
+        "SELECT DISTINCT log_partition FROM $log_records WHERE cluster = :cluster AND log_topic = :topic "
+        "AND kind = 'damaged'",
+        **of,
+    )
+    not_whole = {row["log_partition"] for row in damaged} | {place[1] for place in lost.ranges if place[0] == GROUP_LOG}
+    return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
 
 
 def lost_records(tables: TableReader, cluster: str) -> LostRecords:

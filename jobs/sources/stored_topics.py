@@ -98,6 +98,16 @@ def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
     return history
 
 
+def _has_log(tables: TableReader, cluster: str) -> bool:
+    """Return whether topics come from the metadata log: ``_of_log`` returns a history."""
+    if not tables.exists("cluster_records"):
+        return False
+    (seen,) = tables.rows(
+        f"SELECT min(log_offset) FILTER (WHERE {IN_LOG}) AS first, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
+    )
+    return seen["first"] is not None or (seen["has_snapshots"] and snapshot(tables, cluster) is not None)
+
+
 def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
     """Return the first place at which the metadata log of a cluster lacks records, None if there is none."""
     log = (
@@ -152,10 +162,10 @@ def _log_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> in
 
 def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
     """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought others."""
-    if not after or not tables.exists("end_offsets") or _of_log(tables, cluster) is not None:
+    if not after or not tables.exists("end_offsets"):
         return False
     news = snapshot_news(tables, "end_offsets", cluster, after)
-    if news is None:
+    if news is None or _has_log(tables, cluster):
         return False
     known = news.known_before
     if known is None:

@@ -88,7 +88,9 @@ def test_spark_submit_with_the_wheel_as_a_zip_keeps_its_master(wheel: Path, tmp_
     )
     jars = ",".join(map(str, sorted(Path(sys.prefix, "ivy", "jars").glob("io.delta_*.jar"))))
     conf = [text for name, value in SMALL.items() for text in ("--conf", f"{name}={value}")]
-    submit = [Path(sys.prefix, "bin", "spark-submit"), "--master", "local[1]", "--jars", jars, *conf]
+    # Its shell script finds Spark with the first python3 of the path, unless this variable names another one.
+    python = ["env", f"PYSPARK_PYTHON={sys.executable}"]
+    submit = [*python, Path(sys.prefix, "bin", "spark-submit"), "--master", "local[1]", "--jars", jars, *conf]
     night = [LOG, "--tables", "tables", "--config", settings_file(tmp_path), "--report", "report.html"]
     done = run(*submit, "--py-files", package, main, *night, home=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]

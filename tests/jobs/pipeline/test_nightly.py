@@ -24,7 +24,10 @@ from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.cli.app import app
 from jobs.pipeline import commit_summaries, ingest, maintenance
+from jobs.sources import snapshot_files
 from jobs.sources.dump import open_dump
+from jobs.sources.files import Family, find_logs
+from jobs.sources.topics import topic_history
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT
@@ -35,6 +38,8 @@ from jobs.tables.lookup import versions
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from jobs.tables.snapshots import LAG_HISTORY
+from tests.jobs.cli.test_snapshot import listed
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 
@@ -215,6 +220,37 @@ def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, t
     assert [files for files, _ in found] == [1, 0, 1]
     assert found[1][1] == 0
     assert sum(records for _, records in found) == tables.read(LOG_RECORDS).where("kind <> 'empty'").count()
+
+
+def test_a_night_of_snapshots_only_replays_the_groups_that_they_concern(spark: SparkSession, tmp_path: Path) -> None:
+    """The tables of two nights, with the log and then with the snapshots, are those of one night with both."""
+    file, places = tmp_path / "cluster.jsonl", [tmp_path / name for name in ("two nights", "one night")]
+    nights, at_once = (Tables(spark, str(place)) for place in places)
+    flags = {"nightly__steps": ["ingest", "decode", "replay", "offsets", "findings"], "input__paths": [LOG, str(file)]}
+    nightly_run.run(nights, chosen(**flags | {"input__paths": [LOG]}), Heard())
+    unknown = nights.read(HISTORY["target_audits"]).where("verdict = 'unknown'").count()
+    assert unknown > 0
+    metadata = [each for each in find_logs([SAMPLE_LOGS]) if each.family is Family.METADATA]
+    shown = listed(topic_history(metadata, pytest.fail), every=1)
+    snapshot_files.append(file, ({**row, "end_offset": 1 << 40} for row in shown))
+    for night in (nights, at_once):
+        done = nightly_run.run(night, chosen(**flags), Heard())
+        assert [step.error for step in done.steps] == [None] * len(done.steps)
+    assert nights.read(HISTORY["target_audits"]).where("verdict = 'unknown'").count() < unknown
+    for table in (*HISTORY.values(), FINDINGS, LAG_HISTORY):
+        assert content(nights, table, "default") == content(at_once, table, "default"), table.name
+    assert newest_lags(nights) == newest_lags(at_once) != []
+    written = versions(nights, [*COMPARED, LAG_HISTORY])
+    done = nightly_run.run(nights, chosen(**flags), Heard())
+    assert [step.error for step in done.steps] == [None] * len(done.steps)
+    assert versions(nights, [*COMPARED, LAG_HISTORY]) == written
+
+
+def newest_lags(tables: Tables) -> list[Any]:
+    rows = tables.read(GROUP_OFFSETS)
+    (last,) = rows.agg({"run_id": "max"}).collect()
+    of_last = rows.where(rows.run_id == last[0])
+    return sorted(map(tuple, of_last.select("group_id", "topic", "partition", "end_offset", "lag").collect()), key=str)
 
 
 def test_tables_of_a_newer_release_or_of_another_form_are_left_alone(spark: SparkSession, tmp_path: Path) -> None:

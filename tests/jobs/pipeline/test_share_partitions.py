@@ -23,6 +23,8 @@ from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
+from jobs.sources.stored_histories import stored_histories
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
 from tests.core.groups.share_delivery import RECORDING
 from tests.jobs.logs import batch, write_segment
@@ -131,3 +133,6 @@ def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotte
     assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
     found = made.table("findings").where("group_id = 'forgotten'").collect()
     assert [(row.kind, row.number) for row in found] == [("share_state_orphaned", 2)]
+    for_report = {each.group_id: each for each in stored_histories(FolderReader(made.tables.location), CLUSTER)}
+    told = findings(for_report["forgotten"], made.settings.findings)
+    assert [(row.kind, row.number) for row in told] == [("share_state_orphaned", 2)]
