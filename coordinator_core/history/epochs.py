@@ -55,6 +55,9 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 AnyEpochGroup = EpochGroup[Any, Any]
 
 
+COUNTS_SUBSCRIBED = 30
+"""The ``metadata.version`` of 4.2, whose brokers look only at topics that members of a share group subscribe to."""
+
 COMPARES_ASSIGNORS = 32
 """The ``metadata.version`` of 4.4, the first release that opens an epoch when the group chooses another assignor."""
 
@@ -244,7 +247,7 @@ def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord,
         return
     if last is not None:
         ledger.changes += _topic_causes(recorder, last, used, names, at)
-        ledger.changes += [] if ledger.changes else _unassigned_share_causes(state, names, at)
+        ledger.changes += [] if ledger.changes else _unassigned_share_causes(recorder, state, names, at)
         ledger.changes += [] if ledger.changes else _tie_causes(recorder, state, at)
     if ledger.crossing:
         left_behind(recorder, record)
@@ -298,10 +301,13 @@ def _topic_causes(
     return found
 
 
-def _unassigned_share_causes(state: AnyEpochGroup, names: set[str], at: LogPosition) -> list[Cause]:
+def _unassigned_share_causes(
+    recorder: HistoryWriter, state: AnyEpochGroup, names: set[str], at: LogPosition
+) -> list[Cause]:
     """Return a cause if share partitions that have state are in no target: a member left that had them.
 
-    The coordinator opens one more epoch for that. Since 4.3 it waits for the target of the epoch that is open.
+    The coordinator opens one more epoch for that. Since 4.3 it waits for the target of the epoch that is open. In 4.1
+    it also counts topics that no member subscribes to any more, and opens an epoch for them at each heartbeat.
     """
     if not isinstance(state, ShareGroup) or state.state_partitions is None or not state.members:
         return []
@@ -309,12 +315,17 @@ def _unassigned_share_causes(state: AnyEpochGroup, names: set[str], at: LogPosit
     for target in state.targets.values():
         for topic_id, numbers in target.items():
             given.setdefault(topic_id, set()).update(numbers)
-    found = [
+    unassigned = {
         topic.name
         for topic_id, topic in state.state_partitions.initialized.items()
-        if topic.name in names and not given.get(topic_id, set()).issuperset(topic.partitions)
-    ]
+        if not given.get(topic_id, set()).issuperset(topic.partitions)
+    }
+    found = unassigned & names
     detail = "their share partitions have state, and no member had them in its target"
+    if not found and _may_be_of(recorder, at, before=COUNTS_SUBSCRIBED):
+        found = unassigned
+        detail = "their share partitions have state, and no member subscribes to them any more: brokers of 4.1 open an "
+        detail += "epoch for that at each heartbeat"
     return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=found, detail=detail)] if found else []
 
 
@@ -322,12 +333,18 @@ def _tie_causes(recorder: HistoryWriter, state: AnyEpochGroup, at: LogPosition) 
     """Return a cause if a broker of 4.4 or later may have taken equal votes for assignors for a change."""
     if not isinstance(state, ConsumerGroup) or recorder.ledger.past.doubt is not None:
         return []
-    levels = None if recorder.topics is None else recorder.topics.broker_levels(at.timestamp_ms)
-    if levels is not None and levels.newest is not None and levels.newest < COMPARES_ASSIGNORS:
-        return []
-    tied = tied_assignors(state)
+    tied = tied_assignors(state) if _may_be_of(recorder, at, since=COMPARES_ASSIGNORS) else ()
     detail = f"{' and '.join(tied)} have equal votes: brokers since 4.4 may change the choice at each heartbeat"
     return [cause(CauseKind.ASSIGNOR_TIED, at, detail=detail)] if tied else []
+
+
+def _may_be_of(recorder: HistoryWriter, at: LogPosition, *, since: int = 0, before: int | None = None) -> bool:
+    """Return whether a broker of that time may support a ``metadata.version`` from ``since`` to below ``before``."""
+    levels = None if recorder.topics is None else recorder.topics.broker_levels(at.timestamp_ms)
+    if levels is None:
+        return True
+    is_older = before is None or levels.oldest is None or levels.oldest < before
+    return is_older and (levels.newest is None or levels.newest >= since)
 
 
 def _group(recorder: HistoryWriter) -> AnyEpochGroup:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.records import Fields, RecordType
+from tests.core.cluster.test_metadata_log import Log, supporting
 from tests.core.history.logs import A, GroupLog, kinds
 
 CLIENT = {"clientId": "c", "clientHost": "/127.0.0.1", "rackId": None}
@@ -59,6 +60,23 @@ def test_share_partitions_that_a_member_leaves_behind_open_one_more_epoch():
     _, left, again = log.rebalances()
     assert kinds(left) == ["member_left_or_expired"]
     assert [(each.kind, each.topics) for each in again.causes] == [("share_state_initialized", ("t",))]
+
+
+def test_brokers_of_4_1_open_epochs_for_share_partitions_that_no_member_wants_any_more():
+    initialized = [{"topicId": A, "topicName": "t", "partitions": [0]}]
+    states = {"initializingTopics": [], "initializedTopics": initialized, "deletingTopics": []}
+    log = GroupLog().write(share("STATE_PARTITION_METADATA", states))
+    log.write(
+        share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["other"]}, "m"),
+        share("METADATA", {"epoch": 2, "metadataHash": 7}),
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+    )
+    log.write(share("METADATA", {"epoch": 3, "metadataHash": 7}))
+    (found,) = log.rebalances(topics=Log().batch(supporting(1, 28)).history())[-1].causes
+    assert (found.kind, found.topics) == ("share_state_initialized", ("t",))
+    assert found.detail is not None
+    assert "no member subscribes to them" in found.detail
+    assert kinds(log.rebalances(topics=Log().batch(supporting(1, 30)).history())[-1]) == ["unknown"]
 
 
 def share_current(epoch: int, partitions: list[Fields]) -> Fields:
