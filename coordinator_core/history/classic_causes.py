@@ -170,11 +170,18 @@ def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]
     assigned = _highest_assigned(ledger)
     if not ledger.unseen:
         return _first_assigned(recorder.topics, step, still_subscribed, assigned)
-    final = {change.name: change for change in ledger.unseen}
-    seen = {name for name, change in final.items() if _acted_on(change, assigned.get(name, -1))}
-    acted = [change for change in ledger.unseen if change.name in seen & still_subscribed]
-    ledger.unseen = [change for change in ledger.unseen if change.name in still_subscribed - seen]
-    return topic_causes(acted) + _first_assigned(recorder.topics, step, still_subscribed - final.keys(), assigned)
+    had = _highest_had(step.old) if step.new.protocol in ASSIGNS_ALL else {}
+    changed: dict[str, list[TopicChange]] = {}
+    for change in ledger.unseen:
+        changed.setdefault(change.name, []).append(change)
+    acted = set[tuple[str, LogPosition]]()
+    for name, changes in changed.items():
+        count = _count_acted_on(changes, assigned.get(name, -1), was_assigned=name in had)
+        acted.update((name, change.at) for change in changes[:count])
+    subscribed = [change for change in ledger.unseen if change.name in still_subscribed]
+    ledger.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
+    found = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
+    return found + _first_assigned(recorder.topics, step, still_subscribed - changed.keys(), assigned)
 
 
 def _first_assigned(
@@ -215,6 +222,18 @@ def _highest_had(group: ClassicGroup) -> dict[str, int]:
         for unit in subscription(group, member).owned:
             highest[unit.name] = max(highest.get(unit.name, -1), unit.number)
     return highest
+
+
+def _count_acted_on(changes: list[TopicChange], highest_assigned: int, *, was_assigned: bool) -> int:
+    """Return how many of the changes of one topic the leader acted on: all, or those up to a deletion.
+
+    A topic that was deleted and created again may be assigned to no member: then the leader knew of the deletion only.
+    """
+    for count in range(len(changes), 0, -1):
+        is_certain = count == len(changes) or (was_assigned and changes[count - 1].kind == "deleted")
+        if is_certain and _acted_on(changes[count - 1], highest_assigned):
+            return count
+    return 0
 
 
 def _acted_on(change: TopicChange, highest_assigned: int) -> bool:

@@ -24,6 +24,9 @@ LATE_MS = 4000
 """A client says what it got at its next poll, which may come late."""
 
 
+LOADING_MS = 20_000
+"""For so long a broker that has started may list no groups, while it loads them."""
+
 WRONG = frozenset(("divergent", "invalid", "equivalent", "describe", "held", "commits", "owners", "explain"))
 """Questions whose answers must be the truth. Somebody should look at the others: unknown verdicts and causes, and
 broken rules, as clients of Kafka break some (its sticky assignor gives partitions to two members).
@@ -61,8 +64,11 @@ def is_rebalancing(parts: Line) -> bool:
 
 def described(log: Path, truth: list[Line]) -> Iterator[Differing]:
     """Compare every group in whose log partition nothing was written while Admin answered."""
+    starts = [each["at_ms"] for each in truth if each.get("did") == "starts the broker"]
     for each in truth:
         if each.get("did") != "describe" or not each["ends"]:
+            continue
+        if not each["groups"] and any(0 <= each["at_ms"] - start <= LOADING_MS for start in starts):
             continue
         ends = [f"--at-offset={partition}:{end}" for partition, end in each["ends"].items()]
         ours = {

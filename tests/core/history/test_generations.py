@@ -260,6 +260,19 @@ def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
     assert kinds(log.rebalances()[1]) == ["topic_deleted"]
 
 
+@pytest.mark.parametrize(("protocol", "first"), [("range", ["topic_deleted"]), ("cooperative-sticky", ["unknown"])])
+def test_a_leader_may_see_a_topic_go_before_it_sees_it_come_again(protocol: str, first: list[str]) -> None:
+    """A cooperative assignor may leave a topic out until members have revoked it: that is not proof."""
+    lists = {500: "tu", 3300: "t", 3600: "tu"}
+    rows = [{"name": name, "id": None, "partitions": 1, "time": at} for at, names in lists.items() for name in names]
+    whole = {"a": classic({"t": [0], "u": [0]})}
+    log = born(GroupLog()).write(generation(1, whole, protocol))
+    log.write(generation(2, {"a": classic({"t": [0]}, "t", "u")}, protocol)).write(generation(3, whole, protocol))
+    _, gone, back = log.rebalances(fold_snapshots(rows))
+    assert kinds(gone) == first
+    assert kinds(back) == (["topic_created"] if first == ["topic_deleted"] else ["topic_deleted", "topic_created"])
+
+
 def test_a_null_list_of_connectors_and_tasks_is_an_empty_one():
     log = born(GroupLog()).write(generation(1, {"w1": worker(1, {"c": [-1]})}, "compatible", protocolType="connect"))
     log.write(generation(2, {"w1": worker(1, None, had={"c": [-1]})}, "compatible", protocolType="connect"))
