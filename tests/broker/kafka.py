@@ -84,7 +84,7 @@ def start_broker(home: Path, release: str, ports: tuple[int, int], changed: dict
     with (home / "broker.out").open("a") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:
-        _wait(process, ports[0], home)
+        wait_until_it_listens(process, ports[0], home / "broker.out")
     except RuntimeError:
         process.terminate()
         process.wait(START_S)
@@ -92,7 +92,8 @@ def start_broker(home: Path, release: str, ports: tuple[int, int], changed: dict
     return process
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
+def wait_until_it_listens(process: subprocess.Popen[bytes], port: int, out: Path) -> None:
+    """Return once somebody listens on the port. Raises RuntimeError with the end of ``out`` if the process ends."""
     end = time.monotonic() + START_S
     while time.monotonic() < end and process.poll() is None:
         try:
@@ -100,7 +101,7 @@ def _wait(process: subprocess.Popen[bytes], port: int, home: Path) -> None:
             return
         except OSError:
             time.sleep(0.5)
-    raise RuntimeError(f"the broker did not start: {(home / 'broker.out').read_text()[-2000:]}")
+    raise RuntimeError(f"the broker did not start: {out.read_text()[-2000:]}")
 
 
 class Clients:

@@ -21,6 +21,7 @@ from typing import Any
 from tests.broker.kafka import Clients, Line, free_ports, start_broker
 from tests.broker.wild.librdkafka import Foreigner
 from tests.broker.wild.plans import CONFIGURED, REBORN, Plan, plans
+from tests.broker.wild.second_broker import REPLICATED, start_second
 
 LOGS = ("__consumer_offsets-*", "__cluster_metadata-*", "__share_group_state-*")
 SETTINGS = {
@@ -66,15 +67,17 @@ CLIENTS_OF = {"4.1.2": "4.3.1", "4.4.0": "4.3.1"}
 class Wild:
     """One recorded life; ``truth`` is what happened, in order of time."""
 
-    def __init__(self, home: Path, release: str, seed: int, *, is_compacted: bool) -> None:
-        self.home, self.release, self.is_compacted = home, release, is_compacted
+    def __init__(self, home: Path, release: str, seed: int, *, is_compacted: bool, has_second: bool = False) -> None:
+        self.home, self.release, self.is_compacted, self.has_second = home, release, is_compacted, has_second
         self.chance = random.Random(seed)
-        self.ports = tuple(free_ports(2))
-        self.servers = f"127.0.0.1:{self.ports[0]}"
+        *self.ports, self.second_port = free_ports(3)
+        self.servers = f"127.0.0.1:{self.ports[0]}" + (f",127.0.0.1:{self.second_port}" if has_second else "")
         self.settings = {**SETTINGS, "log.cleaner.enable": str(is_compacted).lower()}
         self.settings |= {name: self.chance.choice(values) for name, values in VARIED.items()}
         if release in NEEDS_UNSTABLE:
             self.settings |= UNSTABLE
+        if has_second:
+            self.settings |= REPLICATED
         self.truth: list[Line] = []
         self.topics: dict[str, int] = {}
         self.plans: list[Plan] = self.chance.sample(plans(self.chance), GROUPS)
@@ -88,6 +91,7 @@ class Wild:
     def live(self, seconds: float) -> None:
         """Run the broker and act at random for this time; then everybody leaves."""
         self.broker = self._start()
+        self.second = self._start_second() if self.has_second else None
         linking = threading.Thread(target=self._link_always, daemon=True)
         linking.start()
         release = CLIENTS_OF.get(self.release, self.release)
@@ -111,14 +115,22 @@ class Wild:
             for each in (self.steady, self.shaky):
                 os.kill(each.process.pid, signal.SIGCONT)
                 each.kill()
-            self.broker.terminate()
-            self.broker.wait(120)
+            for each in (self.second, self.broker):
+                if each is not None:
+                    each.terminate()
+                    each.wait(120)
             self.is_over.set()
             linking.join()
             self._keep()
 
     def _start(self) -> Any:
-        return start_broker(self.home, self.release, self.ports, self.settings)  # type: ignore[arg-type]
+        return start_broker(self.home, self.release, self._ports(), self.settings)
+
+    def _ports(self) -> tuple[int, int]:
+        return self.ports[0], self.ports[1]
+
+    def _start_second(self) -> Any:
+        return start_second(self.home, self.release, self._ports(), self.second_port, self.settings)
 
     def _prepare(self) -> None:
         if self.release in NEEDS_UNSTABLE:
@@ -174,7 +186,7 @@ class Wild:
             self._go_home: 3,
             self._configure: 4,
             self._transact: 4,
-            self._fail_over: 1,
+            self._fail_over: 3 if self.has_second else 1,
         }
         self.chance.choices(list(acts), list(acts.values()))[0]()
 
@@ -327,6 +339,14 @@ class Wild:
 
     def _fail_over(self) -> None:
         is_killed = self.chance.random() < 0.5
+        if self.second is not None:
+            self.say("stops the second broker", {"killed": is_killed})
+            (self.second.kill if is_killed else self.second.terminate)()
+            self.second.wait(120)
+            time.sleep(self.chance.choice((0, 12)))
+            self.second = self._start_second()
+            self.say("starts the second broker", {})
+            return
         self.say("stops the broker", {"killed": is_killed})
         (self.broker.kill if is_killed else self.broker.terminate)()
         self.broker.wait(120)

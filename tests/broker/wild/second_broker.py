@@ -1,0 +1,54 @@
+"""A second broker in another rack, which leads some partitions of the coordinators' logs; the first has all of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from string import Template
+
+from tests.broker import kafka
+
+REPLICATED = {
+    "offsets.topic.replication.factor": "2",
+    "share.coordinator.state.topic.replication.factor": "2",
+    "transaction.state.log.replication.factor": "2",
+    "leader.imbalance.check.interval.seconds": "8",
+    "unclean.leader.election.enable": "false",
+}
+"""Settings of both brokers: leaders move to the first when the second stops, and back soon after it starts."""
+
+
+def start_second(
+    home: Path, release: str, ports: tuple[int, int], port: int, changed: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start it beside the broker and controller at ``ports``, and return its process once it listens.
+
+    Raises RuntimeError if it does not.
+    """
+    data, settings = home / "data-2", home / "server-2.properties"
+    template = Template((kafka.HERE / "server.properties").read_text())
+    its = {
+        **changed,
+        "process.roles": "broker",
+        "node.id": "2",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "broker.rack": "rack-b",
+    }
+    others = "".join(f"{name}={value}\n" for name, value in its.items())
+    settings.write_text(template.substitute(port=port, controller=ports[1], data=data) + others)
+    java = ["java", "-Xmx512m", kafka.QUIET, "-cp", kafka.jars(release)]
+    if not data.exists():
+        known = re.search(r"cluster\.id=(\S+)", (home / "data" / "meta.properties").read_text())
+        assert known is not None
+        storage = [*java, "kafka.tools.StorageTool", "format", "-t", known[1], "-c", str(settings)]
+        subprocess.run(storage, capture_output=True, check=True)
+    with (home / "broker-2.out").open("a") as out:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+    try:
+        kafka.wait_until_it_listens(process, port, home / "broker-2.out")
+    except RuntimeError:
+        process.kill()
+        raise
+    return process
