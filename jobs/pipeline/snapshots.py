@@ -1,14 +1,22 @@
-"""Take snapshots of a cluster (command ``snapshot``) into the tables, each row once."""
+"""Take snapshots of a cluster (command ``snapshot``) into the tables, each row once.
+
+Most settings never change. Of the rows that show the same value of a setting one after the other, the table keeps the
+first and the last: between them the value held, and after the last nothing is known. The levels that tell the release
+of the brokers are kept at all times, as they are read together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from coordinator_core.cluster.snapshot_settings import MISSING
+from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
 from jobs.pipeline import runs
 from jobs.pipeline.lag import END_OFFSETS as END_COLUMNS
 from jobs.sources.snapshot_files import SINGLE_SETTING, single_settings
@@ -31,8 +39,26 @@ NAMED: Final = (
 """The settings of a resource by name, and why some are missing."""
 
 
+SETTING: Final = ("cluster", "resource_type", "resource", "name")
+CAN_BE_LEFT_OUT: Final = (
+    f"NOT (name IN ('{METADATA_VERSION}', '{MISSING}') "
+    f"AND resource_type IN ('{ResourceKind.SUPPORTED_FEATURES}', '{ResourceKind.FINALIZED_FEATURES}'))"
+)
+SAYS_NOTHING: Final = "before = value AND behind = value"
+"""The rows before and behind it show the same value."""
+
+NEEDLESS: Final = f"""
+SELECT {", ".join(SNAPSHOT_SETTINGS.key)} FROM (
+  SELECT {", ".join(SNAPSHOT_SETTINGS.key)}, value,
+    lag(value) OVER (PARTITION BY {", ".join(SETTING)} ORDER BY timestamp_ms) AS before,
+    lead(value) OVER (PARTITION BY {", ".join(SETTING)} ORDER BY timestamp_ms) AS behind
+  FROM $snapshot_settings WHERE cluster = :cluster AND {CAN_BE_LEFT_OUT}
+) AS shown WHERE {SAYS_NOTHING}
+"""
+
+
 class SnapshotCounts(NamedTuple):
-    """What was new in snapshots: times, rows of ``end_offsets``, and rows of ``snapshot_settings``."""
+    """What was new in snapshots: times, and rows that were added to ``end_offsets`` and ``snapshot_settings``."""
 
     snapshots: int
     end_offsets: int
@@ -54,8 +80,10 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
         *("cluster", "run_id", "timestamp_ms", "resource_type", "resource"),
         F.explode(F.expr(NAMED)).alias("name", "value"),
     )
-    _append(tables, END_OFFSETS, partitions, run_id)
-    _append(tables, SNAPSHOT_SETTINGS, settings, run_id)
+    tables.append(END_OFFSETS, _new(tables, END_OFFSETS, partitions), run_id)
+    known = tables.read(SNAPSHOT_SETTINGS).where(F.col("cluster") == cluster)
+    tables.append(SNAPSHOT_SETTINGS, _telling(_new(tables, SNAPSHOT_SETTINGS, settings), known), run_id)
+    _leave_out_needless(tables, cluster)
     found = lookup(tables)
     (ends,) = found.rows(
         "SELECT count(*) AS number, count(DISTINCT timestamp_ms) AS times FROM $end_offsets WHERE run_id = :run",
@@ -78,12 +106,30 @@ def store(tables: Tables, rows: Iterable[Mapping[str, Any]], cluster: str, trans
     for table, new in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
         tables.create(table)
         tables.append(table, few(table, new), transaction)
+    _leave_out_needless(tables, cluster)
 
 
-def _append(tables: Tables, table: Table, rows: DataFrame, run_id: str) -> None:
+def _new(tables: Tables, table: Table, rows: DataFrame) -> DataFrame:
+    """Return the rows that the table does not have."""
     key = list(table.key)
-    new = rows.dropDuplicates(key).join(tables.read(table).select(*key), key, "left_anti")
-    tables.append(table, new, run_id)
+    return rows.dropDuplicates(key).join(tables.read(table).select(*key), key, "left_anti")
+
+
+def _telling(new: DataFrame, known: DataFrame) -> DataFrame:
+    """Return the new rows of settings without those between two rows, new or known, that show the same."""
+    both = new.withColumn("is_new", F.lit(True)).unionByName(known.withColumn("is_new", F.lit(False)))
+    in_time = Window.partitionBy(*SETTING).orderBy("timestamp_ms")
+    around = {"before": F.lag("value").over(in_time), "behind": F.lead("value").over(in_time)}
+    is_needless = F.coalesce(F.expr(f"{CAN_BE_LEFT_OUT} AND {SAYS_NOTHING}"), F.lit(False))
+    return both.withColumns(around).where(F.col("is_new") & ~is_needless).drop("is_new", *around)
+
+
+def _leave_out_needless(tables: Tables, cluster: str) -> None:
+    """Delete the rows of settings that say nothing since newer ones show the same value."""
+    schema = to_arrow_schema(StructType([SNAPSHOT_SETTINGS.schema[name] for name in SNAPSHOT_SETTINGS.key]))
+    # They are hardly more than the settings of one snapshot, as the snapshots before it have been thinned out.
+    if found := list(lookup(tables).rows(NEEDLESS, cluster=cluster)):
+        tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(found, schema))
 
 
 def stored_end_offsets(tables: Tables) -> DataFrame | None:

@@ -37,7 +37,8 @@ END_OFFSETS: Final = Table(
 
 SNAPSHOT_SETTINGS: Final = Table(
     "snapshot_settings",
-    "One setting as one snapshot of the cluster shows it: a config of a group or a broker, or the level of a feature",
+    "One setting as one snapshot of the cluster shows it: a config of a group or a broker, or the level of a feature; "
+    "rows between two that show the same value are left out",
     StructType(
         [
             *SNAPSHOT,
