@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from coordinator_core.errors import InputError, UsageError
 from jobs.checks import project, suites
 from jobs.checks.validation import Result
+from jobs.collection import no_cycle_search
 from jobs.errors import one_line
 from jobs.pipeline import (
     decode,
@@ -323,8 +324,9 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     # Findings know the thresholds that they were made with, and so the report does, too.
     if "findings" in nightly.settings.nightly.steps and _is_current(nightly.tables, nightly.settings, out):
         return None
-    report = stored_report(lookup(nightly.tables), nightly.settings)
-    write(report, out)
+    with no_cycle_search():
+        report = stored_report(lookup(nightly.tables), nightly.settings)
+        write(report, out)
     return {"groups": len(report.groups), "findings": report.findings_seen}
 
 

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows
 from jobs.sources.stored_histories import histories_for_findings
@@ -60,7 +61,9 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
             return {}
         changed = _changed(tables, newest, json.loads(before or "{}"), json.loads(note))
         compute = _here if _is_small(tables) else _in_spark
-        tables.replace(FINDINGS, compute(tables, changed, limits), note)
+        with no_cycle_search():
+            rows = compute(tables, changed, limits)
+        tables.replace(FINDINGS, rows, note)
     counts = lookup(tables).rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -16,6 +17,7 @@ from jobs.pipeline.log_start import is_start
 from jobs.tables import written_files
 from jobs.tables.delta import Tables, sql_text
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
+from jobs.tables.lookup import lookup
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block. Blocks are counted first; rows are put in order only in blocks with missing offsets."""
@@ -25,6 +27,11 @@ SEARCHED_TOGETHER: Final = 1 << 20
 
 OF: Final = ("cluster", "run_id", *LOG_PARTITION, "leader_epoch")
 """All offsets of a range have these in common."""
+
+BARE: Final = (
+    "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND leader_epoch IS NULL"
+)
+"""Log partitions with ranges of which no leader epoch is known."""
 
 
 def update(tables: Tables) -> None:
@@ -40,17 +47,35 @@ def update(tables: Tables) -> None:
 
 
 def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
+    known = lookup(tables).rows(BARE, cluster=cluster) if done else ()
+    bare = [(row["log_topic"], row["log_partition"]) for row in known]
     log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & (F.col("run_id") <= upto))
     is_new = F.col("run_id") > done
-    known = tables.read(LOG_RANGES).where((F.col("cluster") == cluster) & F.col("leader_epoch").isNull())
-    bare = known.select(*LOG_PARTITION).distinct().collect() if done else []
-    better = _learned(log, done, [(row.log_topic, row.log_partition) for row in bare]) if bare else []
+    better = _learned(log, done, bare) if bare else []
     if not better:
-        written_files.append(tables, LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
+        here = _here(tables, cluster, done, upto)
+        if here is None:
+            written_files.append(tables, LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
+        else:
+            tables.append(LOG_RANGES, here, f"{upto}/{cluster}")
         return
     places = " OR ".join(f"(log_topic = {sql_text(topic)} AND log_partition = {number})" for topic, number in better)
     of_rows = f"cluster = {sql_text(cluster)} AND (run_id > {sql_text(done)} OR {places})"
     tables.replace_where(LOG_RANGES, ranges(log.where(is_new | F.expr(places))), of_rows)
+
+
+def _here(tables: Tables, cluster: str, done: str, upto: str) -> pa.Table | None:
+    """Return the rows of new runs that this process has found; None: Spark finds them."""
+    if not tables.is_here():
+        return None
+    # Not at the top: Python workers of Spark have no use for it.
+    from jobs.pipeline.ranges_here import ranges_here
+    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+
+    try:
+        return ranges_here(FolderReader(tables.location), cluster, done, upto)
+    except UnsupportedTableError:
+        return None
 
 
 def _learned(log: DataFrame, done: str, bare: list[tuple[str, int]]) -> list[tuple[str, int]]:

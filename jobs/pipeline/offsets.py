@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -54,6 +55,10 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
         run_id = max(run_id, *newest_runs(tables, END_OFFSETS).values())
     if stored := _stored(tables, run_id):
         return stored
+    here = _here(tables, run_id) if ends is None else None
+    if here is not None:
+        tables.append(GROUP_OFFSETS, here, run_id)
+        return int(here.num_rows)
     ends = stored_end_offsets(tables) if ends is None else ends
     shared = share_offsets(tables)
     found = (
@@ -64,6 +69,20 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     found = with_lag(found, ends).withColumn("run_id", F.lit(run_id))
     written_files.append(tables, GROUP_OFFSETS, found, run_id)
     return _stored(tables, run_id)
+
+
+def _here(tables: Tables, run_id: str) -> pa.Table | None:
+    """Return the rows that this process has found; None: Spark finds them."""
+    if not tables.is_here():
+        return None
+    # Not at the top: Python workers of Spark have no use for it.
+    from jobs.pipeline.offsets_here import offsets_here
+    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+
+    try:
+        return offsets_here(FolderReader(tables.location), run_id)
+    except UnsupportedTableError:
+        return None
 
 
 def _stored(tables: Tables, run_id: str) -> int:

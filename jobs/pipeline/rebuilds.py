@@ -7,6 +7,7 @@ or a snapshot has news of a time that the group's replay has passed, or the run 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -66,10 +67,10 @@ class Late(NamedTuple):
     first: int
 
 
-def groups_to_rebuild(tables: Tables, cluster: str, span: Span, new: DataFrame) -> DataFrame | None:
+def groups_to_rebuild(tables: Tables, cluster: str, span: Span, new: Callable[[], DataFrame]) -> DataFrame | None:
     """Return ``IDENTITY`` of the groups to begin again; None: there is none.
 
-    ``new`` has ``IDENTITY``, ``log_partition`` and ``log_offset`` of the new records and commits.
+    ``new`` returns ``IDENTITY``, ``log_partition`` and ``log_offset`` of the new records and commits.
     """
     if span.is_first:
         return None
@@ -91,7 +92,7 @@ def groups_to_rebuild(tables: Tables, cluster: str, span: Span, new: DataFrame) 
     # Without runs that are done, all records are replayed again.
     if span.done and is_current and not (late or is_passed or interrupted["groups"] or moved["groups"]):
         return None
-    chosen = _Rebuilds(tables, cluster, span).groups(new, late, news_ms)
+    chosen = _Rebuilds(tables, cluster, span).groups(new(), late, news_ms)
     return None if chosen.isEmpty() else chosen
 
 

@@ -18,17 +18,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
 from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
-from jobs.pipeline.replay_arrow import INPUT, folder
+from jobs.pipeline.replay_arrow import INPUT, fold, folder
+from jobs.pipeline.replay_here import input_rows
 from jobs.pipeline.replayed import GROUPS, replayed
 from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS
@@ -111,31 +114,44 @@ class _Run:
         self._audit = audit
         self._cluster = cluster
         self._span = span
-        self._states = self._of(GROUP_STATES)
 
     def _of(self, table: Table) -> DataFrame:
         return self._tables.read(table).where(F.col("cluster") == self._cluster)
 
     def run(self) -> ReplaySummary:
-        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places())
+        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places)
         if to_rebuild is None and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
         topics = stored_topics.read(lookup(self._tables), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
-        new = self._rows(self._span.done)
-        rows, rebuilt = new, 0
+        rebuilt = 0
         if to_rebuild is not None:
             rebuilt = to_rebuild.count()
-            rows = self._with_all_rows_of(to_rebuild, new)
             deleted = to_rebuild.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
             for name in FOLDED.values():
                 self._tables.delete(HISTORY[name], deleted)
-        fold = folder(self._cluster, topics, self._audit)
-        self._tables.replace(REPLAYED, self._input(rows, to_rebuild).mapInArrow(fold, REPLAYED.schema))
+        staged = self._staged_here(topics) if to_rebuild is None else None
+        self._tables.replace(REPLAYED, self._staged(to_rebuild, topics) if staged is None else staged)
         summary = self._merge(rebuilt)
         self._tables.clear(REPLAYED)
         return summary
+
+    def _staged_here(self, topics: TopicHistory | None) -> pa.Table | None:
+        """Return the rows of ``REPLAYED``, made by this process; None: Spark makes them."""
+        if not self._tables.is_here():
+            return None
+        rows = input_rows(lookup(self._tables), self._cluster, self._span)
+        if rows is None:
+            return None
+        return pa.Table.from_batches(fold(rows, self._cluster, topics, self._audit))
+
+    def _staged(self, to_rebuild: DataFrame | None, topics: TopicHistory | None) -> DataFrame:
+        """Return the rows of ``REPLAYED``, made by Spark."""
+        new = self._rows(self._span.done)
+        rows = new if to_rebuild is None else self._with_all_rows_of(to_rebuild, new)
+        replay = folder(self._cluster, topics, self._audit)
+        return self._input(rows, to_rebuild).mapInArrow(replay, REPLAYED.schema)
 
     # --- input -------------------------------------------------------------------------------------------------------
 
@@ -196,8 +212,10 @@ class _Run:
         touched = self._new_places().select(*keys).distinct()
         if to_rebuild is not None:
             touched = touched.join(to_rebuild, keys, "left_anti")
-        return self._states.join(touched, keys, "left_semi").select(
-            *keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record")
+        return (
+            self._of(GROUP_STATES)
+            .join(touched, keys, "left_semi")
+            .select(*keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record"))
         )
 
     # --- output ------------------------------------------------------------------------------------------------------

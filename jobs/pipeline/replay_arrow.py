@@ -63,24 +63,35 @@ def folder(
     """Return the replay as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        output = _Output(cluster)
-        group: _GroupReplay | None = None
-        for batch in batches:
-            columns = [batch.column(name).to_pylist() for name in INPUT]
-            for row in map(Input._make, zip(*columns, strict=True)):
-                if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
-                    if group is not None:
-                        group.finish(output)
-                    group = _GroupReplay(row, topics, settings)
-                if row.state is None:
-                    output.add(group.log_topic, group.group_id, group.feed(row))
-                if output.is_full:
-                    yield output.take()
-        if group is not None:
-            group.finish(output)
-        yield output.take()
+        return fold(_rows(batches), cluster, topics, settings)
 
     return run
+
+
+def _rows(batches: Batches) -> Iterator[Input]:
+    for batch in batches:
+        columns = [batch.column(name).to_pylist() for name in INPUT]
+        yield from map(Input._make, zip(*columns, strict=True))
+
+
+def fold(
+    rows: Iterable[Input], cluster: str, topics: TopicHistory | None, settings: AuditSettings
+) -> Iterator[pa.RecordBatch]:
+    """Replay the groups of these rows, and yield rows of ``REPLAYED``."""
+    output = _Output(cluster)
+    group: _GroupReplay | None = None
+    for row in rows:
+        if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
+            if group is not None:
+                group.finish(output)
+            group = _GroupReplay(row, topics, settings)
+        if row.state is None:
+            output.add(group.log_topic, group.group_id, group.feed(row))
+        if output.is_full:
+            yield output.take()
+    if group is not None:
+        group.finish(output)
+    yield output.take()
 
 
 class _GroupReplay:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.findings.commit_counts import (
     HOUR_MS,
@@ -76,34 +76,65 @@ FITTING: Final = " ".join(
 """The choice of ``fitting_length`` in SQL."""
 COMMITS_BY_TIME: Final = f"""
 WITH written AS (
-  SELECT group_id, timestamp_ms FROM $offset_commits
+  SELECT group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]} AS at_ms, count(*) AS records FROM $offset_commits
   WHERE cluster = :cluster AND NOT is_tombstone AND timestamp_ms >= 0
+  GROUP BY group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]}
 ), spans AS (
-  SELECT group_id AS of_group, min(timestamp_ms) AS first_ms, max(timestamp_ms) AS last_ms FROM written
-  GROUP BY group_id
+  SELECT group_id, at_ms, records, min(at_ms) OVER (PARTITION BY group_id) AS first_ms,
+    max(at_ms) OVER (PARTITION BY group_id) AS last_ms FROM written
 ), placed AS (
-  SELECT group_id, timestamp_ms, CAST(CASE {FITTING} ELSE {LENGTHS_MS[-1]} END AS BIGINT) AS length_ms
-  FROM written JOIN spans ON group_id = of_group
+  SELECT group_id, at_ms, records, CAST(CASE {FITTING} ELSE {LENGTHS_MS[-1]} END AS BIGINT) AS length_ms FROM spans
 ), counted AS (
-  SELECT group_id, length_ms, timestamp_ms - timestamp_ms % length_ms AS since_ms FROM placed
+  SELECT group_id, length_ms, at_ms - at_ms % length_ms AS since_ms, records FROM placed
 )
-SELECT group_id, length_ms, since_ms, count(*) AS records FROM counted
+SELECT group_id, length_ms, since_ms, CAST(sum(records) AS BIGINT) AS records FROM counted
 GROUP BY group_id, length_ms, since_ms ORDER BY group_id
 """
+"""Commits are counted by the shortest interval first: each length divides the next one."""
 
-STEPS: Final = ("rewinds", "removals", "pending")
-SUMMARY: Final = ", ".join(
-    [
-        *(f"s.{name} AS {name}" for name in ("log_topic", "log_partition", "group_id", "topic", "partition")),
-        *("s.commits AS commits", "s.ended AS ended", "s.committed.committed_offset AS committed_offset"),
-        *(f"s.{end}.{part} AS {end}_{part}" for end in ("first", "last") for part in LogPosition._fields),
-        *(f"CASE WHEN cardinality(s.{name}) > 0 THEN s.{name} END AS {name}" for name in STEPS),
-    ]
-)
+
+class _Summary(NamedTuple):
+    """What the histories need of a row of all commits of ``commit_summaries``."""
+
+    group_id: str
+    log_topic: str
+    log_partition: int
+    topic: str
+    partition: int
+    commits: int | None
+    ended: int | None
+    offset: int | None
+    first_partition: int
+    first_offset: int
+    first_ms: int
+    last_partition: int
+    last_offset: int
+    last_ms: int
+    rewinds: Sequence[Mapping[str, Any]] | None
+    removals: Sequence[Mapping[str, Any]] | None
+    pending: Sequence[Mapping[str, Any]] | None
+
+
+NESTED: Final = {
+    "offset": "s.committed.committed_offset",
+    **{
+        f"{end}_{name}": f"s.{end}.{part}"
+        for end in ("first", "last")
+        for name, part in zip(("partition", "offset", "ms"), LogPosition._fields, strict=True)
+    },
+    **{name: f"CASE WHEN cardinality(s.{name}) > 0 THEN s.{name} END" for name in ("rewinds", "removals", "pending")},
+}
 """Most partitions have no steps. Structs and lists take most of the time that a row takes on its way here."""
 
-Place = tuple[str, int, str]
-"""Log topic, log partition and group."""
+SUMMARY: Final = ", ".join(f"{NESTED.get(name, f's.{name}')} AS {name}" for name in _Summary._fields)
+
+GROUP: Final = itemgetter(0)
+Found = tuple[str, list[Any]]
+"""A group, and rows of its history."""
+
+Place = tuple[str, str, int]
+"""Group, log topic and log partition."""
+OF_PLACE: Final = itemgetter(0, 1, 2)
 
 
 def stored_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
@@ -120,19 +151,24 @@ def _histories(
     tables: TableReader, cluster: str, groups: Sequence[str] | None, *, over_time: bool
 ) -> Iterator[GroupHistory]:
     rows = merge(
-        *(_rows_of(tables, cluster, table, row_type, groups) for table, row_type in OF_GROUP.items()),
+        *(_together(_rows_of(tables, cluster, table, row_type, groups)) for table, row_type in OF_GROUP.items()),
         _commits(tables, cluster, groups),
-        *([_commit_counts(tables, cluster)] if over_time else ()),
-        _sizes(tables, cluster, groups),
-        _own_times(tables, cluster, groups),
-        key=itemgetter(0),
+        *([_together(_commit_counts(tables, cluster))] if over_time else ()),
+        _together(_sizes(tables, cluster, groups)),
+        _together(_own_times(tables, cluster, groups)),
+        key=GROUP,
     )
     facts = LogFacts.read(tables, cluster)
-    for group_id, mine in groupby(rows, itemgetter(0)):
-        found = [each for _, each in mine]
+    for group_id, mine in groupby(rows, GROUP):
+        found = [each for _, rows_of_one in mine for each in rows_of_one]
         own_ms = max((each for each in found if isinstance(each, int)), default=0)
         others = [each for each in found if not isinstance(each, int)]
         yield GroupHistory.gather(group_id, own_ms, others, *facts)
+
+
+def _together(rows: Iterable[tuple[str, Any]]) -> Iterator[Found]:
+    """Yield the rows of each group as one list, from rows by group."""
+    return ((group_id, [each for _, each in mine]) for group_id, mine in groupby(rows, GROUP))
 
 
 def _among(groups: Sequence[str] | None) -> str:
@@ -165,25 +201,21 @@ def _own_times(tables: TableReader, cluster: str, groups: Sequence[str] | None) 
     return ((row["group_id"], row["own_ms"] or 0) for row in rows)
 
 
-def _commits(
-    tables: TableReader, cluster: str, groups: Sequence[str] | None
-) -> Iterator[tuple[str, PartitionCommits | OpenTransaction]]:
-    """Yield the sums of the commits of each group for each partition, and its open transactions."""
-    rows = tables.rows(
+def _commits(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> Iterator[Found]:
+    """Yield for each group and log partition the sums of its commits for each partition, and its open transactions."""
+    rows = tables.tuples(
         f"SELECT {SUMMARY} FROM $commit_summaries AS s WHERE cluster = :cluster AND hour_ms IS NULL "
         f"AND {_among(groups)} ORDER BY group_id, log_topic, log_partition",
         cluster=cluster,
         groups=groups,
     )
     group_ends, topic_ends = _group_ends(tables, cluster), _topic_ends(tables, cluster)
-    for place, of_group in groupby(rows, itemgetter("log_topic", "log_partition", "group_id")):
-        summaries = list(of_group)
-        for each in summaries:
-            if each["commits"]:
-                ends = _Ends(group_ends.get(place, ()), topic_ends.get(each["topic"], ()))
-                yield place[2], _partition_commits(each, ends)
-        for transaction in _open_transactions(summaries):
-            yield place[2], transaction
+    for place, of_group in groupby(map(_Summary._make, rows), OF_PLACE):
+        summaries, ends = list(of_group), group_ends.get(place, ())
+        found: list[Any] = [
+            _partition_commits(each, ends, topic_ends.get(each.topic, ())) for each in summaries if each.commits
+        ]
+        yield place[0], [*found, *_open_transactions(summaries)]
 
 
 def _commit_counts(tables: TableReader, cluster: str) -> Iterator[tuple[str, CommitCount]]:
@@ -207,70 +239,68 @@ def _sizes(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> I
         yield row["group_id"], RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)
 
 
-class _Ends:
-    """Positions of the tombstones of a group, and the times (ms) at which a topic was deleted."""
-
-    def __init__(self, of_group: Sequence[LogPosition], of_topic: Sequence[int]) -> None:
-        self._of_group = of_group
-        self._of_topic = of_topic
-
-    def cause(self, at: LogPosition, *, past_expiry: bool) -> str:
-        """Return the cause of a tombstone of an offset.
-
-        A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same
-        time.
-        """
-        if any(end_ms <= at.timestamp_ms <= end_ms + TOPIC_CLEANUP_MS for end_ms in self._of_topic):
-            return "topic deleted"
-        if any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in self._of_group):
-            return "group deleted"
-        return "expired" if past_expiry else "expired or deleted"
-
-
-def _partition_commits(row: Mapping[str, Any], ends: _Ends) -> PartitionCommits:
-    removals = []
-    for each in row["removals"] or ():
-        at = LogPosition(**each["at"])
-        removals.append(Removal(at, each["offset"], ends.cause(at, past_expiry=bool(each["past_expiry"]))))
+def _partition_commits(row: _Summary, group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> PartitionCommits:
+    """Return the sums; ``group_ends``: positions of the group's tombstones; ``topic_ends``: deletions of the topic."""
+    rewinds: tuple[Rewind, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    if row.rewinds is not None:
+        rewinds = tuple(Rewind(LogPosition(**each["at"]), each["before"], each["after"]) for each in row.rewinds)
+    if row.removals is not None:
+        removals = tuple(_removal(each, group_ends, topic_ends) for each in row.removals)
     return PartitionCommits(
-        row["topic"],
-        row["partition"],
-        row["commits"],
-        LogPosition(row["first_partition"], row["first_offset"], row["first_timestamp_ms"]),
-        LogPosition(row["last_partition"], row["last_offset"], row["last_timestamp_ms"]),
-        row["committed_offset"],
-        tuple(Rewind(LogPosition(**each["at"]), each["before"], each["after"]) for each in row["rewinds"] or ()),
-        tuple(removals),
+        row.topic,
+        row.partition,
+        row.commits or 0,
+        LogPosition(row.first_partition, row.first_offset, row.first_ms),
+        LogPosition(row.last_partition, row.last_offset, row.last_ms),
+        row.offset,
+        rewinds,
+        removals,
     )
 
 
-def _open_transactions(summaries: Sequence[Mapping[str, Any]]) -> Iterator[OpenTransaction]:
+def _removal(row: Mapping[str, Any], group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> Removal:
+    at = LogPosition(**row["at"])
+    return Removal(at, row["offset"], _cause(at, group_ends, topic_ends, past_expiry=bool(row["past_expiry"])))
+
+
+def _cause(at: LogPosition, group_ends: Sequence[LogPosition], topic_ends: Sequence[int], *, past_expiry: bool) -> str:
+    """Return the cause of a tombstone of an offset.
+
+    A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same time.
+    """
+    if any(end_ms <= at.timestamp_ms <= end_ms + TOPIC_CLEANUP_MS for end_ms in topic_ends):
+        return "topic deleted"
+    if any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in group_ends):
+        return "group deleted"
+    return "expired" if past_expiry else "expired or deleted"
+
+
+def _open_transactions(summaries: Sequence[_Summary]) -> Iterator[OpenTransaction]:
     """Yield the transactions of one group without an end in the log, as far as no tombstone ended their commits."""
     positions: dict[int, list[LogPosition]] = defaultdict(list)
     partitions: dict[int, set[tuple[str, int]]] = defaultdict(set)
     for row in summaries:
-        ended = -1 if row["ended"] is None else row["ended"]
-        for each in row["pending"] or ():
+        ended = -1 if row.ended is None else row.ended
+        for each in row.pending or ():
             if each["outcome"] == TransactionOutcome.OPEN.value and each["log_offset"] > ended:
                 producer_id = each["producer_id"]
-                positions[producer_id].append(
-                    LogPosition(row["log_partition"], each["log_offset"], each["timestamp_ms"])
-                )
-                partitions[producer_id].add((row["topic"], row["partition"]))
+                positions[producer_id].append(LogPosition(row.log_partition, each["log_offset"], each["timestamp_ms"]))
+                partitions[producer_id].add((row.topic, row.partition))
     for producer_id, found in positions.items():
         yield OpenTransaction(producer_id, min(found), len(partitions[producer_id]))
 
 
 def _group_ends(tables: TableReader, cluster: str) -> dict[Place, list[LogPosition]]:
     rows = tables.rows(
-        "SELECT log_topic, log_partition, group_id, log_offset, timestamp_ms FROM $group_records "
+        "SELECT group_id, log_topic, log_partition, log_offset, timestamp_ms FROM $group_records "
         "WHERE cluster = :cluster AND is_tombstone AND record_type IN :types",
         cluster=cluster,
         types=sorted(each.value for each in GROUP_ENDS),
     )
     found: dict[Place, list[LogPosition]] = defaultdict(list)
     for row in rows:
-        place = row["log_topic"], row["log_partition"], row["group_id"]
+        place = row["group_id"], row["log_topic"], row["log_partition"]
         found[place].append(LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]))
     return found
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from jobs.tables.folder_reader import UnsupportedTableError
 from jobs.tables.reader import TableReader, Value
+
+T = TypeVar("T")
 
 
 class FolderOrSparkReader:
@@ -41,12 +43,20 @@ class FolderOrSparkReader:
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``. A query whose tables all can be read here is read here."""
-        rows = self._here.rows(sql, **values)
+        return self._first_of(lambda reader: reader.rows(sql, **values))
+
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query as tuples; see ``TableReader``."""
+        return self._first_of(lambda reader: reader.tuples(sql, **values))
+
+    def _first_of(self, question: Callable[[TableReader], Iterator[T]]) -> Iterator[T]:
+        """Yield the answers of this process, or of Spark if this process cannot read the tables."""
+        rows = question(self._here)
         try:
             first = next(rows, None)  # opens the tables
         except UnsupportedTableError as error:
             self._why = error
-            rows, first = self._spark.rows(sql, **values), None
+            rows, first = question(self._spark), None
         if first is not None:
             yield first
         yield from rows

@@ -51,6 +51,11 @@ class FolderReader:
         for batch in self.batches(sql, **values):
             yield from batch.to_pylist()
 
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query as tuples; see ``TableReader``."""
+        for batch in self.batches(sql, **values):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
     def batches(self, sql: str, **values: Value) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a query as columns; see ``TableReader``. There is a batch, even of no rows."""
         text = with_names(sql, self._open, values, DIALECT)

@@ -48,6 +48,9 @@ class TableReader(Protocol):
             InputError: a table cannot be read.
         """
 
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query as ``rows`` does, but each as a tuple: for queries with many rows."""
+
 
 class Dialect(NamedTuple):
     """What engines write differently: a text as a literal, and the number of bytes in a binary column."""

@@ -40,6 +40,10 @@ class SparkReader:
         found = self._tables.spark.sql(with_names(sql, self._name, values, DIALECT))
         return (row.asDict(recursive=True) for row in found.toLocalIterator())
 
+    def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query as tuples; see ``TableReader``."""
+        return (tuple(row.values()) for row in self.rows(sql, **values))
+
     def _name(self, table: str) -> str:
         self._tables.read(CATALOG[table])  # a missing table is an error of its own
         return self._tables.name(CATALOG[table])

@@ -10,10 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline import commit_summaries, commits_here, log_ranges
+from jobs.pipeline import commit_summaries, commits_here, log_ranges, offsets, offsets_here, ranges_here
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import GROUP_OFFSETS
+from jobs.tables.snapshots import END_OFFSETS
 
 CLUSTER, LOG_TOPIC = "c", "__consumer_offsets"
 RUN_IDS = ("run 1", "run 2", "run 3")
@@ -106,6 +108,25 @@ def ranges(tables: Tables) -> list[tuple[Any, ...]]:
     return sorted(log_ranges.joined(tables.read(LOG_RANGES).withColumn("run_id", F.lit(""))).select(*names).collect())
 
 
+def found_offsets(tables: Tables) -> list[tuple[Any, ...]]:
+    """The committed offsets, with the lag to end offsets of some partitions."""
+    tables.create(END_OFFSETS)
+    ends = [{"timestamp_ms": time_ms, "end_offset": 10 + time_ms} for time_ms in (3, 5, 4)]
+    named = [{"cluster": CLUSTER, "topic": "orders", "partition": 1, **end} for end in ends]
+    rows = [tuple(each.get(name) for name in END_OFFSETS.schema.names) for each in named]
+    tables.append(END_OFFSETS, tables.spark.createDataFrame(rows, END_OFFSETS.schema), "ends")
+    tables.create(GROUP_OFFSETS)
+    offsets.run(tables)
+    key = [name for name in GROUP_OFFSETS.schema.names if name not in ("run_id", "lag", "status")]
+    return sorted(map(tuple, tables.read(GROUP_OFFSETS).select("status", *key, "lag").collect()), key=repr)
+
+
+def offsets_in_spark(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The same, found by Spark."""
+    monkeypatch.setattr(offsets_here, "MOST_ROWS", -1)
+    return found_offsets(tables)
+
+
 @pytest.mark.parametrize("case", ["in order", "late", "in this process"])
 def test_runs_give_what_one_run_gives(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
@@ -132,6 +153,7 @@ def test_runs_give_what_one_run_gives(
         commit_summaries.update(nightly)
     assert len(made_here) == {"in order": 1, "late": 2, "in this process": 3}[case]
     monkeypatch.setattr(commit_summaries, "HERE_RECORDS", -1)
+    monkeypatch.setattr(ranges_here, "MOST_RECORDS", -1)
     put(whole, 2, rows, runs)
     ledger(whole, 0, 1)
     ledger(whole, 1, 1)
@@ -141,6 +163,9 @@ def test_runs_give_what_one_run_gives(
     assert ranges(nightly) == ranges(whole)
     assert any('"rewinds":[{' in row for row in summaries(whole))
     assert any('"pending":[{' in row for row in summaries(whole)) == has_transactions
+    assert found_offsets(nightly) == (found := offsets_in_spark(whole, monkeypatch))
+    assert {row[0] for row in found} == {"committed", "pending"} if has_transactions else {"committed"}
+    assert {row[-1] for row in found} > {None, 0}
     if case == "in this process":
         written = {row.run_id for row in commit_summaries.all_commits(nightly).select("run_id").distinct().collect()}
         assert written == set(RUN_IDS)

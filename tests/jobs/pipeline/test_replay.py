@@ -21,8 +21,10 @@ from coordinator_core.wire.record_codec import decode_key, encode_key
 from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
 from jobs.pipeline import findings as findings_job
-from jobs.pipeline import replay, replayed
+from jobs.pipeline import replay, replay_here, replayed
 from jobs.pipeline.group_history import histories
+from jobs.pipeline.replay_here import MOST_ROWS
+from jobs.pipeline.replayed import HERE_BYTES
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
 from jobs.sources.stored_histories import histories_for_findings
@@ -146,7 +148,7 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
 
 
 def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sample, whole, tmp_path, monkeypatch):
-    """The second night is merged by Spark, the others by this process; the third brings one log partition alone."""
+    """Spark replays and merges the second night, this process the others; the third brings one log partition alone."""
     nights = ["night 1", "night 2", "night 3"]
     of_log = F.when((F.col("log_topic") != TOPIC) | (F.col("log_offset") < 300), "night 1")
     nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
@@ -158,8 +160,9 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
         return histories
 
     monkeypatch.setattr(findings_job, "histories_for_findings", noted)
-    for night, most in zip(nights, (replayed.HERE_BYTES, 0, replayed.HERE_BYTES), strict=True):
-        monkeypatch.setattr(replayed, "HERE_BYTES", most)
+    for night in nights:
+        monkeypatch.setattr(replayed, "HERE_BYTES", 0 if night == "night 2" else HERE_BYTES)
+        monkeypatch.setattr(replay_here, "MOST_ROWS", -1 if night == "night 2" else MOST_ROWS)
         decoded(nightly, night)
         replay.run(nightly)
         findings_job.run(nightly, sample.settings.findings)
