@@ -50,7 +50,8 @@ def run(tables: Tables) -> list[Row]:
         MissingTableError: nothing was ingested into these tables.
         UnbalancedError: the counts of a run do not add up.
     """
-    tables.read(LOG_RECORDS)
+    if not tables.exists(LOG_RECORDS):
+        tables.read(LOG_RECORDS)
     unaccounted = runs.unaccounted(tables)
     typed_tables.create(tables)
     if unaccounted:

@@ -49,19 +49,23 @@ def update(tables: Tables) -> None:
 def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
     known = lookup(tables).rows(BARE, cluster=cluster) if done else ()
     bare = [(row["log_topic"], row["log_partition"]) for row in known]
-    log = tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & (F.col("run_id") <= upto))
-    is_new = F.col("run_id") > done
-    better = _learned(log, done, bare) if bare else []
+    better = _learned(_log(tables, cluster, upto), done, bare) if bare else []
     if not better:
         here = _here(tables, cluster, done, upto)
-        if here is None:
-            written_files.append(tables, LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
-        else:
+        if here is not None:
             tables.append(LOG_RANGES, here, f"{upto}/{cluster}")
+            return
+    log, is_new = _log(tables, cluster, upto), F.col("run_id") > done
+    if not better:
+        written_files.append(tables, LOG_RANGES, ranges(log.where(is_new)), f"{upto}/{cluster}")
         return
     places = " OR ".join(f"(log_topic = {sql_text(topic)} AND log_partition = {number})" for topic, number in better)
     of_rows = f"cluster = {sql_text(cluster)} AND (run_id > {sql_text(done)} OR {places})"
     tables.replace_where(LOG_RANGES, ranges(log.where(is_new | F.expr(places))), of_rows)
+
+
+def _log(tables: Tables, cluster: str, upto: str) -> DataFrame:
+    return tables.read(LOG_RECORDS).where((F.col("cluster") == cluster) & (F.col("run_id") <= upto))
 
 
 def _here(tables: Tables, cluster: str, done: str, upto: str) -> pa.Table | None:

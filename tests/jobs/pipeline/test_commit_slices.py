@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline import commit_slices, commit_summaries, log_ranges
+from jobs.pipeline import commit_slices, commit_summaries, log_ranges, replay_here
 from jobs.pipeline.commit_fold import What
 from jobs.tables.delta import Tables, few
 from jobs.tables.log import RUNS
@@ -100,3 +100,10 @@ def test_coverage_of_places_in_any_block(spark: SparkSession, monkeypatch: pytes
     ]
     names = ("log_offset", "unbroken_since", "leader_epoch", "from_start", "gap_follows")
     assert sorted(map(tuple, found.select(*names).collect())) == sorted(expected)
+    columns = ("log_topic", "log_partition", "first_offset", "last_offset", "leader_epoch", "has_start")
+    logs = replay_here._logs(dict(zip(columns, row, strict=True)) for row in made)
+    rows = [replay_here.NOTHING._replace(log_topic=LOG_TOPIC, log_partition=4, log_offset=place[2]) for place in places]
+    here = [row for each in rows if (row := replay_here._placed(each, logs)).unbroken_since is not None]
+    assert [tuple(getattr(row, name) for name in names) for row in here] == [
+        (*row[:-1], bool(row[-1])) for row in expected
+    ]
