@@ -226,6 +226,8 @@ def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> 
     if not knows(MEMBER, member.member_id):
         return
     mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS_KIND.assigned(member), before)}
+    if not mine:  # as with most records: then the other members need not be looked at
+        return
     for other_id, other in state.members.items():
         if other.process_id != member.process_id or not knows(MEMBER, other_id) or not knows(CURRENT, other_id):
             continue
