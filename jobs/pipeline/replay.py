@@ -31,7 +31,7 @@ from jobs.pipeline import topics as topic_log
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, fold, folder
-from jobs.pipeline.replay_here import input_rows
+from jobs.pipeline.replay_here import MOST_STAGED, input_rows
 from jobs.pipeline.replayed import GROUPS, replayed
 from jobs.sources import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS
@@ -144,7 +144,12 @@ class _Run:
         rows = input_rows(lookup(self._tables), self._cluster, self._span)
         if rows is None:
             return None
-        return pa.Table.from_batches(fold(rows, self._cluster, topics, self._audit))
+        staged: list[pa.RecordBatch] = []
+        for batch in fold(rows, self._cluster, topics, self._audit):
+            staged.append(batch)
+            if sum(each.nbytes for each in staged) > MOST_STAGED:
+                return None
+        return pa.Table.from_batches(staged)
 
     def _staged(self, to_rebuild: DataFrame | None, topics: TopicHistory | None) -> DataFrame:
         """Return the rows of ``REPLAYED``, made by Spark."""

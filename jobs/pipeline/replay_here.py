@@ -23,6 +23,9 @@ MOST_ROWS: Final = 250_000
 MOST_BYTES: Final = 64 << 20
 """The largest size of the records' values, and of their groups' states."""
 
+MOST_STAGED: Final = 256 << 20
+"""The largest size of the rows of history that this process keeps until they are staged."""
+
 MOST_RANGES: Final = 200_000
 """The largest number of ranges of offsets that this process looks through."""
 

@@ -238,7 +238,7 @@ def _broken(row: Violation) -> Broken:
 
 
 def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offsets:
-    end = ends.get(TopicPartition(row.topic, row.partition))
+    end = ends.get(TopicPartition(row.topic, row.partition)) if ends else None
     return Offsets(
         row.topic,
         row.partition,
