@@ -41,8 +41,9 @@ def test_json_lines_are_what_kafka_decodes(decoded, few, monkeypatch):
     assert dumped(decoded.parent / "logs", "--jsonl") == text_of(decoded)
 
 
-def test_share_state_likewise():
-    folder = CORPUS / "scenarios"
+@pytest.mark.parametrize("corpus", ["scenarios", "wild"])
+def test_share_state_likewise(corpus):
+    folder = CORPUS / corpus
     printed = dumped(folder / "logs", "--topic", "__share_group_state")
     assert printed == text_of(folder / "decoded_share_state.jsonl.gz")
 
