@@ -184,6 +184,21 @@ def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]
     return found + _first_assigned(recorder.topics, step, still_subscribed - changed.keys(), assigned)
 
 
+def matched_topic_causes(recorder: HistoryWriter, step: Transition) -> list[Cause]:
+    """Return topics that were created or deleted since the last generation, and that a member has taken into its
+    subscription or out of it: clients that match names against a pattern do so.
+    """
+    ledger, last = recorder.ledger, step.last
+    if recorder.topics is None or last.topics_version < 0:
+        return []
+    asked = {name for each in ledger.changes if each.kind == CauseKind.SUBSCRIPTION_CHANGED for name in each.topics}
+    names = asked - (step.topics & set(last.topics))
+    now = recorder.topics.version_at(step.at.timestamp_ms)
+    final = {change.name: change for change in recorder.topics.changes(names, last.topics_version, now)}
+    fitting = {True: "created", False: "deleted"}
+    return topic_causes(each for each in final.values() if each.kind == fitting[each.name in step.topics])
+
+
 def _first_assigned(
     topics: TopicHistory, step: Transition, subscribed: set[str], assigned: dict[str, int]
 ) -> list[Cause]:

@@ -18,6 +18,7 @@ from coordinator_core.history.classic_causes import (
     assignment,
     connect_causes,
     follow_up_causes,
+    matched_topic_causes,
     note_highest,
     subscription,
     subscription_causes,
@@ -122,7 +123,8 @@ def _find_causes(
     if last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
         ledger.changes += [*follow_up_causes(ledger, step), *rejoin_causes(ledger, step)]
-        ledger.changes += connect_causes(ledger, step, work) + topic_changes_seen(recorder, step)
+        ledger.changes += connect_causes(ledger, step, work) + matched_topic_causes(recorder, step)
+        ledger.changes += topic_changes_seen(recorder, step)
         if not ledger.changes:
             ledger.changes += refresh_cause(recorder.topics, step)
             ledger.changes += created_meanwhile(recorder.group.group_id, recorder.topics, step)

@@ -273,6 +273,24 @@ def test_a_leader_may_see_a_topic_go_before_it_sees_it_come_again(protocol: str,
     assert kinds(back) == (["topic_created"] if first == ["topic_deleted"] else ["topic_deleted", "topic_created"])
 
 
+def test_topics_that_a_pattern_matches_come_and_go_with_the_subscription() -> None:
+    lists = {500: "t", 3300: "tu", 4300: "t"}
+    rows = [{"name": name, "id": None, "partitions": 1, "time": at} for at, names in lists.items() for name in names]
+    some, all_ = {"a": classic({"t": [0]})}, {"a": classic({"t": [0], "u": [0]})}
+    log = born(GroupLog()).write(generation(1, some)).write(generation(2, all_)).write(generation(3, some))
+    _, came, went = log.rebalances(fold_snapshots(rows))
+    assert [(each.kind, each.topics) for each in came.causes] == [
+        ("subscription_changed", ("u",)),
+        ("topic_created", ("u",)),
+    ]
+    assert [(each.kind, each.topics) for each in went.causes] == [
+        ("subscription_changed", ("u",)),
+        ("topic_deleted", ("u",)),
+    ]
+    known_before = fold_snapshots([each | {"time": 500} for each in rows[:3]])
+    assert kinds(log.rebalances(known_before)[1]) == ["subscription_changed"]
+
+
 def test_a_null_list_of_connectors_and_tasks_is_an_empty_one():
     log = born(GroupLog()).write(generation(1, {"w1": worker(1, {"c": [-1]})}, "compatible", protocolType="connect"))
     log.write(generation(2, {"w1": worker(1, None, had={"c": [-1]})}, "compatible", protocolType="connect"))

@@ -35,6 +35,9 @@ from coordinator_core.wire.record_codec import decode_record, encode_key
 IN_ANY_TOPIC = frozenset(("share_state_initialized", "connectors_changed"))
 """Causes of which history names what it saw of them: topics first initialised, connectors that moved."""
 UNKNOWN = ("unknown", None, ())
+DEPARTURES = {"member_left_or_expired", "static_member_left"}
+CAME_AND_WENT = ("member_left_or_expired", None, ())
+"""What the log shows of members that no generation has: one without members follows another."""
 
 
 @dataclass
@@ -200,5 +203,8 @@ def happened(row: dict[str, Any]) -> tuple[Any, ...]:
         for cause in row["causes"]
         if not cause.get("unseen")
     }
+    if not causes:
+        unseen = {cause["kind"] for cause in row["causes"]}
+        causes = {CAME_AND_WENT if row["outcome"] == "emptied" and unseen & DEPARTURES else UNKNOWN}
     names = ("group_id", "group_type", "from_epoch", "to_epoch")
-    return *(row[name] for name in names), causes or {UNKNOWN}, row["outcome"], row["finished_ms"]
+    return *(row[name] for name in names), causes, row["outcome"], row["finished_ms"]
