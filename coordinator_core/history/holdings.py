@@ -190,6 +190,11 @@ class Ownership:
         self.idle_ms += duration
         self.idle_max_ms = max(self.idle_max_ms, duration)
 
+    def rename(self, former: str, member_id: str) -> None:
+        """A static member goes on under another member id."""
+        self.replaced[former] = member_id
+        self.replaced.pop(member_id, None)  # two processes may take turns, and nobody follows one who is here
+
     def _owner_before(self, owner: str) -> str:
         """Under which member id the owner of then goes now."""
         while owner in self.replaced:

@@ -36,7 +36,7 @@ def join(recorder: HistoryWriter, membership: OpenMembership) -> None:
     membership.first_epoch = ledger.last_epoch
     replaced.went_by, replaced.hint = "static replacement", None
     recorder.withdraw(replaced.member_id, _DEPARTURES)
-    ledger.ownership.replaced[replaced.member_id] = member_id
+    ledger.ownership.rename(replaced.member_id, member_id)
     silent = ledger.type == CLASSIC
     seen_away = replaced.away_since is not None or silent
     kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED

@@ -63,10 +63,11 @@ class _Sweep:
 
     ``loads`` counts the units of each member, ``owners`` has the member of each unit. ``given_up`` has, by unit, the
     member that first gave it up since the last converged state. ``successors`` has, by member id, the static member
-    that took its place. ``copies`` counts standby and warm-up tasks by member, ``warmups`` all warm-up tasks.
+    that has taken its place so far. ``copies`` counts standby and warm-up tasks by member, ``warmups`` all warm-up
+    tasks.
     """
 
-    successors: Mapping[str, str]
+    successors: dict[str, str] = field(default_factory=dict)
     loads: dict[str, int] = field(default_factory=dict)
     members: set[str] = field(default_factory=set)
     owners: dict[WorkUnit, str] = field(default_factory=dict)
@@ -127,13 +128,17 @@ class _Copies(NamedTuple):
 
 
 class _Join(NamedTuple):
-    """A member joins the group."""
+    """A member joins the group; a static one may take the place of another."""
 
     offset: int
     member_id: str
+    replaces: str | None
 
     def apply(self, sweep: _Sweep) -> None:
         sweep.members.add(self.member_id)
+        if self.replaces is not None:
+            sweep.successors[self.replaces] = self.member_id
+        sweep.successors.pop(self.member_id, None)  # two processes may take turns, and nobody follows one who is here
 
 
 class _Leave(NamedTuple):
@@ -156,7 +161,7 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
     what the next one hands out (KIP-429, KIP-415) does not produce a converged state.
     """
     events = sorted(_events(history), key=lambda event: (event.offset, isinstance(event, _Begin | _Join)))
-    sweep = _Sweep(successors={row.replaces: row.member_id for row in history.memberships if row.replaces is not None})
+    sweep = _Sweep()
     done, before, previous = 0, set[str](), None
     for finished, rebalance in _converged(history):
         while done < len(events) and events[done].offset <= finished.offset:
@@ -198,6 +203,6 @@ def _events(history: GroupHistory) -> Iterator[_Event]:
             if row.until is not None:
                 yield _Copies(row.until.offset, row.member_id, row.role, -1)
     for member in history.memberships:
-        yield _Join(member.joined.offset, member.member_id)
+        yield _Join(member.joined.offset, member.member_id, member.replaces)
         if member.left is not None:
             yield _Leave(member.left.offset, member.member_id)

@@ -1,0 +1,23 @@
+"""Who owned what within one rebalance."""
+
+from __future__ import annotations
+
+from coordinator_core.history.holdings import Holdings, Ownership
+from coordinator_core.records import LogPosition
+
+PARTITION = ("partition", "orders")
+
+
+def test_partitions_stay_with_two_processes_that_take_turns_as_one_static_member() -> None:
+    holdings, ownership = Holdings(), Ownership()
+    ownership.change([holdings.put("a", {PARTITION: {0, 1}}, LogPosition(0, 1, 1), 1)], LogPosition(0, 1, 1))
+    for offset, (former, member_id) in enumerate((("a", "b"), ("b", "a"), ("a", "c")), start=2):
+        at = LogPosition(0, offset, offset)
+        ended = holdings.put(former, {}, at, 1)
+        ownership.rename(former, member_id)
+        ownership.change([ended, holdings.put(member_id, {PARTITION: {0, 1}}, at, 1)], at)
+        assert ownership.tally().moved == 0
+    at = LogPosition(0, 9, 9)
+    ended = holdings.put("c", {PARTITION: {0}}, at, 2)
+    ownership.change([ended, holdings.put("other", {PARTITION: {1}}, at, 2)], at)
+    assert ownership.tally().moved == 1
