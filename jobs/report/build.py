@@ -83,10 +83,12 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
             Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
         ]
         worst += _worst(rebalances, groups[-1])
+    # Histories come in the order of the log or of the tables; among equals, what the report has must not depend on it.
+    groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
+    worst.sort(key=lambda pair: pair[1].group_id)
     if source.lag_of is not None:
         groups = _with_lag(groups, source.lag_of)
     groups, commits = _with_commits(groups)
-    groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
     last = max((line.last_ms for line in lines if line.last_ms is not None), default=None)
@@ -137,7 +139,7 @@ def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[
         for index, group in enumerate(groups)
         if (lags := [each.lag for each in group.offsets if each.lag is not None])
     ]
-    chosen = {index for _, index in nlargest(MOST_LAG_HISTORIES, known)}
+    chosen = {index for _, index in nlargest(MOST_LAG_HISTORIES, known, key=lambda pair: pair[0])}
     return [
         group._replace(lag=lag_of(group.line.group_id, group.offsets[0].last.partition)) if index in chosen else group
         for index, group in enumerate(groups)

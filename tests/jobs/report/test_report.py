@@ -18,6 +18,7 @@ from coordinator_core.audit.rows import Verdict
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app
 from jobs.formatting import plain
+from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import MOST_BUCKETS, Opened, ReportHeader, buckets, build
 from jobs.report.coverage import absent, coverage
 from jobs.report.data import AbsentPartitions, Gap, LogCoverage, Report
@@ -61,6 +62,12 @@ def log() -> GroupLog:
 def report_of(*histories: GroupHistory) -> Report:
     source = ReportHeader("c<b>", "1.0", 1_700_000_000_000, (), False, ["odd bytes"])
     return build(histories, load().findings, source)
+
+
+def test_the_order_in_which_groups_are_read_does_not_matter() -> None:
+    """Files and tables have the groups in another order; several of these are equally bad."""
+    histories = list(group_histories(find_logs([SAMPLES / "share_delivery" / "logs"]), pytest.fail))
+    assert report_of(*histories) == report_of(*reversed(histories))
 
 
 def test_the_sample_is_told_as_the_other_commands_tell_it(written):
