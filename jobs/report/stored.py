@@ -19,6 +19,7 @@ from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.sources.given_partitions import given
 from jobs.sources.stored_histories import stored_histories
+from jobs.sources.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
 from jobs.versions import software_version
@@ -36,7 +37,7 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         made_ms=time.time_ns() // 1_000_000,
         coverage=covered,
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
-        warnings=[],
+        warnings=[] if has_replayed_all(tables, settings.cluster) else [NOT_REPLAYED],
         ends=stored_ends(tables, settings.cluster),
         empty=sorted(given(tables).get(settings.cluster, set()) - there),
         lags=stored_lags(tables, settings.cluster),

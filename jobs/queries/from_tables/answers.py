@@ -12,6 +12,7 @@ from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
 from jobs.queries.interface import CURRENT, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.queries.missing_records import about_history
 from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -199,6 +200,8 @@ class StoredAnswers:
         if (hole := stored_topics.first_hole(self.tables, self.cluster)) is not None:
             warn(hole_warning(hole))
         if of_history:
+            if not has_replayed_all(self.tables, self.cluster):
+                warn(NOT_REPLAYED)
             extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
             if (missing := about_history(gaps_by_name(extents))) is not None:
                 warn(missing)

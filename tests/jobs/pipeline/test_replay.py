@@ -26,9 +26,13 @@ from jobs.pipeline.group_history import histories
 from jobs.pipeline.replay_here import MOST_ROWS
 from jobs.pipeline.replayed import HERE_BYTES
 from jobs.queries.from_logs.history import group_histories
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.interface import RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.stored_histories import histories_for_findings
+from jobs.sources.stored_replay import NOT_REPLAYED
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES
 from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -132,6 +136,13 @@ class Mortal(Tables):
         super().merge(*arguments, **options)
 
 
+def warnings(tables: Tables) -> list[str]:
+    """What is said with the rebalances in the tables."""
+    said: list[str] = []
+    StoredAnswers(FolderReader(tables.location), CLUSTER, AuditSettings(), said.append).rebalances(RebalanceFilter())
+    return said
+
+
 def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     nights = ["night 1", "night 2"]
     nightly, limits = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(5))), sample.settings.findings
@@ -141,7 +152,9 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     decoded(nightly, "night 2")
     with pytest.raises(KilledError):
         replay.run(Mortal(nightly.spark, nightly.location, 4))
+    assert NOT_REPLAYED in warnings(nightly)
     replay.run(nightly)
+    assert NOT_REPLAYED not in warnings(nightly)
     assert rows_of(nightly) == rows_of(whole)
     findings_job.run(nightly, limits)
     assert as_text(nightly.read(FINDINGS)) == as_text(whole.read(FINDINGS))
