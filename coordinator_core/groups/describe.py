@@ -146,7 +146,13 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         if (check := _topology_check(state, around.topics, certainty)) is not None:
             described["topology_check"] = check
     elif isinstance(state, ShareGroup):
-        described["describe_share"] = share.describe_share(group_id, state, around.topics, certainty)
+        described["describe_share"] = share.describe_share(
+            group_id,
+            state,
+            around.topics,
+            certainty,
+            begins_at_zero=around.oldest_broker is not None and around.oldest_broker < share.BEGINS_AT_ONE,
+        )
         if around.share_state is not None:
             described["share_offsets"] = describe_share_offsets(
                 group_id, state, around.share_state, around.topics, around.data_end

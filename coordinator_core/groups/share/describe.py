@@ -5,6 +5,7 @@ from __future__ import annotations
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.described import DescribedShareGroup, DescribedShareMember
+from coordinator_core.groups.epochs import INITIAL_EPOCH
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
 
@@ -16,17 +17,34 @@ def group_state(group: ShareGroup, certainty: Certainty = CERTAIN) -> ShareGroup
     return ShareGroupState.EMPTY if certainty.members_are_known else None
 
 
+BEGINS_AT_ONE = 30
+"""The lowest ``metadata.version`` of brokers of 4.3: their groups begin with epoch 1. Those of earlier brokers begin
+with 0, which no record says. Brokers of 4.2 support this version only with unstable ones.
+"""
+
+
 def describe_share(
-    group_id: str, group: ShareGroup, topics: TopicImage | None, certainty: Certainty = CERTAIN
+    group_id: str,
+    group: ShareGroup,
+    topics: TopicImage | None,
+    certainty: Certainty = CERTAIN,
+    *,
+    begins_at_zero: bool = False,
 ) -> DescribedShareGroup:
-    """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node."""
+    """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node.
+
+    ``begins_at_zero``: a group that never had a member, as its offsets were set before, has the epoch 0.
+    """
+    epochs = group.group_epoch, group.assignment_epoch
+    if begins_at_zero and not group.members and epochs == (INITIAL_EPOCH, INITIAL_EPOCH):
+        epochs = 0, 0
     return {
         "coordinator": None,
-        "groupEpoch": group.group_epoch,
+        "groupEpoch": epochs[0],
         "groupId": group_id,
         "groupState": group_state(group, certainty),
         "members": [_member(member, topics) for member in group.members.values()],
-        "targetAssignmentEpoch": group.assignment_epoch,
+        "targetAssignmentEpoch": epochs[1],
     }
 
 

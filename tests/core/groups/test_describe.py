@@ -9,6 +9,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 from coordinator_core.wire.embedded import encode_blob
@@ -52,6 +53,14 @@ def test_brokers_before_4_0_do_not_tell_which_protocol_a_member_speaks() -> None
     around = [Surroundings(oldest_broker=broker) for broker in (21, 22, None)]
     told = [describe(group, GroupOffsets(), each)["describe_consumer"]["members"][0] for each in around]
     assert [each["upgraded"] for each in told] == [None, True, True]
+
+
+def test_a_share_group_without_a_recorded_epoch_begins_with_the_one_of_its_broker() -> None:
+    state = ShareGroup()
+    state.begin()
+    around = [Surroundings(oldest_broker=broker) for broker in (29, 31, None)]
+    told = [describe(Group("g", state, from_start=True), GroupOffsets(), each)["describe_share"] for each in around]
+    assert [(each["groupEpoch"], each["targetAssignmentEpoch"]) for each in told] == [(0, 0), (1, 1), (1, 1)]
 
 
 def test_classic_group_that_repeats_a_topic_in_its_assignment() -> None:
