@@ -12,7 +12,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from coordinator_core.errors import CoordinatorAuditError, UsageError
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.quick_values import take_plain_values
 from jobs.versions import software_version
 
 INVESTIGATE: Final = "Investigate: questions to log files (--log) or to filled tables (--tables)"
@@ -213,7 +212,7 @@ def load(name: str) -> Any:
     target = getattr(importlib.import_module(f"jobs.cli.{module}"), attribute)
     if not isinstance(target, typer.Typer):
         single = typer.Typer(add_completion=False)
-        single.command(name, cls=QuickCommand)(target)
+        single.command(name)(target)
         target = single
     command = typer.main.get_command(target)
     command.name = name
@@ -226,26 +225,12 @@ def _is_of_spark(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
-class QuickCommand(TyperCommand):
-    """A command that starts quickly."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options and arguments."""
-        take_plain_values(self.get_params(ctx))
-        return super().parse_args(ctx, args)
-
-
 class CommandTable(TyperGroup):
     """Lists the commands without importing them, and turns expected errors into one line and exit code 1 or 2."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of the table."""
         return list(COMMANDS)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options before the name of the command."""
-        take_plain_values(self.get_params(ctx))
-        return super().parse_args(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a placeholder that has only the help of the command."""

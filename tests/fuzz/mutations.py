@@ -117,9 +117,9 @@ def _in_group(key: bytes | None, record: LogRecord, family: Family) -> bytes | N
 def _of_batches(data: bytes, family: Family, choose: random.Random) -> bytes:
     """Batches left out, doubled, swapped, far away, compressed, of very many records, or of other kinds."""
     starts = [*batch_starts(data)]
-    parts = [data[low:high] for low, high in zip(starts, [*starts[1:], len(data)], strict=True)]
-    if not parts:
+    if not starts:
         return data
+    parts = [data[low:high] for low, high in zip(starts, [*starts[1:], len(data)], strict=True)]
     at = choose.randrange(len(parts))
     offset = int.from_bytes(parts[at][:8], "big")
     match choose.randrange(8):
