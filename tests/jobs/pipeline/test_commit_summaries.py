@@ -112,7 +112,7 @@ def found_offsets(tables: Tables) -> list[tuple[Any, ...]]:
     """The committed offsets, with the lag to end offsets of some partitions."""
     tables.create(END_OFFSETS)
     ends = [{"timestamp_ms": time_ms, "end_offset": 10 + time_ms} for time_ms in (3, 5, 4)]
-    named = [{"cluster": CLUSTER, "topic": "orders", "partition": 1, **end} for end in ends]
+    named = [{"cluster": CLUSTER, "run_id": RUN_IDS[0], "topic": "orders", "partition": 1, **end} for end in ends]
     rows = [tuple(each.get(name) for name in END_OFFSETS.schema.names) for each in named]
     tables.append(END_OFFSETS, tables.spark.createDataFrame(rows, END_OFFSETS.schema), "ends")
     tables.create(GROUP_OFFSETS)
