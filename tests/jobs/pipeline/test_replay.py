@@ -167,8 +167,8 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
     nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
     computed: list[set[str]] = []
 
-    def noted(tables, cluster, groups, logs):
-        histories = list(histories_for_findings(tables, cluster, groups, logs))
+    def noted(tables, cluster, groups):
+        histories = list(histories_for_findings(tables, cluster, groups))
         computed.append({each.group_id for each in histories})
         return histories
 
