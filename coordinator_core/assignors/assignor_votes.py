@@ -29,8 +29,6 @@ class AssignorVotes:
         """Return what most members would ask for if one changed from ``old`` to ``new``; None if no member asks
         for an assignor.
         """
-        if old == new and len(self.counts) < 2 and (old is None or old in self.counts):
-            return next(iter(self.counts), None)
         counts: HashMap[str, int] = HashMap(STRING, len(self.counts) * 4 // 3 + 1)
         counts.update(self.counts)
         if old is not None:

@@ -238,10 +238,7 @@ def hash_order(
     if len(keys) < TREEIFY_THRESHOLD:
         mask = grown(capacity, len(keys) - (at_head and not touched)) - 1
         hash_code = key_type.hash_code
-        return sorted(
-            reversed(keys) if at_head else keys,
-            key=lambda key: ((code := hash_code(key)) ^ (code & 0xFFFF_FFFF) >> 16) & mask,  # spread, without a call
-        )
+        return sorted(reversed(keys) if at_head else keys, key=lambda key: spread(hash_code(key)) & mask)
     order = slot_order(spreads(key_type, keys), capacity, at_head=at_head, touched=touched)
     if order is None:
         filled = fill(key_type, keys, capacity, at_head=at_head)
@@ -319,11 +316,8 @@ def fill(
 
 def int_order(numbers: Sequence[int], capacity: int = DEFAULT_CAPACITY) -> list[int]:
     """Return the order of a ``HashSet<Integer>`` of that initial capacity to which distinct numbers were added."""
-    highest = max(numbers, default=0)
-    if highest < capacity and highest < 1 << 16:
-        return sorted(numbers)
     table = grown(capacity, len(numbers))
-    if highest < min(table, 1 << 16):
+    if max(numbers, default=0) < min(table, 1 << 16):
         return sorted(numbers)
     if len(numbers) <= TREEIFY_THRESHOLD:
         mask = table - 1

@@ -56,7 +56,9 @@ AnyEpochGroup = EpochGroup[Any, Any]
 
 
 COUNTS_SUBSCRIBED = 30
-"""The ``metadata.version`` of 4.2, whose brokers look only at topics that members of a share group subscribe to."""
+"""The lowest ``metadata.version`` that no broker of 4.1 supports. Brokers since 4.2 look only at topics that members of
+a share group subscribe to.
+"""
 
 COMPARES_ASSIGNORS = 32
 """The ``metadata.version`` of 4.4, the first release that opens an epoch when the group chooses another assignor."""

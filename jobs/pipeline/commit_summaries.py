@@ -24,7 +24,7 @@ from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.log import LOG_RECORDS, PLACED
-from jobs.tables.lookup import lookup
+from jobs.tables.lookup import lookup, made_here
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.tables.results import OFFSET_KEY
 
@@ -138,16 +138,12 @@ class _Update:
     def _here(self, place: PassOver) -> pa.Table | None:
         """Return the rows that this process has made; None: Spark makes them."""
         (new,) = self._found.rows(NEW_RECORDS, **self._given)
-        if not self._tables.is_here() or (new["records"] or 0) > HERE_RECORDS:
+        if (new["records"] or 0) > HERE_RECORDS:
             return None
         # Not at the top: Python workers of Spark have no use for it.
         from jobs.pipeline.commits_here import summarized_here
-        from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 
-        try:
-            return summarized_here(FolderReader(self._tables.location), place, self._done)
-        except UnsupportedTableError:
-            return None
+        return made_here(self._tables, lambda reader: summarized_here(reader, place, self._done))
 
     def _with_states(self, settles: bool) -> DataFrame:
         """Return the new rows, and the states of the groups and partitions that they are about."""

@@ -51,7 +51,7 @@ def run(tables: Tables) -> list[Row]:
         UnbalancedError: the counts of a run do not add up.
     """
     if not tables.exists(LOG_RECORDS):
-        tables.read(LOG_RECORDS)
+        tables.read(LOG_RECORDS)  # raises the error that names the table
     unaccounted = runs.unaccounted(tables)
     typed_tables.create(tables)
     if unaccounted:

@@ -17,7 +17,7 @@ from jobs.pipeline.log_start import is_start
 from jobs.tables import written_files
 from jobs.tables.delta import Tables, sql_text
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
-from jobs.tables.lookup import lookup
+from jobs.tables.lookup import lookup, made_here
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block. Blocks are counted first; rows are put in order only in blocks with missing offsets."""
@@ -70,16 +70,10 @@ def _log(tables: Tables, cluster: str, upto: str) -> DataFrame:
 
 def _here(tables: Tables, cluster: str, done: str, upto: str) -> pa.Table | None:
     """Return the rows of new runs that this process has found; None: Spark finds them."""
-    if not tables.is_here():
-        return None
     # Not at the top: Python workers of Spark have no use for it.
     from jobs.pipeline.ranges_here import ranges_here
-    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 
-    try:
-        return ranges_here(FolderReader(tables.location), cluster, done, upto)
-    except UnsupportedTableError:
-        return None
+    return made_here(tables, lambda reader: ranges_here(reader, cluster, done, upto))
 
 
 def _learned(log: DataFrame, done: str, bare: list[tuple[str, int]]) -> list[tuple[str, int]]:

@@ -20,7 +20,7 @@ from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import PLACED
-from jobs.tables.lookup import lookup
+from jobs.tables.lookup import lookup, made_here
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 from jobs.tables.snapshots import END_OFFSETS
@@ -73,16 +73,10 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
 
 def _here(tables: Tables, run_id: str) -> pa.Table | None:
     """Return the rows that this process has found; None: Spark finds them."""
-    if not tables.is_here():
-        return None
     # Not at the top: Python workers of Spark have no use for it.
     from jobs.pipeline.offsets_here import offsets_here
-    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 
-    try:
-        return offsets_here(FolderReader(tables.location), run_id)
-    except UnsupportedTableError:
-        return None
+    return made_here(tables, lambda reader: offsets_here(reader, run_id))
 
 
 def _stored(tables: Tables, run_id: str) -> int:

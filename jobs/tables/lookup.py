@@ -6,12 +6,17 @@ A question that Spark plans and runs takes longer than the reading of a small ta
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobs.tables.delta import Table, Tables
 from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import SparkReader
+
+if TYPE_CHECKING:
+    from jobs.tables.folder_reader import FolderReader
+
+T = TypeVar("T")
 
 
 def lookup(tables: Tables) -> TableReader:
@@ -23,6 +28,22 @@ def lookup(tables: Tables) -> TableReader:
     from jobs.tables.folder_reader import FolderReader
 
     return FolderOrSparkReader(FolderReader(tables.location), lambda error: SparkReader(tables))
+
+
+def made_here(tables: Tables, make: Callable[[FolderReader], T | None]) -> T | None:
+    """Return what ``make`` makes of the tables in this process; None: it is for Spark.
+
+    It is, too, where the tables are not in a folder here, or have a feature of Delta that delta-rs does not know.
+    """
+    if not tables.is_here():
+        return None
+    # Not at the top: Python workers of Spark have no use for it.
+    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+
+    try:
+        return make(FolderReader(tables.location))
+    except UnsupportedTableError:
+        return None
 
 
 def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:

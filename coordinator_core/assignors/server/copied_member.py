@@ -102,9 +102,7 @@ def _edited_set(copied: Sequence[int], log: Sequence[tuple[bool, int]], capacity
         else:
             del live[number]
     # Numbers below the table's size have a slot of their own, whatever happened before.
-    if max(live, default=0) < min(table_size(capacity), 1 << 16):
-        return sorted(live)
-    if ever <= TREEIFY_THRESHOLD:
+    if ever <= TREEIFY_THRESHOLD or max(live, default=0) < min(table_size(capacity), 1 << 16):
         return int_order(list(live), grown(capacity, peak))
     replayed = fill(INTEGER, copied, capacity)
     for added, number in log:
