@@ -25,7 +25,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, WriterProperties, write_deltalake
 
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
-from jobs.pipeline.commit_fold import INPUT, PassOver, What, summarizer
+from jobs.pipeline.commits.fold import INPUT, PassOver, What, summarizer
 from jobs.sources.files import FIRST_SEGMENT
 
 ROOT = Path(__file__).resolve().parents[1]

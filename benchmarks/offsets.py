@@ -20,7 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from benchmarks.nightly import processor_seconds
 from jobs import settings
 from jobs.pipeline import offsets
-from jobs.pipeline.commit_fold import INPUT, PassOver, What, summarizer
+from jobs.pipeline.commits.fold import INPUT, PassOver, What, summarizer
 from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.results import OFFSET_KEY

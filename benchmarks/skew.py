@@ -21,7 +21,9 @@ from benchmarks.generate import generate
 from benchmarks.nightly import night, processor_seconds
 from benchmarks.scale import tasks
 from jobs import settings
-from jobs.pipeline import commit_slices, commit_summaries, log_ranges
+from jobs.pipeline import log_ranges
+from jobs.pipeline.commits import slices as commit_slices
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables

@@ -22,8 +22,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.audit.explain import Sentence, explain, find_rebalance
 from coordinator_core.errors import InputError
 from jobs import times
-from jobs.pipeline import commit_history, commit_summaries, decode, ingest, offsets, replay
+from jobs.pipeline import commit_history, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.group_history import histories
 from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.settings import Settings, load

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError

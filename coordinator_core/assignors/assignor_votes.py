@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import HashMap, TimelineHashMap
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import HashMap, TimelineHashMap
 
 
 @dataclass(slots=True)

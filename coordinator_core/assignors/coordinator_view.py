@@ -25,10 +25,10 @@ from coordinator_core.assignors.inputs import (
     SubtopologyTasks,
     Tasks,
 )
-from coordinator_core.assignors.java_hash import STRING, UUID
-from coordinator_core.assignors.java_order import HashMap, TimelineHashMap, copied_order, copy_capacity, hash_order
-from coordinator_core.assignors.java_order import int_order as _int_order
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import STRING, UUID
+from coordinator_core.java.order import HashMap, TimelineHashMap, copied_order, copy_capacity, hash_order
+from coordinator_core.java.order import int_order as _int_order
 
 M = TypeVar("M", "Subscriber", "Process")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.findings.unassigned import NOT_READY
+from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
-from coordinator_core.audit.targets.worker_groups import USUAL_STORIES
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import CauseKind

@@ -114,4 +114,4 @@ class GroupAudit:
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
         targets = None if self._targets is None else self._targets.memory
-        return STATE_FORM.encode(AuditedState(self._group, self._history.ledger, self._rules.watch, targets))
+        return STATE_FORM.encode(AuditedState(self._group, self._history.open_history, self._rules.facts, targets))

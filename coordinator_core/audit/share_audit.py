@@ -50,4 +50,4 @@ class ShareAudit:
 
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
-        return STATE_FORM.encode(self._fold.ledger)
+        return STATE_FORM.encode(self._fold.open_history)

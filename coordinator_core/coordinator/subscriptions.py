@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.java.hash_codes import utf16
 
 
 @dataclass(slots=True)

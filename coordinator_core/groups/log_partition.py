@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.assignors.java_hash import string_hash
+from coordinator_core.java.hash_codes import string_hash
 
 
 def log_partition_of(key: str, partitions: int) -> int:

@@ -83,10 +83,10 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
     return found
 
 
-def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
+def follow_up_causes(open_history: OpenHistory, step: Transition) -> list[Cause]:
     """Return what the previous generation left to do: units revoked and not yet assigned again, or a delay."""
     found, last = [], step.last
-    withheld = _withheld(ledger, step)
+    withheld = _withheld(open_history, step)
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} revoked"
         found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
@@ -95,8 +95,8 @@ def follow_up_causes(ledger: OpenHistory, step: Transition) -> list[Cause]:
         found.append(cause(CauseKind.GROUP_DOWNGRADED, last.opened, detail=detail))
     waited = any(member_id in step.new.members for member_id in step.old.members)
     slack = 0 if step.old.protocol_type == CONNECT_PROTOCOL_TYPE else DUE_SLACK_MS
-    if waited and ledger.due_ms is not None and step.at.timestamp_ms >= ledger.due_ms - slack:
-        detail = f"scheduled by generation {last.epoch} for {ledger.due_ms or 'at once'}"
+    if waited and open_history.due_ms is not None and step.at.timestamp_ms >= open_history.due_ms - slack:
+        detail = f"scheduled by generation {last.epoch} for {open_history.due_ms or 'at once'}"
         found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
     return found
 
@@ -107,7 +107,7 @@ def is_downgrade(generation: OpenEpoch) -> bool:
     return CauseKind.GROUP_DOWNGRADED in kinds
 
 
-def _withheld(ledger: OpenHistory, step: Transition) -> int:
+def _withheld(open_history: OpenHistory, step: Transition) -> int:
     """How many units the generation before took away for this one to give out.
 
     Connect workers are told what to give up, cooperative consumers see it by what they own. Of others only what became
@@ -117,7 +117,7 @@ def _withheld(ledger: OpenHistory, step: Transition) -> int:
         return 0
     if step.old.protocol_type == CONNECT_PROTOCOL_TYPE or step.old.protocol == COOPERATIVE_STICKY:
         return sum(assignment(step.old, member).revoked for member in step.old.members.values())
-    idle, before = ledger.ownership.idle, ledger.ownership.before
+    idle, before = open_history.ownership.idle, open_history.ownership.before
     return sum(
         1
         for resource, partitions in step.taken
@@ -127,25 +127,25 @@ def _withheld(ledger: OpenHistory, step: Transition) -> int:
     )
 
 
-def units_of_work(ledger: OpenHistory) -> set[WorkUnit]:
+def units_of_work(open_history: OpenHistory) -> set[WorkUnit]:
     """Return the connectors and tasks that workers have."""
     return {
         WorkUnit(*resource, number)
-        for held in ledger.current.members.values()
+        for held in open_history.current.members.values()
         for resource, numbers in held.items()
         if resource[0] in ("connector", "task")
         for number in numbers
     }
 
 
-def connect_causes(ledger: OpenHistory, step: Transition, work: set[WorkUnit]) -> list[Cause]:
+def connect_causes(open_history: OpenHistory, step: Transition, work: set[WorkUnit]) -> list[Cause]:
     """Return causes for connectors that were added, removed or reconfigured; ``work`` is what the workers had
     before.
     """
     before, after = (_config_offset(group) for group in (step.old, step.new))
     if before is None or after is None or after <= before:
         return []
-    names = {unit.name for unit in work ^ units_of_work(ledger)}
+    names = {unit.name for unit in work ^ units_of_work(open_history)}
     detail = f"config offset {before} to {after}"
     return [cause(CauseKind.CONNECTORS_CHANGED, step.at, topics=names, detail=detail)]
 
@@ -156,45 +156,47 @@ def _config_offset(group: ClassicGroup) -> int | None:
     return max((offset for offset in offsets if offset is not None), default=None)
 
 
-def topic_changes_seen(recorder: HistoryWriter, step: Transition) -> list[Cause]:
+def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     """Return changes of subscribed topics that this generation is the first to act on.
 
     There is no hash: the leader may not have seen a change yet. What it assigns shows whether it has.
     """
-    ledger, last = recorder.ledger, step.last
+    open_history, last = writer.open_history, step.last
     still_subscribed = set(last.topics) & step.topics
-    if recorder.topics is None or last.topics_version < 0:
-        return _by_assignment(ledger, step, still_subscribed)
-    now = recorder.topics.version_at(step.at.timestamp_ms)
-    ledger.unseen += recorder.topics.changes(last.topics, last.topics_version, now)
-    assigned = _highest_assigned(ledger)
-    if not ledger.unseen:
-        return _first_assigned(recorder.topics, step, still_subscribed, assigned)
+    if writer.topics is None or last.topics_version < 0:
+        return _by_assignment(open_history, step, still_subscribed)
+    now = writer.topics.version_at(step.at.timestamp_ms)
+    open_history.unseen += writer.topics.changes(last.topics, last.topics_version, now)
+    assigned = _highest_assigned(open_history)
+    if not open_history.unseen:
+        return _first_assigned(writer.topics, step, still_subscribed, assigned)
     had = _highest_had(step.old) if step.new.protocol in ASSIGNS_ALL else {}
     changed: dict[str, list[TopicChange]] = {}
-    for change in ledger.unseen:
+    for change in open_history.unseen:
         changed.setdefault(change.name, []).append(change)
     acted = set[tuple[str, LogPosition]]()
     for name, changes in changed.items():
         count = _count_acted_on(changes, assigned.get(name, -1), was_assigned=name in had)
         acted.update((name, change.at) for change in changes[:count])
-    subscribed = [change for change in ledger.unseen if change.name in still_subscribed]
-    ledger.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
+    subscribed = [change for change in open_history.unseen if change.name in still_subscribed]
+    open_history.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
     found = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
-    return found + _first_assigned(recorder.topics, step, still_subscribed - changed.keys(), assigned)
+    return found + _first_assigned(writer.topics, step, still_subscribed - changed.keys(), assigned)
 
 
-def matched_topic_causes(recorder: HistoryWriter, step: Transition) -> list[Cause]:
+def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]:
     """Return topics that were created or deleted since the last generation, and that a member has taken into its
     subscription or out of it: clients that match names against a pattern do so.
     """
-    ledger, last = recorder.ledger, step.last
-    if recorder.topics is None or last.topics_version < 0:
+    open_history, last = writer.open_history, step.last
+    if writer.topics is None or last.topics_version < 0:
         return []
-    asked = {name for each in ledger.changes if each.kind == CauseKind.SUBSCRIPTION_CHANGED for name in each.topics}
+    asked = {
+        name for each in open_history.changes if each.kind == CauseKind.SUBSCRIPTION_CHANGED for name in each.topics
+    }
     names = asked - (step.topics & set(last.topics))
-    now = recorder.topics.version_at(step.at.timestamp_ms)
-    final = {change.name: change for change in recorder.topics.changes(names, last.topics_version, now)}
+    now = writer.topics.version_at(step.at.timestamp_ms)
+    final = {change.name: change for change in writer.topics.changes(names, last.topics_version, now)}
     fitting = {True: "created", False: "deleted"}
     return topic_causes(each for each in final.values() if each.kind == fitting[each.name in step.topics])
 
@@ -259,26 +261,26 @@ def _acted_on(change: TopicChange, highest_assigned: int) -> bool:
     return change.kind == "moved" or highest_assigned >= 0
 
 
-def _highest_assigned(ledger: OpenHistory) -> dict[str, int]:
+def _highest_assigned(open_history: OpenHistory) -> dict[str, int]:
     highest: dict[str, int] = {}
-    for held in ledger.current.members.values():
+    for held in open_history.current.members.values():
         for (role, topic), partitions in held.items():
             if role == "partition":
                 highest[topic] = max(highest.get(topic, -1), *partitions)
     return highest
 
 
-def _by_assignment(ledger: OpenHistory, step: Transition, subscribed: set[str]) -> list[Cause]:
+def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[str]) -> list[Cause]:
     """Without a topic history: partitions never assigned before, and topics of which none is assigned any more.
 
     Topics that only others subscribe to the leader may not have known, or may have forgotten.
     """
     found = []
-    assigned = _highest_assigned(ledger)
+    assigned = _highest_assigned(open_history)
     leader = step.new.members.get(step.new.leader or "")
     own = subscription(step.new, leader).topics if leader is not None else frozenset[str]()
     for topic in sorted(subscribed):
-        before, now = ledger.highest.get(topic, -1), assigned.get(topic, -1)
+        before, now = open_history.highest.get(topic, -1), assigned.get(topic, -1)
         if now > before:
             kind = CauseKind.TOPIC_GROWN
             if before < 0:
@@ -288,12 +290,12 @@ def _by_assignment(ledger: OpenHistory, step: Transition, subscribed: set[str]) 
         elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and topic in own:
             detail = "it is subscribed, but none of its partitions is assigned any more"
             found.append(cause(CauseKind.TOPIC_DELETED, step.at, topics=(topic,), detail=detail))
-            del ledger.highest[topic]
+            del open_history.highest[topic]
     return found
 
 
-def note_highest(ledger: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:
+def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:
     """Keep the highest partition ever assigned of each topic."""
     for (role, topic), partitions in taken:
         if role == "partition":
-            ledger.highest[topic] = max(ledger.highest.get(topic, -1), *partitions)
+            open_history.highest[topic] = max(open_history.highest.get(topic, -1), *partitions)

@@ -11,22 +11,22 @@ from coordinator_core.records import LogPosition
 
 
 def departure_hint(
-    recorder: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
+    writer: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
 ) -> str | None:
     """Return what the commits of a member's partitions suggest: a member that expires has not committed for its
     timeout.
 
     None if there are no commits to compare; without a known timeout only the time since the last commit is given.
     """
-    ledger = recorder.ledger
-    membership = ledger.memberships.get(member_id)
-    if membership is None or not ledger.commits or ledger.type == SHARE:
+    open_history = writer.open_history
+    membership = open_history.memberships.get(member_id)
+    if membership is None or not open_history.commits or open_history.type == SHARE:
         return None
-    keys = [key for unit in ledger.current.units(member_id) for key in _committed(recorder, unit)]
-    times = [ledger.commits.get(topic, {}).get(partition) for topic, partition in keys]
+    keys = [key for unit in open_history.current.units(member_id) for key in _committed(writer, unit)]
+    times = [open_history.commits.get(topic, {}).get(partition) for topic, partition in keys]
     since = membership.joined.timestamp_ms
     last = max((time for time in times if time is not None and time >= since), default=None)
-    if not _saw_commits(recorder, membership.joined, at, last):
+    if not _saw_commits(writer, membership.joined, at, last):
         return None
     if last is None:
         return "it never committed" if times else None
@@ -38,23 +38,23 @@ def departure_hint(
     return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
 
 
-def _saw_commits(recorder: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:
+def _saw_commits(writer: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:
     """Whether no commit can be missing after the last one that was seen, or, without one, since the member joined."""
-    coverage, first = recorder.coverage, recorder.ledger.past.first
+    coverage, first = writer.coverage, writer.open_history.past.first
     if coverage is None or coverage.unbroken(at.partition, joined.offset, at.offset):
         return True
     return last_ms is not None and first is not None and last_ms >= first.timestamp_ms
 
 
-def _committed(recorder: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
+def _committed(writer: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
     """Topic names and partitions whose offsets the owner of a unit commits."""
     role, name, partition = unit
     if role == "partition":
-        topic = name if recorder.ledger.type == CLASSIC else recorder.resources.topic_name(name)
+        topic = name if writer.open_history.type == CLASSIC else writer.resources.topic_name(name)
         return [(topic, partition)] if topic is not None else []
-    state = recorder.group.state
+    state = writer.group.state
     if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
-        epoch = recorder.ledger.epoch
+        epoch = writer.open_history.epoch
         known = () if epoch is None else epoch.topics
         mine = (each for each in state.topology.subtopologies if each.subtopology_id == name)
         return [(topic, partition) for each in mine for topic in sources_of(state.topology, each, known)]

@@ -95,21 +95,21 @@ def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, ob
     return member_facts(known) if known is not None and known.has_metadata else None
 
 
-def on_member(kind: EpochType, recorder: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
+def on_member(kind: EpochType, writer: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
     """Apply member metadata: a member joins, changes or leaves."""
-    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
-        depart(recorder, member_id, at)
+        depart(writer, member_id, at)
         return
-    member = _group(recorder).members[member_id]
-    membership = ledger.memberships.get(member_id)
+    member = _group(writer).members[member_id]
+    membership = open_history.memberships.get(member_id)
     if membership is None or before is None:
         membership = OpenMembership(member_id, at, "join")
         _describe(membership, member)
-        join(recorder, membership)
+        join(writer, membership)
     else:
         _describe(membership, member)
-        ledger.changes += member_changes(before, member, at)
+        open_history.changes += member_changes(before, member, at)
 
 
 def _describe(membership: OpenMembership, member: EpochMember) -> None:
@@ -125,21 +125,21 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
         membership.client_tags = tuple(f"{key}={value}" for key, value in sorted(member.client_tags.items()))
 
 
-def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, before: None) -> None:
+def on_current(kind: EpochType, writer: HistoryWriter, record: CurrentRecord, before: None) -> None:
     """Apply a current assignment: what a member has, and how far it is."""
-    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
-        _note_hint(recorder, kind, member_id, at)
-        recorder.own(member_id, {}, at, None)
+        _note_hint(writer, kind, member_id, at)
+        writer.own(member_id, {}, at, None)
         return
-    state = _group(recorder)
+    state = _group(writer)
     member = state.members[member_id]
-    recorder.own(member_id, kind.held(member), at, member.member_epoch)
+    writer.own(member_id, kind.held(member), at, member.member_epoch)
     if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        membership = ledger.memberships.get(member_id)
+        membership = open_history.memberships.get(member_id)
         if membership is not None:
             membership.away_since = at
-    rebalance = ledger.rebalance
+    rebalance = open_history.rebalance
     if rebalance is not None:
         pending = _pending(member)
         rebalance.asked(member_id, pending, at)
@@ -148,33 +148,33 @@ def on_current(kind: EpochType, recorder: HistoryWriter, record: CurrentRecord, 
         if member.state == kind.stable and member.member_epoch == rebalance.to_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
-            recorder.converge(at)
+            writer.converge(at)
 
 
-def _note_hint(recorder: HistoryWriter, kind: EpochType, member_id: str, at: LogPosition) -> None:
+def _note_hint(writer: HistoryWriter, kind: EpochType, member_id: str, at: LogPosition) -> None:
     """The tombstones of a member begin with its current assignment; afterwards the log no longer says what it had."""
-    membership = recorder.ledger.memberships.get(member_id)
+    membership = writer.open_history.memberships.get(member_id)
     if membership is None:
         return
-    rebalance = recorder.ledger.rebalance
+    rebalance = writer.open_history.rebalance
     asked = rebalance.revoking.get(member_id) if rebalance is not None else None
-    state = recorder.group.state
+    state = writer.group.state
     member = state.members.get(member_id) if isinstance(state, EpochGroup) else None
     timeout = getattr(member, "rebalance_timeout_ms", -1)
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"
     else:
-        membership.hint = departure_hint(recorder, member_id, at, _session_timeout(recorder, kind, member, at))
+        membership.hint = departure_hint(writer, member_id, at, _session_timeout(writer, kind, member, at))
 
 
-def _session_timeout(recorder: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:
+def _session_timeout(writer: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:
     """The member's session timeout in ms: its own (classic protocol) or that of the group, if it is known."""
     if isinstance(member, ConsumerMember) and member.classic is not None:
         return member.classic.session_timeout_ms
-    if recorder.topics is None:
+    if writer.topics is None:
         return None
     name = f"{kind.type.lower()}.session.timeout.ms"
-    return int_setting(recorder.topics.group_config(recorder.group.group_id, name, at.timestamp_ms) or "")
+    return int_setting(writer.topics.group_config(writer.group.group_id, name, at.timestamp_ms) or "")
 
 
 def _pending(member: Any) -> int:
@@ -185,32 +185,32 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def on_target(kind: EpochType, recorder: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
+def on_target(kind: EpochType, writer: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
     """Apply the target assignment of one member."""
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
-        recorder.put(TARGET, member_id, {}, at, None)
+        writer.put(TARGET, member_id, {}, at, None)
         return
-    state = _group(recorder)
-    recorder.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
+    state = _group(writer)
+    writer.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
     if isinstance(state, StreamsGroup):
-        explain_by_warmups(recorder.ledger, ended_warmups(state, member_id), member_id, at)
+        explain_by_warmups(writer.open_history, ended_warmups(state, member_id), member_id, at)
 
 
-def on_target_epoch(kind: EpochType, recorder: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
+def on_target_epoch(kind: EpochType, writer: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
     """Apply target assignment metadata: the target of an epoch is installed."""
-    epoch, rebalance = recorder.ledger.epoch, recorder.ledger.rebalance
+    epoch, rebalance = writer.open_history.epoch, writer.open_history.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
         return
     if epoch.target is None:
         epoch.target = record.at
-        state = recorder.group.state
+        state = writer.group.state
         epoch.assignor = preferred_assignor(state) if isinstance(state, ConsumerGroup) else None
         if epoch.state == "ASSIGNING":
             epoch.state = "RECONCILING"
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
-        recorder.converge(record.at)
+        writer.converge(record.at)
 
 
 def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, str] | None:
@@ -219,50 +219,50 @@ def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[
 
 
 def on_streams_epoch(
-    kind: EpochType, recorder: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
+    kind: EpochType, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
 ) -> None:
     """Apply group metadata of a streams group, which also contains the group's configs."""
-    state, last = recorder.group.state, recorder.ledger.epoch
+    state, last = writer.group.state, writer.open_history.epoch
     is_new = record.value is not None and last is not None and last.epoch != record.value["epoch"]
     if last is not None and last.topology is not None and last.topology.detail == NO_TOPOLOGY and not before:
         # A classic group that was converted just now had no configurations of this kind.
         is_new = False
     if before is not None and is_new and isinstance(state, StreamsGroup):
-        recorder.ledger.changes += config_causes(before, state.last_assignment_configs, record.at)
-    on_epoch(kind, recorder, record, None)
+        writer.open_history.changes += config_causes(before, state.last_assignment_configs, record.at)
+    on_epoch(kind, writer, record, None)
 
 
-def on_epoch(kind: EpochType, recorder: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
+def on_epoch(kind: EpochType, writer: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
     """Apply group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
-    ledger, at, value = recorder.ledger, record.at, record.value
+    open_history, at, value = writer.open_history, record.at, record.value
     if value is None:
-        if ledger.type == kind.type:
-            ledger.ended = at
+        if open_history.type == kind.type:
+            open_history.ended = at
         return
-    state = _group(recorder)
-    names = kind.topics(state, recorder.topics)
-    used = topics_used(recorder.topics, hash_of_topics(record), names, at)
-    last = ledger.epoch
+    state = _group(writer)
+    names = kind.topics(state, writer.topics)
+    used = topics_used(writer.topics, hash_of_topics(record), names, at)
+    last = open_history.epoch
     if last is not None and last.epoch == value["epoch"]:
-        _take_topics(recorder, last, used, names)
+        _take_topics(writer, last, used, names)
         last.state = _opening_state(state)
         return
     if last is not None:
-        ledger.changes += _topic_causes(recorder, last, used, names, at)
-        ledger.changes += [] if ledger.changes else _unassigned_share_causes(recorder, state, names, at)
-        ledger.changes += [] if ledger.changes else _tie_causes(recorder, state, at)
-    if ledger.crossing:
-        left_behind(recorder, record)
-    epoch = recorder.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
-    _take_topics(recorder, epoch, used, names)
+        open_history.changes += _topic_causes(writer, last, used, names, at)
+        open_history.changes += [] if open_history.changes else _unassigned_share_causes(writer, state, names, at)
+        open_history.changes += [] if open_history.changes else _tie_causes(writer, state, at)
+    if open_history.crossing:
+        left_behind(writer, record)
+    epoch = writer.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
+    _take_topics(writer, epoch, used, names)
 
 
-def _take_topics(recorder: HistoryWriter, epoch: OpenEpoch, used: Used, names: set[str]) -> None:
+def _take_topics(writer: HistoryWriter, epoch: OpenEpoch, used: Used, names: set[str]) -> None:
     epoch.metadata_hash, epoch.topics_proven = used.hash, used.proven
     epoch.topics_at, epoch.topics_version = used.at, used.version
-    state = recorder.group.state
+    state = writer.group.state
     if isinstance(state, StreamsGroup):
-        image, is_whole = image_used(recorder.topics, used)
+        image, is_whole = image_used(writer.topics, used)
         named = named_topics(state.topology)
         names = {name for name in names if name in named or (image is not None and name in image.by_name)}
         epoch.topology = check_topology(state, image, complete=is_whole)
@@ -279,22 +279,20 @@ def _opening_state(state: AnyEpochGroup) -> str:
     return "ASSIGNING"
 
 
-def _topic_causes(
-    recorder: HistoryWriter, last: OpenEpoch, used: Used, names: set[str], at: LogPosition
-) -> list[Cause]:
+def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set[str], at: LogPosition) -> list[Cause]:
     """Changes of the topics subscribed before and now, and of those that a regular expression newly matches.
 
     Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
     """
-    changes = recorder.ledger.changes
+    changes = writer.open_history.changes
     if used.hash is None or used.hash == last.metadata_hash:
         return []
     matched = {name for change in changes if change.kind == CauseKind.REGEX_RESOLVED for name in change.topics}
-    state = recorder.group.state
+    state = writer.group.state
     if isinstance(state, StreamsGroup):
-        matched |= matched_topics(state.topology, recorder.topics)
+        matched |= matched_topics(state.topology, writer.topics)
     concerned = names & ({*last.topics} | matched)
-    found = changes_between(recorder.topics, concerned, last.topics_version, used.version)
+    found = changes_between(writer.topics, concerned, last.topics_version, used.version)
     if not found and not changes:
         detail = "the metadata hash changed; it is not known which topic changed"
         if last.metadata_hash is None:
@@ -304,7 +302,7 @@ def _topic_causes(
 
 
 def _unassigned_share_causes(
-    recorder: HistoryWriter, state: AnyEpochGroup, names: set[str], at: LogPosition
+    writer: HistoryWriter, state: AnyEpochGroup, names: set[str], at: LogPosition
 ) -> list[Cause]:
     """Return a cause if share partitions that have state are in no target: a member left that had them.
 
@@ -324,33 +322,33 @@ def _unassigned_share_causes(
     }
     found = unassigned & names
     detail = "their share partitions have state, and no member had them in its target"
-    if not found and _may_be_of(recorder, at, before=COUNTS_SUBSCRIBED):
+    if not found and _may_be_of(writer, at, before=COUNTS_SUBSCRIBED):
         found = unassigned
         detail = "their share partitions have state, and no member subscribes to them any more: brokers of 4.1 open an "
         detail += "epoch for that at each heartbeat"
     return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=found, detail=detail)] if found else []
 
 
-def _tie_causes(recorder: HistoryWriter, state: AnyEpochGroup, at: LogPosition) -> list[Cause]:
+def _tie_causes(writer: HistoryWriter, state: AnyEpochGroup, at: LogPosition) -> list[Cause]:
     """Return a cause if a broker of 4.4 or later may have taken equal votes for assignors for a change."""
-    if not isinstance(state, ConsumerGroup) or recorder.ledger.past.doubt is not None:
+    if not isinstance(state, ConsumerGroup) or writer.open_history.past.doubt is not None:
         return []
-    tied = tied_assignors(state) if _may_be_of(recorder, at, since=COMPARES_ASSIGNORS) else ()
+    tied = tied_assignors(state) if _may_be_of(writer, at, since=COMPARES_ASSIGNORS) else ()
     detail = f"{' and '.join(tied)} have equal votes: brokers since 4.4 may change the choice at each heartbeat"
     return [cause(CauseKind.ASSIGNOR_TIED, at, detail=detail)] if tied else []
 
 
-def _may_be_of(recorder: HistoryWriter, at: LogPosition, *, since: int = 0, before: int | None = None) -> bool:
+def _may_be_of(writer: HistoryWriter, at: LogPosition, *, since: int = 0, before: int | None = None) -> bool:
     """Return whether a broker of that time may support a ``metadata.version`` from ``since`` to below ``before``."""
-    levels = None if recorder.topics is None else recorder.topics.broker_levels(at.timestamp_ms)
+    levels = None if writer.topics is None else writer.topics.broker_levels(at.timestamp_ms)
     if levels is None:
         return True
     is_older = before is None or levels.oldest is None or levels.oldest < before
     return is_older and (levels.newest is None or levels.newest >= since)
 
 
-def _group(recorder: HistoryWriter) -> AnyEpochGroup:
-    state = recorder.group.state
+def _group(writer: HistoryWriter) -> AnyEpochGroup:
+    state = writer.group.state
     assert isinstance(state, EpochGroup)
     return state
 

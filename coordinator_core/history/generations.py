@@ -56,40 +56,40 @@ def group_before(state: GroupState | None, record: CoordinatorRecord) -> Classic
     return ClassicGroup(state.generation, state.protocol_type, state.protocol, state.leader, None, state.members)
 
 
-def on_generation(recorder: HistoryWriter, record: CoordinatorRecord, before: ClassicGroup) -> None:
+def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: ClassicGroup) -> None:
     """Apply group metadata: a generation is complete, the same one is written again, or the group ends.
 
     The order matters. Members leave and join, then their new assignments replace the old ones. Owners are still those
     of the generation before when the causes are found, and change after that. Then the rows are written.
     """
-    ledger, at, last = recorder.ledger, record.at, recorder.ledger.epoch
+    open_history, at, last = writer.open_history, record.at, writer.open_history.epoch
     old = before if last is not None else ClassicGroup()  # else it was of another life
-    new = recorder.group.state
+    new = writer.group.state
     if not isinstance(new, ClassicGroup) or new.generation is None:
-        if ledger.type == GroupType.CLASSIC:
-            ledger.ended = at
+        if open_history.type == GroupType.CLASSIC:
+            open_history.ended = at
         return
-    work = units_of_work(ledger)
-    skipped, missing = _missing(recorder, old, new.generation, at)
-    _members(recorder, old, new, at)
+    work = units_of_work(open_history)
+    skipped, missing = _missing(writer, old, new.generation, at)
+    _members(writer, old, new, at)
     if missing is not None:
-        _doubt_changes(recorder, missing, at, skipped=skipped > 0)
+        _doubt_changes(writer, missing, at, skipped=skipped > 0)
     if missing is not None and last is None:
-        recorder.take_part(new.generation, seen_to_join=False)
-    assigned = _assign(recorder, old, new, at)
+        writer.take_part(new.generation, seen_to_join=False)
+    assigned = _assign(writer, old, new, at)
     if last is not None and last.epoch == new.generation:
-        ledger.past.know_state()
-        _same_generation(recorder, last, old, new, assigned, at)
+        open_history.past.know_state()
+        _same_generation(writer, last, old, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
-    _find_causes(recorder, old, new, topics, assigned, work, missing, at)
-    _change_owners(recorder, new, topics, assigned, at)
-    _complete(recorder, new, topics, assigned, skipped, missing, at)
-    ledger.past.know_state()
+    _find_causes(writer, old, new, topics, assigned, work, missing, at)
+    _change_owners(writer, new, topics, assigned, at)
+    _complete(writer, new, topics, assigned, skipped, missing, at)
+    open_history.past.know_state()
 
 
 def _same_generation(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     last: OpenEpoch,
     old: ClassicGroup,
     new: ClassicGroup,
@@ -97,17 +97,17 @@ def _same_generation(
     at: LogPosition,
 ) -> None:
     """The generation is written again, by a static member that came back under another id: that is no rebalance."""
-    ledger = recorder.ledger
-    ledger.ownership.change(assigned.changes, at)
-    ledger.changes.clear()
-    ledger.joined.clear()
-    recorder.take_part(last.epoch)
+    open_history = writer.open_history
+    open_history.ownership.change(assigned.changes, at)
+    open_history.changes.clear()
+    open_history.joined.clear()
+    writer.take_part(last.epoch)
     last.leader, last.rewritten = new.leader, at
-    ledger.resubscribed.update(resubscribed(old, new, at))
+    open_history.resubscribed.update(resubscribed(old, new, at))
 
 
 def _find_causes(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     old: ClassicGroup,
     new: ClassicGroup,
     topics: set[str],
@@ -117,67 +117,67 @@ def _find_causes(
     at: LogPosition,
 ) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
-    ledger, last = recorder.ledger, recorder.ledger.epoch
+    open_history, last = writer.open_history, writer.open_history.epoch
     taken = [each for changed in assigned.changes for each in changed.taken]
-    ledger.changes += subscription_causes(old, new, at)
+    open_history.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
-        ledger.changes += [*follow_up_causes(ledger, step), *rejoin_causes(ledger, step)]
-        ledger.changes += connect_causes(ledger, step, work) + matched_topic_causes(recorder, step)
-        ledger.changes += topic_changes_seen(recorder, step)
-        if not ledger.changes:
-            ledger.changes += refresh_cause(recorder.topics, step)
-            ledger.changes += created_meanwhile(recorder.group.group_id, recorder.topics, step)
+        open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
+        open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
+        open_history.changes += topic_changes_seen(writer, step)
+        if not open_history.changes:
+            open_history.changes += refresh_cause(writer.topics, step)
+            open_history.changes += created_meanwhile(writer.group.group_id, writer.topics, step)
     elif last is not None and missing is None and not new.members:
-        ledger.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
-    ledger.resubscribed.clear()
-    note_highest(ledger, taken)
+        open_history.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
+    open_history.resubscribed.clear()
+    note_highest(open_history, taken)
 
 
 def _change_owners(
-    recorder: HistoryWriter, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
+    writer: HistoryWriter, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
 ) -> None:
     """Give the units to their new owners, and forget those that went with their topic or connector."""
-    ownership, last = recorder.ledger.ownership, recorder.ledger.epoch
+    ownership, last = writer.open_history.ownership, writer.open_history.epoch
     ownership.change(_counted(new, assigned.changes), at)
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
-    ownership.forget(recorder.wanted(at, topics if new.members or last is None else last.topics))
+    ownership.forget(writer.wanted(at, topics if new.members or last is None else last.topics))
     ownership.end(at)
 
 
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-def _members(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
+def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
     """Who went, who came, and what members say of themselves."""
-    ledger = recorder.ledger
+    open_history = writer.open_history
     for member_id, gone in old.members.items():
-        membership = ledger.memberships.get(member_id)
+        membership = open_history.memberships.get(member_id)
         if member_id not in new.members and membership is not None:
-            membership.hint = departure_hint(recorder, member_id, at, gone.session_timeout_ms)
-            depart(recorder, member_id, at)
+            membership.hint = departure_hint(writer, member_id, at, gone.session_timeout_ms)
+            depart(writer, member_id, at)
     for member_id, member in new.members.items():
-        membership = ledger.memberships.get(member_id)
+        membership = open_history.memberships.get(member_id)
         known = old.members.get(member_id)
         if membership is None:
             membership = OpenMembership(member_id, at, "join", instance_id=member.instance_id)
             _describe(membership, new, member)
-            join(recorder, membership)
+            join(writer, membership)
         elif known is None or known.subscription != member.subscription:
             _describe(membership, new, member)
 
 
-def _doubt_changes(recorder: HistoryWriter, missing: str, at: LogPosition, *, skipped: bool) -> None:
+def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, skipped: bool) -> None:
     """Members that are gone or replaced may be so since a record that is lost: of a generation that was ``skipped``,
     or of the same one, which is written again when a static member comes back.
     """
-    ledger = recorder.ledger
-    for membership in ledger.departed.values():
+    open_history = writer.open_history
+    for membership in open_history.departed.values():
         if skipped or membership.instance_id is not None:
             membership.missing, membership.last_epoch = membership.missing or missing, None
-    for membership in ledger.memberships.values():
+    for membership in open_history.memberships.values():
         if membership.joined == at and membership.replaces is not None:
             membership.first_epoch = None
 
@@ -201,7 +201,7 @@ class _Assigned(NamedTuple):
     revocations: list[Revocation]
 
 
-def _assign(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
+def _assign(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> _Assigned:
     """Lay the members' assignments over what they had; owners stay as they were for now."""
     changes: list[Changed] = []
     delays: list[int] = []
@@ -210,18 +210,18 @@ def _assign(recorder: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: L
     same_protocol = (old.protocol_type, old.protocol) == (new.protocol_type, new.protocol)
     for member_id in old.members:
         if member_id not in new.members:
-            changes.append(recorder.put(CURRENT, member_id, {}, at, None))
+            changes.append(writer.put(CURRENT, member_id, {}, at, None))
     for member_id, member in new.members.items():
         known = old.members.get(member_id)
         same = same_protocol and known is not None and known.assignment == member.assignment
-        if same and known is not None and known.subscription == member.subscription and not recorder.ledger.due_ms:
+        if same and known is not None and known.subscription == member.subscription and not writer.open_history.due_ms:
             continue
         given = assignment(new, member)
         if given.delay_ms:
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:
             due.append(given.next_rebalance_ms)
-        changed = recorder.put(CURRENT, member_id, given.held, at, new.generation)
+        changed = writer.put(CURRENT, member_id, given.held, at, new.generation)
         if given.revoked:
             revocations.append(Revocation(member_id, given.revoked, at, None, None))
         changes.append(changed)
@@ -247,7 +247,7 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 
 
 def _complete(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     new: ClassicGroup,
     topics: set[str],
     assigned: _Assigned,
@@ -256,14 +256,14 @@ def _complete(
     at: LogPosition,
 ) -> None:
     """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
-    ledger, last, generation = recorder.ledger, recorder.ledger.epoch, new.generation or 0
-    born_empty = ledger.last_epoch is None and not new.members
-    causes: tuple[Cause, ...] = () if born_empty and missing is None else recorder.take_causes(missing, at)
+    open_history, last, generation = writer.open_history, writer.open_history.epoch, new.generation or 0
+    born_empty = open_history.last_epoch is None and not new.members
+    causes: tuple[Cause, ...] = () if born_empty and missing is None else writer.take_causes(missing, at)
     members = tuple(new.members)
     if not born_empty:
-        _add_rebalance(recorder, new, causes, assigned, skipped, missing, at)
-    used = topics_used(recorder.topics, None, topics, at)
-    recorder.begin_epoch(
+        _add_rebalance(writer, new, causes, assigned, skipped, missing, at)
+    used = topics_used(writer.topics, None, topics, at)
+    writer.begin_epoch(
         OpenEpoch(
             generation,
             at,
@@ -281,27 +281,27 @@ def _complete(
             dropped_topics=dropped_topics(last, new, topics),
         )
     )
-    ledger.ownership.settle(at, new.members)
+    open_history.ownership.settle(at, new.members)
     if not new.members:
-        ledger.ownership.idle.clear()
-    ledger.due_ms = assigned.due_ms
+        open_history.ownership.idle.clear()
+    open_history.due_ms = assigned.due_ms
     if last is not None and not members:
-        ledger.unseen.clear()
+        open_history.unseen.clear()
 
 
-def _missing(recorder: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:
+def _missing(writer: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:
     """Return how many generations are skipped since the last, and which history before this one was not seen.
 
     Skipped ones are known never to have completed only if the log has no gap since the last.
     """
-    ledger, past = recorder.ledger, recorder.ledger.past
-    last = ledger.last_epoch
+    open_history, past = writer.open_history, writer.open_history.past
+    last = open_history.last_epoch
     if last is None:
-        if recorder.begins(at, is_first=generation <= FIRST_GENERATION):
+        if writer.begins(at, is_first=generation <= FIRST_GENERATION):
             return 0, None
         return 0, f"the log does not show the group before generation {generation}"
     skipped = max(generation - last - 1, 0)
-    if skipped and (recorder.coverage is None or past.doubt is not None):
+    if skipped and (writer.coverage is None or past.doubt is not None):
         return skipped, f"{numbers('generation', last + 1, generation - 1)} never completed, or not recorded"
     if past.doubt is None and past.is_unsettled and old.protocol not in ASSIGNS_ALL:
         return skipped, f"what generation {last} took away"
@@ -309,7 +309,7 @@ def _missing(recorder: HistoryWriter, old: ClassicGroup, generation: int, at: Lo
 
 
 def _add_rebalance(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     new: ClassicGroup,
     causes: tuple[Cause, ...],
     assigned: _Assigned,
@@ -317,17 +317,17 @@ def _add_rebalance(
     missing: str | None,
     at: LogPosition,
 ) -> None:
-    ledger, last = recorder.ledger, recorder.ledger.epoch
-    tally = ledger.ownership.tally() if missing is None else None
+    open_history, last = writer.open_history, writer.open_history.epoch
+    tally = open_history.ownership.tally() if missing is None else None
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else None
     began_before = new.current_state_timestamp or at.timestamp_ms
-    recorder.rows.append(
+    writer.rows.append(
         RebalanceRow(
-            group_id=recorder.group.group_id,
+            group_id=writer.group.group_id,
             group_type=str(GroupType.CLASSIC),
             at=at,
-            from_epoch=ledger.last_epoch,
+            from_epoch=open_history.last_epoch,
             to_epoch=new.generation or 0,
             causes=causes,
             outcome="converged" if new.members else "emptied",
@@ -340,7 +340,7 @@ def _add_rebalance(
             time_to_converge_ms=None,
             duration_min_ms=max(at.timestamp_ms - began_before, 0),
             duration_max_ms=at.timestamp_ms - began_after if began_after is not None else None,
-            members_before=recorder.members_before(missing),
+            members_before=writer.members_before(missing),
             members_after=len(new.members),
             units_moved=tally and tally.moved,
             units_moved_back=tally and tally.moved_back,

@@ -46,19 +46,19 @@ class GroupFold:
     def __init__(
         self,
         group: Group,
-        ledger: OpenHistory | None = None,
+        open_history: OpenHistory | None = None,
         topics: TopicHistory | None = None,
         coverage: Coverage | None = None,
     ) -> None:
-        """Begin with ``Group(group_id)``, or go on with the ``group`` and ``ledger`` that an earlier run left."""
+        """Begin with ``Group(group_id)``, or go on with the ``group`` and ``open_history`` that an earlier run left."""
         self.group = group
         self._handlers = _HANDLERS[group.family]
-        self._recorder = HistoryWriter(group, ledger or OpenHistory(group.group_id), topics, coverage)
+        self._recorder = HistoryWriter(group, open_history or OpenHistory(group.group_id), topics, coverage)
 
     @property
-    def ledger(self) -> OpenHistory:
+    def open_history(self) -> OpenHistory:
         """The open history as of the last record."""
-        return self._recorder.ledger
+        return self._recorder.open_history
 
     def feed(self, record: AnyRecord) -> list[HistoryRow]:
         """Change the group by a record; return the rows that become final by it. Raise nothing."""
@@ -81,30 +81,30 @@ class GroupFold:
             return _NO_ROWS
         group_type, change, _ = handler
         at, _, _, value, _, batch = record
-        recorder = self._recorder
-        ledger = recorder.ledger
-        recorder.follow(record)
+        writer = self._recorder
+        open_history = writer.open_history
+        writer.follow(record)
         operation = (at.timestamp_ms, batch)
-        if operation != ledger.operation:
-            recorder.begin_operation(operation)
-        if value is not None and (ledger.type != group_type or ledger.ended is not None):
-            recorder.live_as(group_type, at)
-        if ledger.type == group_type:
-            change(recorder, record, before)
-        rows = recorder.rows
+        if operation != open_history.operation:
+            writer.begin_operation(operation)
+        if value is not None and (open_history.type != group_type or open_history.ended is not None):
+            writer.live_as(group_type, at)
+        if open_history.type == group_type:
+            change(writer, record, before)
+        rows = writer.rows
         if not rows:
             return _NO_ROWS
-        recorder.rows = []
+        writer.rows = []
         return rows
 
     def note_commit(self, record: OffsetCommitRecord) -> None:
         """Note an offset commit."""
-        key, value, ledger = record.key, record.value, self._recorder.ledger
+        key, value, open_history = record.key, record.value, self._recorder.open_history
         if value is not None:
-            ledger.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
+            open_history.commits.setdefault(key["topic"], {})[key["partition"]] = record.at.timestamp_ms
             topic_id = value.get("topicId")
             if topic_id is not None:
-                ledger.topic_names[topic_id] = key["topic"]
+                open_history.topic_names[topic_id] = key["topic"]
 
     def open_rows(self) -> Iterator[HistoryRow]:
         """Yield the rows of what is open as of the last record."""

@@ -57,50 +57,50 @@ class HistoryWriter:
     names what members have in rows.
     """
 
-    __slots__ = ("coverage", "group", "ledger", "resources", "rows", "topics")
+    __slots__ = ("coverage", "group", "open_history", "resources", "rows", "topics")
 
     def __init__(
-        self, group: Group, ledger: OpenHistory, topics: TopicHistory | None, coverage: Coverage | None
+        self, group: Group, open_history: OpenHistory, topics: TopicHistory | None, coverage: Coverage | None
     ) -> None:
         self.group = group
-        self.ledger = ledger
+        self.open_history = open_history
         self.topics = topics
         self.coverage = coverage
         self.rows: list[HistoryRow] = []
-        self.resources = Resources(ledger, topics)
+        self.resources = Resources(open_history, topics)
 
     # --- operations --------------------------------------------------------------------------------------------------
 
     def follow(self, record: CoordinatorRecord) -> None:
         """Note which records of the group may be missing before the next one."""
-        ledger = self.ledger
+        open_history = self.open_history
         if self.coverage is None:
             return
-        if ledger.past.follow(record, self.coverage, from_start=self.group.from_start):
-            ledger.ownership.forget_released()
-            for lasting in (ledger.epoch, ledger.rebalance):
+        if open_history.past.follow(record, self.coverage, from_start=self.group.from_start):
+            open_history.ownership.forget_released()
+            for lasting in (open_history.epoch, open_history.rebalance):
                 if lasting is not None:
-                    lasting.missing = lasting.missing or ledger.past.missing
+                    lasting.missing = lasting.missing or open_history.past.missing
 
     def begin_operation(self, operation: tuple[int, int]) -> None:
         """Begin another operation; the one before, if any, is over."""
-        if self.ledger.operation is not None:
+        if self.open_history.operation is not None:
             self._end_operation()
-        self.ledger.operation = operation
+        self.open_history.operation = operation
 
     def _end_operation(self) -> None:
-        ledger = self.ledger
-        if ledger.departed:
-            self.close(ledger.departed)
-        if ledger.crossing:
-            self.close(ledger.crossing)
-        if ledger.ended is not None:
-            self._end_life("group deleted", ledger.ended)
-            ledger.type = ledger.ended = None
-        if ledger.joined:
+        open_history = self.open_history
+        if open_history.departed:
+            self.close(open_history.departed)
+        if open_history.crossing:
+            self.close(open_history.crossing)
+        if open_history.ended is not None:
+            self._end_life("group deleted", open_history.ended)
+            open_history.type = open_history.ended = None
+        if open_history.joined:
             self._doubt_joins()
-        if ledger.changes:
-            ledger.changes = [change for change in ledger.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
+        if open_history.changes:
+            open_history.changes = [change for change in open_history.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
 
     def close(self, memberships: dict[str, OpenMembership]) -> None:
         """End these memberships: the members will not return."""
@@ -111,71 +111,71 @@ class HistoryWriter:
 
     def _doubt_joins(self) -> None:
         """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
-        ledger = self.ledger
-        for member_id in ledger.joined:
-            membership = ledger.memberships.get(member_id)
+        open_history = self.open_history
+        for member_id in open_history.joined:
+            membership = open_history.memberships.get(member_id)
             if membership is not None and membership.subscribed_regex is None:
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
                 self.withdraw(member_id, _JOIN)
-                ledger.current.doubt(member_id)
-                ledger.target.doubt(member_id)
-        ledger.joined.clear()
+                open_history.current.doubt(member_id)
+                open_history.target.doubt(member_id)
+        open_history.joined.clear()
 
     def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
         """Take back causes about a member."""
-        ledger = self.ledger
-        ledger.changes = [
-            change for change in ledger.changes if change.member_id != member_id or change.kind not in kinds
+        open_history = self.open_history
+        open_history.changes = [
+            change for change in open_history.changes if change.member_id != member_id or change.kind not in kinds
         ]
 
     # --- lives -------------------------------------------------------------------------------------------------------
 
     @property
     def _type(self) -> str:
-        return self.ledger.type or CLASSIC
+        return self.open_history.type or CLASSIC
 
     def live_as(self, group_type: str, at: LogPosition) -> None:
         """Begin a life of the group as this type; a life as another type, or one that ended just now, is over."""
-        ledger = self.ledger
-        if ledger.type is not None and ledger.type != group_type:
-            up = ledger.type == CLASSIC
-            ledger.crossing.update(ledger.memberships)
-            ledger.crossing.update(ledger.departed)
-            ledger.memberships.clear()
-            ledger.departed.clear()
-            for membership in ledger.crossing.values():
-                if membership.left is None and ledger.past.doubt is not None:
-                    membership.missing = membership.missing or ledger.past.doubt
+        open_history = self.open_history
+        if open_history.type is not None and open_history.type != group_type:
+            up = open_history.type == CLASSIC
+            open_history.crossing.update(open_history.memberships)
+            open_history.crossing.update(open_history.departed)
+            open_history.memberships.clear()
+            open_history.departed.clear()
+            for membership in open_history.crossing.values():
+                if membership.left is None and open_history.past.doubt is not None:
+                    membership.missing = membership.missing or open_history.past.doubt
                 membership.left = membership.left or at
                 membership.went_by = membership.went_by or ("upgrade" if up else "downgrade")
-            self._end_life("group upgraded" if up else "group downgraded", ledger.ended or at)
+            self._end_life("group upgraded" if up else "group downgraded", open_history.ended or at)
             kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
-            ledger.changes.append(cause(kind, at, detail=f"{ledger.type} to {group_type}"))
-        elif ledger.ended is not None:
-            self._end_life("group deleted", ledger.ended)
-        ledger.type = group_type
-        ledger.ended = None
+            open_history.changes.append(cause(kind, at, detail=f"{open_history.type} to {group_type}"))
+        elif open_history.ended is not None:
+            self._end_life("group deleted", open_history.ended)
+        open_history.type = group_type
+        open_history.ended = None
         self.resources.forget()
 
     def _end_life(self, how: str, at: LogPosition) -> None:
-        ledger = self.ledger
+        open_history = self.open_history
         self.end_rebalance(how, at)
         self.end_epoch(how, at)
-        for membership in ledger.memberships.values():
-            membership.left, membership.went_by, membership.last_epoch = at, how, ledger.last_epoch
-        self.close(ledger.memberships)
-        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
+        for membership in open_history.memberships.values():
+            membership.left, membership.went_by, membership.last_epoch = at, how, open_history.last_epoch
+        self.close(open_history.memberships)
+        for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for changed in holdings.clear(at):
                 self._ended(changed, kind, at)
-        ledger.ownership.clear()
-        ledger.highest.clear()
-        ledger.resubscribed.clear()
-        ledger.due_ms = None
-        ledger.reborn = True
+        open_history.ownership.clear()
+        open_history.highest.clear()
+        open_history.resubscribed.clear()
+        open_history.due_ms = None
+        open_history.reborn = True
         if how == "group deleted":
-            ledger.past.begin_life()
-            ledger.last_epoch = ledger.last_members = None
-            ledger.changes.clear()
+            open_history.past.begin_life()
+            open_history.last_epoch = open_history.last_members = None
+            open_history.changes.clear()
 
     # --- units -------------------------------------------------------------------------------------------------------
 
@@ -184,11 +184,11 @@ class HistoryWriter:
 
         Owners are not changed: that is for the caller.
         """
-        holdings = self.ledger.current if kind == CURRENT else self.ledger.target
+        holdings = self.open_history.current if kind == CURRENT else self.open_history.target
         first = member_id not in holdings.members
-        changed = holdings.put(member_id, held, at, epoch, seen=self.ledger.past.missing is None)
+        changed = holdings.put(member_id, held, at, epoch, seen=self.open_history.past.missing is None)
         if first:
-            membership = self.ledger.memberships.get(member_id)
+            membership = self.open_history.memberships.get(member_id)
             if membership is None or membership.missing is not None:
                 holdings.doubt(member_id)
         elif changed.ended:
@@ -199,11 +199,11 @@ class HistoryWriter:
         """Set exactly these units as what a member has: it owns what is new, and gave up what is not among them."""
         changed = self.put(CURRENT, member_id, held, at, epoch)
         if self._has_owners and (changed.ended or changed.taken):
-            self.ledger.ownership.change((changed,), at)
+            self.open_history.ownership.change((changed,), at)
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
-        hole = self.ledger.past.hole
+        hole = self.open_history.past.hole
         for resource, intervals in changed.ended:
             what = self.resources.columns(resource)
             self.rows += [
@@ -230,16 +230,16 @@ class HistoryWriter:
 
         The rebalance in progress is superseded.
         """
-        ledger, last = self.ledger, self.ledger.epoch
-        if ledger.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
-            ledger.past.settle()
+        open_history, last = self.open_history, self.open_history.epoch
+        if open_history.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
+            open_history.past.settle()
         missing = self.missing_before(number, at)
         causes = self.take_causes(missing, at, UNPROVEN_BEHIND_A_HOLE)
         knows_members = self._knows_members(missing)
-        before, from_epoch = self.members_before(missing), ledger.last_epoch
-        if ledger.rebalance is not None:
-            for member_id in ledger.joined:
-                ledger.rebalance.behind.pop(member_id, None)
+        before, from_epoch = self.members_before(missing), open_history.last_epoch
+        if open_history.rebalance is not None:
+            for member_id in open_history.joined:
+                open_history.rebalance.behind.pop(member_id, None)
         self.end_rebalance("superseded", at)
         # The group is empty now: no member has what was subscribed until now.
         topics = last.topics if last is not None else ()
@@ -248,7 +248,7 @@ class HistoryWriter:
         )
         self.begin_epoch(epoch)
         behind = dict.fromkeys(members, True)
-        ledger.rebalance = OpenRebalance(
+        open_history.rebalance = OpenRebalance(
             at,
             from_epoch,
             number,
@@ -259,15 +259,15 @@ class HistoryWriter:
             missing=missing or self._unsettled(from_epoch),
             knows_members=knows_members,
         )
-        ledger.ownership.begin()
+        open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
-        ledger.past.open_epoch()
+        open_history.past.open_epoch()
         return epoch
 
     def _unsettled(self, last_epoch: int | None) -> str | None:
         """Return what is not known about the time before, to be counted in the next rebalance; None: nothing."""
-        if not (self.ledger.past.is_unsettled and self._has_owners):
+        if not (self.open_history.past.is_unsettled and self._has_owners):
             return None
         return f"what members gave up before epoch {last_epoch}"
 
@@ -276,40 +276,40 @@ class HistoryWriter:
         if self.topics is None or not self._has_owners:
             return False
         there = [topic for topic in (self.topics.topic_at(name, at.timestamp_ms) for name in subscribed) if topic]
-        ownership = self.ledger.ownership
+        ownership = self.open_history.ownership
         return bool(there) and all(ownership.known(("partition", each.id)) >= each.partitions for each in there)
 
     def _knows_members(self, missing: str | None) -> bool:
         """Whether no member can be missing in an epoch that opens now; ``missing``: the part of its past not seen."""
-        if self.ledger.last_epoch is None:
+        if self.open_history.last_epoch is None:
             return missing is None
-        return self.ledger.past.missing is None
+        return self.open_history.past.missing is None
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
-        known, last = self.ledger.last_members, self.ledger.epoch
-        if self.ledger.past.missing is not None or (last is not None and not last.knows_members):
+        known, last = self.open_history.last_members, self.open_history.epoch
+        if self.open_history.past.missing is not None or (last is not None and not last.knows_members):
             return None
         return 0 if known is None and missing is None else known
 
     def begin_epoch(self, epoch: OpenEpoch) -> None:
         """Begin a new epoch: the one before ends, and members that joined take part from now on."""
-        ledger = self.ledger
+        open_history = self.open_history
         self.end_epoch("next epoch", epoch.opened)
-        ledger.epoch = epoch
-        ledger.last_epoch, ledger.last_members = epoch.epoch, len(epoch.members)
-        ledger.changes = []
-        ledger.joined.clear()
+        open_history.epoch = epoch
+        open_history.last_epoch, open_history.last_members = epoch.epoch, len(epoch.members)
+        open_history.changes = []
+        open_history.joined.clear()
         self.take_part(epoch.epoch, seen_to_join=epoch.missing is None or self._saw_joins)
 
     @property
     def _saw_joins(self) -> bool:
         """Whether no record can be missing that shows a member that comes now."""
-        return self.coverage is not None and self.ledger.past.doubt is None
+        return self.coverage is not None and self.open_history.past.doubt is None
 
     def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
         """Let members that joined since the last epoch take part from this one on."""
-        for membership in self.ledger.memberships.values():
+        for membership in self.open_history.memberships.values():
             if membership.first_epoch is None:
                 membership.first_epoch = epoch
                 if not seen_to_join:
@@ -317,14 +317,14 @@ class HistoryWriter:
 
     def end_epoch(self, ended_by: str, at: LogPosition) -> None:
         """End the open epoch, if there is one."""
-        epoch = self.ledger.epoch
+        epoch = self.open_history.epoch
         if epoch is not None:
             self.rows.append(epoch.row(self.group.group_id, self._type, at, ended_by))
-            self.ledger.epoch = None
+            self.open_history.epoch = None
 
     def converge(self, at: LogPosition) -> None:
         """End the open rebalance if its target is installed and every member has reached it."""
-        rebalance, epoch = self.ledger.rebalance, self.ledger.epoch
+        rebalance, epoch = self.open_history.rebalance, self.open_history.epoch
         if rebalance is not None and rebalance.target is not None and not rebalance.behind:
             if epoch is not None and epoch.state != "NOT_READY":
                 epoch.state = "STABLE"
@@ -332,25 +332,25 @@ class HistoryWriter:
 
     def end_rebalance(self, outcome: str, at: LogPosition) -> None:
         """End the open rebalance, if there is one."""
-        ledger = self.ledger
-        rebalance = ledger.rebalance
+        open_history = self.open_history
+        rebalance = open_history.rebalance
         if rebalance is None:
             return
         tally = None
         if self._has_owners:
-            wanted = self.wanted(at, ledger.epoch.topics if ledger.epoch else ())
-            ledger.ownership.forget(wanted)
+            wanted = self.wanted(at, open_history.epoch.topics if open_history.epoch else ())
+            open_history.ownership.forget(wanted)
             if outcome != "superseded":
-                ledger.ownership.end(at)
-            tally = ledger.ownership.tally()
+                open_history.ownership.end(at)
+            tally = open_history.ownership.tally()
         self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
-        ledger.rebalance = None
+        open_history.rebalance = None
         if outcome in ("converged", "emptied"):
-            ledger.past.settle()
+            open_history.past.settle()
         if outcome != "superseded":
-            ledger.ownership.before.clear()
+            open_history.ownership.before.clear()
         if outcome == "emptied":
-            ledger.ownership.idle.clear()
+            open_history.ownership.idle.clear()
 
     def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
         """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
@@ -359,7 +359,7 @@ class HistoryWriter:
         """
 
         def partitions(topic: str) -> float:
-            name = topic if self.ledger.type == CLASSIC else self.resources.topic_name(topic)
+            name = topic if self.open_history.type == CLASSIC else self.resources.topic_name(topic)
             if name is not None and name not in subscribed:
                 return 0
             if self.topics is None:
@@ -376,8 +376,8 @@ class HistoryWriter:
 
         ``unproven`` are the kinds that say nothing where records are missing.
         """
-        causes, past = self.ledger.changes, self.ledger.past
-        if missing is not None and (self.ledger.last_epoch is None or past.doubt is not None):
+        causes, past = self.open_history.changes, self.open_history.past
+        if missing is not None and (self.open_history.last_epoch is None or past.doubt is not None):
             causes = [each for each in causes if each.kind not in {*_JOIN, *unproven}]
         if causes:
             return tuple(causes)
@@ -386,7 +386,7 @@ class HistoryWriter:
 
     def _restart_hint(self, at: LogPosition) -> str | None:
         """Clients of a broker that starts again may join again, with nothing to show for it."""
-        epoch = self.ledger.epoch
+        epoch = self.open_history.epoch
         if self.topics is None or epoch is None:
             return None
         since = max(epoch.opened.timestamp_ms, at.timestamp_ms - RESTART_MS)
@@ -398,8 +398,8 @@ class HistoryWriter:
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
         """Return what the log lacks of the history before this epoch; None if it lacks nothing."""
-        ledger = self.ledger
-        past, before = ledger.past, ledger.last_epoch
+        open_history = self.open_history
+        past, before = open_history.past, open_history.last_epoch
         if before is None:
             if self.begins(at, is_first=epoch <= FIRST_EPOCH):
                 return None
@@ -413,12 +413,12 @@ class HistoryWriter:
 
         Then, too, the whole operation has to be there.
         """
-        ledger, coverage = self.ledger, self.coverage
-        past = ledger.past
+        open_history, coverage = self.open_history, self.coverage
+        past = open_history.past
         if coverage is None:
-            return is_first or ledger.reborn
-        if not (ledger.reborn or past.missing is None):
-            batch = ledger.operation[1] if ledger.operation is not None else -1
+            return is_first or open_history.reborn
+        if not (open_history.reborn or past.missing is None):
+            batch = open_history.operation[1] if open_history.operation is not None else -1
             if past.first is None or not (is_first and past.is_first_ever):
                 return False
             if not coverage.unbroken(at.partition, batch if batch >= 0 else past.first.offset, at.offset):
@@ -430,9 +430,9 @@ class HistoryWriter:
 
     def open_rows(self) -> Iterator[HistoryRow]:
         """Yield the rows of what is open, and of what ended in the present operation: a later run may replace them."""
-        ledger = self.ledger
-        if ledger.ended is not None or ledger.departed or ledger.crossing or ledger.joined:
-            settled = HistoryWriter(self.group, ledger.copy(), self.topics, self.coverage)
+        open_history = self.open_history
+        if open_history.ended is not None or open_history.departed or open_history.crossing or open_history.joined:
+            settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
             settled._end_operation()
             for row in settled.rows:
                 yield row._replace(is_open=True)
@@ -441,20 +441,20 @@ class HistoryWriter:
             yield from self._lasting()
 
     def _lasting(self) -> Iterator[HistoryRow]:
-        ledger, group_id = self.ledger, self.group.group_id
-        if ledger.epoch is not None:
-            row = ledger.epoch.row(group_id, self._type)
+        open_history, group_id = self.open_history, self.group.group_id
+        if open_history.epoch is not None:
+            row = open_history.epoch.row(group_id, self._type)
             # The last records of all keys are there, unless some were lost.
-            yield row if ledger.past.is_lost else row._replace(state=ledger.epoch.state)
-        if ledger.rebalance is not None:
-            tally = ledger.ownership.tally() if self._has_owners else None
-            yield ledger.rebalance.row(group_id, self._type, "open", tally, None)
-        for membership in ledger.memberships.values():
+            yield row if open_history.past.is_lost else row._replace(state=open_history.epoch.state)
+        if open_history.rebalance is not None:
+            tally = open_history.ownership.tally() if self._has_owners else None
+            yield open_history.rebalance.row(group_id, self._type, "open", tally, None)
+        for membership in open_history.memberships.values():
             yield membership.row(group_id, self._type, final=False)
-        for topics in ledger.share_phases.values():
+        for topics in open_history.share_phases.values():
             for partitions in topics.values():
                 yield from partitions.values()
-        for kind, holdings in ((CURRENT, ledger.current), (TARGET, ledger.target)):
+        for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for member_id, resource, partition, since, epoch, seen in holdings:
                 yield AssignmentRow(
                     group_id,
@@ -473,4 +473,4 @@ class HistoryWriter:
     @property
     def _has_owners(self) -> bool:
         """Whether a unit has one owner at most; in share groups many read one."""
-        return self.ledger.type != SHARE
+        return self.open_history.type != SHARE

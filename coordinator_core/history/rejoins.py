@@ -55,7 +55,7 @@ def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[
     return found
 
 
-def rejoin_causes(ledger: OpenHistory, step: Transition) -> Iterator[Cause]:
+def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause]:
     """Yield a cause for each member that the last generation makes join again, if this one follows soon enough."""
     last = step.last
     written = last.rewritten or last.opened
@@ -66,7 +66,7 @@ def rejoin_causes(ledger: OpenHistory, step: Transition) -> Iterator[Cause]:
         if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
             continue
         unwanted = _unwanted_topics(step.old, member)
-        replaced = ledger.resubscribed.get(member.instance_id or "")
+        replaced = open_history.resubscribed.get(member.instance_id or "")
         if unwanted and replaced is not None:
             yield replaced._replace(detail=f"{replaced.detail}, which left it with {', '.join(sorted(unwanted))}")
         elif unwanted:

@@ -14,12 +14,12 @@ Columns = tuple[str, str, str | None, str | None, str | None, str | None]
 
 
 class Resources:
-    """The names of a group's resources, as far as its ``ledger`` and the ``topics`` contain them."""
+    """The names of a group's resources, as far as its ``open_history`` and the ``topics`` contain them."""
 
-    __slots__ = ("_columns", "_ledger", "_topics")
+    __slots__ = ("_columns", "_open_history", "_topics")
 
-    def __init__(self, ledger: OpenHistory, topics: TopicHistory | None) -> None:
-        self._ledger = ledger
+    def __init__(self, open_history: OpenHistory, topics: TopicHistory | None) -> None:
+        self._open_history = open_history
         self._topics = topics
         self._columns: dict[Resource, Columns] = {}
 
@@ -39,11 +39,11 @@ class Resources:
     def topic_name(self, topic_id: str) -> str | None:
         """Return the name of a topic by its id; None if no source contains it."""
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
-        return known or self._ledger.topic_names.get(topic_id)
+        return known or self._open_history.topic_names.get(topic_id)
 
     def _named(self, role: str, name: str) -> Columns:
         if role == "partition":
-            if self._ledger.type == CLASSIC:
+            if self._open_history.type == CLASSIC:
                 return role, name, name, None, None, None
             return role, name, self.topic_name(name), name, None, None
         if role in ("connector", "task"):

@@ -30,7 +30,7 @@ Listed = dict[SharePhase, dict[Unit, str]]
 
 
 def follow_share_phases(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     at: LogPosition,
     before: StatePartitionMetadata | None,
     after: StatePartitionMetadata | None,
@@ -40,29 +40,29 @@ def follow_share_phases(
     A request that failed takes a partition out of ``initializing`` until the next one: that does not end the phase.
     """
     old, new = _listed(before or NOTHING), _listed(after or NOTHING)
-    is_whole = _follows_the_last_list(recorder, at)
-    recorder.ledger.share_listed = at.offset
+    is_whole = _follows_the_last_list(writer, at)
+    writer.open_history.share_listed = at.offset
     for phase in SharePhase:
-        lasting = recorder.ledger.share_phases.setdefault(phase.value, {})
+        lasting = writer.open_history.share_phases.setdefault(phase.value, {})
         if not is_whole:
             _doubt(lasting)
         for unit in [(topic_id, number) for topic_id, partitions in lasting.items() for number in partitions]:
-            outcome = "group deleted" if after is None else _outcome(recorder, phase, new, unit, at)
+            outcome = "group deleted" if after is None else _outcome(writer, phase, new, unit, at)
             if outcome is not None:
                 row = lasting[unit[0]].pop(unit[1])
-                recorder.rows.append(row._replace(until=at, outcome=outcome, is_open=False))
+                writer.rows.append(row._replace(until=at, outcome=outcome, is_open=False))
         for unit, name in new[phase].items():
             known = lasting.setdefault(unit[0], {})
             row_there = known.get(unit[1])
             if row_there is None:
-                known[unit[1]] = _begun(recorder, phase, unit, name, at, new, is_whole=is_whole)
+                known[unit[1]] = _begun(writer, phase, unit, name, at, new, is_whole=is_whole)
             elif phase is SharePhase.INITIALIZING and (unit not in old[phase] or old == new):
                 # A record that says again what the one before said asks for its whole list again.
                 known[unit[1]] = row_there._replace(asked=row_there.asked + 1, last_asked=at)
 
 
 def _begun(
-    recorder: HistoryWriter,
+    writer: HistoryWriter,
     phase: SharePhase,
     unit: Unit,
     name: str,
@@ -73,7 +73,7 @@ def _begun(
 ) -> ShareInitializationRow:
     is_asked = phase is SharePhase.INITIALIZING
     return ShareInitializationRow(
-        group_id=recorder.group.group_id,
+        group_id=writer.group.group_id,
         topic=name,
         topic_id=unit[0],
         partition=unit[1],
@@ -101,7 +101,7 @@ def _partitions(topics: Iterable[tuple[str, ShareTopic]]) -> dict[Unit, str]:
     return {(topic_id, number): topic.name for topic_id, topic in topics for number in topic.partitions}
 
 
-def _outcome(recorder: HistoryWriter, phase: SharePhase, new: Listed, unit: Unit, at: LogPosition) -> str | None:
+def _outcome(writer: HistoryWriter, phase: SharePhase, new: Listed, unit: Unit, at: LogPosition) -> str | None:
     """How a phase ended, None if it goes on."""
     topic_id = unit[0]
     if unit in new[phase]:
@@ -114,20 +114,20 @@ def _outcome(recorder: HistoryWriter, phase: SharePhase, new: Listed, unit: Unit
         return "state deleted"
     if phase is SharePhase.INITIALIZED:
         return "topic deleted"
-    return "topic deleted" if _is_gone(recorder, topic_id, at) else None
+    return "topic deleted" if _is_gone(writer, topic_id, at) else None
 
 
-def _is_gone(recorder: HistoryWriter, topic_id: str, at: LogPosition) -> bool:
-    topics = recorder.topics
+def _is_gone(writer: HistoryWriter, topic_id: str, at: LogPosition) -> bool:
+    topics = writer.topics
     if topics is None:
         return False
     version = topics.version_at(at.timestamp_ms)
     return version >= 0 and topic_id not in topics.version(version).image.by_id
 
 
-def _follows_the_last_list(recorder: HistoryWriter, at: LogPosition) -> bool:
+def _follows_the_last_list(writer: HistoryWriter, at: LogPosition) -> bool:
     """Whether no record that lists share partitions can be missing between the last one and this one."""
-    last, coverage = recorder.ledger.share_listed, recorder.coverage
+    last, coverage = writer.open_history.share_listed, writer.coverage
     return coverage is not None and coverage.unbroken(at.partition, 0 if last is None else last, at.offset)
 
 

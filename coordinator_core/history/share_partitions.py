@@ -74,9 +74,9 @@ class KnownBefore(NamedTuple):
 class SharePartitionFold:
     """The history of a group's share partitions; its records may come partition by partition of the share state log."""
 
-    def __init__(self, ledger: OpenShareHistory, topics: TopicHistory | None, coverage: Coverage) -> None:
+    def __init__(self, open_history: OpenShareHistory, topics: TopicHistory | None, coverage: Coverage) -> None:
         """Begin with ``OpenShareHistory(group_id)``, or go on with the one that an earlier run left."""
-        self.ledger = ledger
+        self.open_history = open_history
         self._topics = topics
         self._coverage = coverage
 
@@ -100,17 +100,17 @@ class SharePartitionFold:
         if old is None or after is None or _differ(before, after, is_whole):
             row = None if after is None else self._row(which, record, before, after, old, is_whole=is_whole)
             ended = [] if old is None else [_ended(old, record)]
-        partitions = self.ledger.partitions.setdefault(which.topic_id, {})
+        partitions = self.open_history.partitions.setdefault(which.topic_id, {})
         partitions[which.partition] = TrackedPartition(record.at.offset, after, is_whole, row)
         return ended
 
     def open_rows(self) -> Iterator[SharePartitionRow]:
         """Rows of what lasts as of the last record: a later run replaces them by their keys."""
-        for partitions in _in_order(self.ledger.partitions).values():
+        for partitions in _in_order(self.open_history.partitions).values():
             yield from (each.row for each in partitions.values() if each.row is not None)
 
     def _tracked(self, which: SharePartition) -> TrackedPartition | None:
-        return self.ledger.partitions.get(which.topic_id, {}).get(which.partition)
+        return self.open_history.partitions.get(which.topic_id, {}).get(which.partition)
 
     def _row(
         self,

@@ -23,17 +23,17 @@ def partition_metadata_before(state: GroupState | None, record: CoordinatorRecor
     return state.subscription_metadata if isinstance(state, ConsumerGroup) else None
 
 
-def on_partition_metadata(recorder: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
+def on_partition_metadata(writer: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
     """Apply partition metadata of brokers before 4.1: the topics as the group sees them."""
-    state = recorder.group.state
+    state = writer.group.state
     if record.value is None or not isinstance(state, ConsumerGroup):
         return
     after = state.subscription_metadata or {}
-    recorder.ledger.topic_names.update({topic.topic_id: name for name, topic in after.items()})
-    last = recorder.ledger.epoch
+    writer.open_history.topic_names.update({topic.topic_id: name for name, topic in after.items()})
+    last = writer.open_history.epoch
     if before is not None and last is not None:
         names = consumer_topics(state) & {*last.topics}
-        recorder.ledger.changes += recorded_topic_causes(before, after, names, record.at)
+        writer.open_history.changes += recorded_topic_causes(before, after, names, record.at)
 
 
 def regex_before(state: GroupState | None, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
@@ -41,16 +41,16 @@ def regex_before(state: GroupState | None, record: ConsumerGroupRegularExpressio
     return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
 
 
-def on_regex(
-    recorder: HistoryWriter, record: ConsumerGroupRegularExpressionRecord, known: ResolvedRegex | None
-) -> None:
+def on_regex(writer: HistoryWriter, record: ConsumerGroupRegularExpressionRecord, known: ResolvedRegex | None) -> None:
     """Apply the resolution of a regular expression: it causes a rebalance if it now matches other topics."""
     if record.value is None:
         return
     before, after = set(known.topics if known else ()), set(record.value["topics"])
     if before != after:
         detail = f"{record.key['regularExpression']}: {difference(before, after)}"
-        recorder.ledger.changes.append(cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail))
+        writer.open_history.changes.append(
+            cause(CauseKind.REGEX_RESOLVED, record.at, topics=before ^ after, detail=detail)
+        )
 
 
 def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topology | None:
@@ -58,11 +58,11 @@ def topology_before(state: GroupState | None, record: CoordinatorRecord) -> Topo
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
-def on_topology(recorder: HistoryWriter, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
+def on_topology(writer: HistoryWriter, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
     """Apply the topology of a streams group; the first one comes with the first member."""
     if record.value is not None and before is not None and before.epoch != record.value["epoch"]:
         detail = f"topology epoch {before.epoch} to {record.value['epoch']}"
-        recorder.ledger.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
+        writer.open_history.changes.append(cause(CauseKind.TOPOLOGY_CHANGED, record.at, detail=detail))
 
 
 def state_partitions_before(state: GroupState | None, record: CoordinatorRecord) -> StatePartitionMetadata | None:
@@ -71,16 +71,16 @@ def state_partitions_before(state: GroupState | None, record: CoordinatorRecord)
 
 
 def on_state_partitions(
-    recorder: HistoryWriter, record: CoordinatorRecord, before: StatePartitionMetadata | None
+    writer: HistoryWriter, record: CoordinatorRecord, before: StatePartitionMetadata | None
 ) -> None:
     """Apply which share partitions are assignable: those initialised, by topic name."""
-    state = recorder.group.state
+    state = writer.group.state
     after = state.state_partitions if isinstance(state, ShareGroup) else None
-    follow_share_phases(recorder, record.at, before, after)
+    follow_share_phases(writer, record.at, before, after)
     if record.value is None or after is None:
         return
     for topics in (after.initializing, after.initialized):
-        recorder.ledger.topic_names.update({topic_id: topic.name for topic_id, topic in topics.items()})
+        writer.open_history.topic_names.update({topic_id: topic.name for topic_id, topic in topics.items()})
     known = before.initialized if before is not None else {}
     topics_now = [
         topic.name
@@ -88,7 +88,7 @@ def on_state_partitions(
         if topic_id not in known or set(known[topic_id].partitions) != set(topic.partitions)
     ]
     if topics_now:
-        recorder.ledger.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
+        writer.open_history.changes.append(cause(CauseKind.SHARE_STATE_INITIALIZED, record.at, topics=topics_now))
 
 
 HANDLERS: dict[int, RecordHandler] = {

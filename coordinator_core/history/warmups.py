@@ -37,17 +37,17 @@ def ended_warmups(state: StreamsGroup, member_id: str) -> EndedWarmups:
     return EndedWarmups(*([f"{name}_{number}" for name, number in sorted(each)] for each in (turned, dropped)))
 
 
-def explain_by_warmups(ledger: OpenHistory, ended: EndedWarmups, member_id: str, at: LogPosition) -> None:
+def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id: str, at: LogPosition) -> None:
     """Name warm-up tasks that caught up as the cause of the epoch for which the log shows no other.
 
     Nothing else bumps the group epoch without a record. A task that caught up is turned into an active or standby
     task; only where the target turns none can it be one that a member dropped. It is not the cause where records may
     be missing.
     """
-    epoch, rebalance = ledger.epoch, ledger.rebalance
+    epoch, rebalance = open_history.epoch, open_history.rebalance
     if epoch is None or rebalance is None or rebalance.target is not None or not any(ended):
         return
-    if rebalance.missing is not None or ledger.past.missing is not None:
+    if rebalance.missing is not None or open_history.past.missing is not None:
         return
     if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
         return

@@ -33,21 +33,21 @@ def assignors_before(state: GroupState | None, record: ConnectWorkerGroupMemberM
 
 
 def on_member(
-    recorder: HistoryWriter, record: ConnectWorkerGroupMemberMetadataRecord, before: list[Assignor] | None
+    writer: HistoryWriter, record: ConnectWorkerGroupMemberMetadataRecord, before: list[Assignor] | None
 ) -> None:
     """Apply member metadata: a worker joins, offers other assignors or other metadata for them, or leaves."""
-    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
-        depart(recorder, member_id, at)
+        depart(writer, member_id, at)
         return
-    member = _group(recorder).members[member_id]
-    membership = ledger.memberships.get(member_id)
+    member = _group(writer).members[member_id]
+    membership = open_history.memberships.get(member_id)
     if membership is None or before is None:
-        join(recorder, _membership(member, at))
+        join(writer, _membership(member, at))
     else:
         membership.client_id, membership.client_host = member.client_id, member.client_host
         membership.url = worker_url(member)
-        ledger.changes += _changes(member, before, at)
+        open_history.changes += _changes(member, before, at)
 
 
 def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
@@ -88,57 +88,59 @@ def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tupl
     return _units(state.work) if isinstance(state, ConnectGroup) else set()
 
 
-def on_work(recorder: HistoryWriter, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
+def on_work(writer: HistoryWriter, record: CoordinatorRecord, before: set[tuple[str, int]]) -> None:
     """Apply the connectors and tasks that the group has to run."""
     if record.value is not None:
-        changed = before ^ _units(_group(recorder).work)
+        changed = before ^ _units(_group(writer).work)
         if changed:
             detail = f"{len(changed)} connectors and tasks were added or removed"
             names = {name for name, _ in changed}
-            recorder.ledger.changes.append(cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail))
+            writer.open_history.changes.append(
+                cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail)
+            )
 
 
-def on_configuration(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_configuration(writer: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Apply the group's configuration: it causes no rebalance, and says how long work waits for a worker that left."""
 
 
-def on_epoch(recorder: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, before: None) -> None:
+def on_epoch(writer: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, before: None) -> None:
     """Apply group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
-    ledger, at, value = recorder.ledger, record.at, record.value
+    open_history, at, value = writer.open_history, record.at, record.value
     if value is None:
-        ledger.ended = at
+        open_history.ended = at
         return
-    if ledger.epoch is not None and ledger.epoch.epoch == value["epoch"]:
+    if open_history.epoch is not None and open_history.epoch.epoch == value["epoch"]:
         return
-    group = _group(recorder)
+    group = _group(writer)
     members = group.members
-    due = ledger.due_ms is not None and at.timestamp_ms >= ledger.due_ms
-    if due and not ledger.changes:
+    due = open_history.due_ms is not None and at.timestamp_ms >= open_history.due_ms
+    if due and not open_history.changes:
         detail = f"work waited {max_delay_ms(group)} ms for a worker"
-        ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
-    elif members and not ledger.changes and group.targets and unassigned(group):
+        open_history.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
+    elif members and not open_history.changes and group.targets and unassigned(group):
         # A coordinator that loads the group lets its work wait once more, for as long.
         detail = "work waited for a worker, again since a coordinator loaded the group"
-        ledger.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
+        open_history.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     if due:
-        ledger.due_ms = None
-    recorder.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
+        open_history.due_ms = None
+    writer.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
 
 
-def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
+def on_target(writer: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
     """Apply the target assignment of all workers: workers that run what they should not are asked to stop it."""
-    ledger, at = recorder.ledger, record.at
-    state, rebalance = recorder.group.state, ledger.rebalance
+    open_history, at = writer.open_history, record.at
+    state, rebalance = writer.group.state, open_history.rebalance
     if not isinstance(state, ConnectGroup):
         return
-    for member_id in [*ledger.target.members]:
+    for member_id in [*open_history.target.members]:
         if member_id not in state.targets:
-            recorder.put(TARGET, member_id, {}, at, None)
+            writer.put(TARGET, member_id, {}, at, None)
     for member_id, target in state.targets.items():
-        recorder.put(TARGET, member_id, work_held(target.work), at, state.assignment_epoch)
+        writer.put(TARGET, member_id, work_held(target.work), at, state.assignment_epoch)
         if rebalance is not None:
             rebalance.asked(member_id, len(_to_stop(state, member_id)), at)
-    epoch = ledger.epoch
+    epoch = open_history.epoch
     if record.value is None or epoch is None or state.assignment_epoch != epoch.epoch:
         return
     epoch.unassigned = None if state.work_epoch is None else len(unassigned(state))
@@ -148,7 +150,7 @@ def on_target(recorder: HistoryWriter, record: CoordinatorRecord, before: None) 
         epoch.state = "RECONCILING" if epoch.state == "ASSIGNING" else epoch.state
     if rebalance is not None and rebalance.target is None:
         rebalance.target = at
-        recorder.converge(at)
+        writer.converge(at)
 
 
 def delay_before(state: GroupState | None, record: ConnectWorkerGroupCurrentMemberAssignmentRecord) -> int:
@@ -160,32 +162,32 @@ def delay_before(state: GroupState | None, record: ConnectWorkerGroupCurrentMemb
     return max_delay_ms(state)
 
 
-def on_current(recorder: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: int) -> None:
+def on_current(writer: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: int) -> None:
     """Apply a current assignment: what a worker runs, and how far it is.
 
     The work of a worker that left waits for its return; if another worker leaves meanwhile, it does not wait longer.
     """
-    ledger, member_id, at = recorder.ledger, record.key["memberId"], record.at
+    open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
-        if before and (ledger.due_ms is None or at.timestamp_ms > ledger.due_ms):
-            ledger.due_ms = at.timestamp_ms + before
-        recorder.own(member_id, {}, at, None)
+        if before and (open_history.due_ms is None or at.timestamp_ms > open_history.due_ms):
+            open_history.due_ms = at.timestamp_ms + before
+        writer.own(member_id, {}, at, None)
         return
-    state = _group(recorder)
+    state = _group(writer)
     member = state.members[member_id]
     assert member.current is not None
-    recorder.own(member_id, work_held(member.current.work), at, member.member_epoch)
-    membership = ledger.memberships.get(member_id)
+    writer.own(member_id, work_held(member.current.work), at, member.member_epoch)
+    membership = open_history.memberships.get(member_id)
     if membership is not None:
         membership.away_since = at if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH else None
-    rebalance = ledger.rebalance
+    rebalance = open_history.rebalance
     if rebalance is not None:
         to_stop = len(_to_stop(state, member_id))
         rebalance.asked(member_id, to_stop, at)
         if is_reconciled(state, member) and member.member_epoch == rebalance.to_epoch:
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
-            recorder.converge(at)
+            writer.converge(at)
         elif not to_stop:
             rebalance.waited[member_id] = True
 
@@ -210,8 +212,8 @@ def _worker(
     return state.members.get(record.key["memberId"]) if isinstance(state, ConnectGroup) else None
 
 
-def _group(recorder: HistoryWriter) -> ConnectGroup:
-    state = recorder.group.state
+def _group(writer: HistoryWriter) -> ConnectGroup:
+    state = writer.group.state
     assert isinstance(state, ConnectGroup)
     return state
 

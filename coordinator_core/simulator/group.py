@@ -10,7 +10,7 @@ from coordinator_core.groups.connect.state import MAX_DELAY_CONFIG
 from coordinator_core.records import Family
 from coordinator_core.simulator.clients.classic import ClassicConsumer
 from coordinator_core.simulator.clients.classic_streams import SimulatedThread
-from coordinator_core.simulator.clients.client import Client, ConfigTopic, Wish
+from coordinator_core.simulator.clients.client import Client, ClientSetup, ConfigTopic
 from coordinator_core.simulator.clients.connect import ConnectWorker
 from coordinator_core.simulator.clients.consumer import Consumer
 from coordinator_core.simulator.clients.share import ShareConsumer
@@ -84,12 +84,12 @@ class GroupRun:
         shard.set_connect_work(self.group_id, self.configs.versions[self.configs.offset])
 
     def _add(self) -> None:
-        self._client(self._wish()).start()
+        self._client(self._setup()).start()
 
-    def _wish(self) -> Wish:
+    def _setup(self) -> ClientSetup:
         index = len(self.clients)
         racks = self.shard.scenario.cluster.racks
-        return Wish(
+        return ClientSetup(
             self.topics,
             self.script.regex,
             self.assignor,
@@ -102,12 +102,12 @@ class GroupRun:
             StateDirectory(self.shard.scenario.start_ms, self.script.streams.changes, self.script.streams.restores),
         )
 
-    def _client(self, wish: Wish) -> Client:
+    def _client(self, setup: ClientSetup) -> Client:
         """One more client, which does not run yet."""
         index = len(self.clients)
         chance = self.chance.fork("client", index)
         shard = self.shards[Family.CONNECT if self.protocol == "connect-kip-848" else Family.GROUP]
-        client = CLIENTS[self.protocol](shard, self.group_id, self.script, index, wish, chance)
+        client = CLIENTS[self.protocol](shard, self.group_id, self.script, index, setup, chance)
         self.clients.append(client)
         return client
 
@@ -166,7 +166,7 @@ class GroupRun:
     def _restart(self, client: Client, away_ms: int, versions: tuple[int, int] | None = None) -> None:
         if client.running:
             client.leave()
-            client.wish.versions = versions or client.wish.versions
+            client.setup.versions = versions or client.setup.versions
             self.shard.later(away_ms, client.start)
 
     def _storm(self, storm: Storm) -> None:
@@ -180,14 +180,14 @@ class GroupRun:
 
     def _flap(self, flap: Flap) -> None:
         running = self._running()
-        client = self.chance.pick(running) if running else self._client(self._wish())
+        client = self.chance.pick(running) if running else self._client(self._setup())
         client.start()
         for delay in range(0, flap.lasts, flap.stay + flap.away):
             self.shard.later(delay + flap.stay, partial(self._restart, client, flap.away))
 
     def _slow(self, slow: Slow) -> None:
         for client in self.chance.some(self._running(), slow.members):
-            client.wish.revocation_ms = slow.revocation
+            client.setup.revocation_ms = slow.revocation
 
     def _zombie(self, zombie: Zombie) -> None:
         for client in self.chance.some(self._running(), 1):
@@ -196,7 +196,7 @@ class GroupRun:
     def _replace(self, count: int) -> None:
         """Another process starts with the instance id of one that still runs."""
         for client in self.chance.some(self._running(), count):
-            self._client(client.wish).start()
+            self._client(client.setup).start()
 
     def _subscribe(self, topics: list[str]) -> None:
         self.topics = [self.shard.scenario.topic_name(name, self.number) for name in topics]
@@ -216,8 +216,8 @@ class GroupRun:
 
     def _exchange(self, client: Client) -> None:
         client.leave()
-        assignor = client.wish.assignor if client.wish.assignor in ASSIGNORS[self.protocol] else None
-        successor = self._client(replace(client.wish, assignor=assignor))
+        assignor = client.setup.assignor if client.setup.assignor in ASSIGNORS[self.protocol] else None
+        successor = self._client(replace(client.setup, assignor=assignor))
         self.shard.later(BACK_AT_ONCE_MS, successor.start)
 
     def _connectors(self, connectors: dict[str, int]) -> None:
@@ -233,7 +233,7 @@ class GroupRun:
         """A rolling restart, from which each client comes back with the next topology."""
         self.topology_epoch += 1
         for client in self.clients:
-            client.wish.topology_epoch = self.topology_epoch
+            client.setup.topology_epoch = self.topology_epoch
         self._deploy(deploy)
 
     def _shutdown(self, _: bool) -> None:

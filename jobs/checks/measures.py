@@ -11,8 +11,8 @@ from typing import Any, Final
 import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.assignors.java_hash import string_hash
 from coordinator_core.audit.rules.table import RULES, Severity
+from coordinator_core.java.hash_codes import string_hash
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import gaps
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings

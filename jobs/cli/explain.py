@@ -9,9 +9,9 @@ from typing import Annotated, NamedTuple
 import typer
 
 from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance, with_log
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition

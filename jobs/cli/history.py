@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind

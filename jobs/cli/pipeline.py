@@ -92,7 +92,7 @@ def ingest_command(
                 damaged = _damaged(tables, rows)
         if snapped.count:
             console.note(f"snapshots of the cluster: {snapped.count} taken", snapshots=snapped.count)
-    _print(console, "ingested", rows, INGESTED + GAPS)
+    _print_rows(console, "ingested", rows, INGESTED + GAPS)
     for row in rows:
         if row.missing_offsets:
             console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
@@ -128,7 +128,7 @@ def decode_command(
     console = options.console
     with options.writing() as (tables, _), console.step("completing the decoded records"):
         rows = decode.run(tables)
-    _print(console, "decoded", rows, DECODED)
+    _print_rows(console, "decoded", rows, DECODED)
     for row in rows:
         if row.quarantined:
             console.warn(f"{_log(row)}: {row.quarantined} rows in quarantine")
@@ -192,7 +192,7 @@ def _row_count(tables: TableReader, name: str) -> int:
     return int(row["number"])
 
 
-def _print(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
+def _print_rows(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
     lines = [{"log": _log(row), **{name: row[name] for name in columns}} for row in rows if row.records]
     print_lines(sorted(lines, key=lambda line: line["log"]), as_json=console.json, title=title)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coordinator_core.audit.findings.two_logs import combined
+from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from coordinator_core.audit.findings.group_history import counted
+from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.audit.offsets.steps import CommitStep, StepKind
 from coordinator_core.records import LogPosition
 from jobs.cli.output import ranges

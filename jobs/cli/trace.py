@@ -51,7 +51,7 @@ def trace_command(
         if as_json and not result.equal:
             print(json.dumps(_as_object(result)))
         elif not as_json and not (quiet and result.equal):
-            _print(result)
+            _print_step(result)
     if not steps:
         raise InputError(f"{file}: no steps of a trace in it, so nothing was compared")
     if as_json:
@@ -73,7 +73,7 @@ def _as_object(result: StepResult) -> dict[str, Any]:
     }
 
 
-def _print(result: StepResult) -> None:
+def _print_step(result: StepResult) -> None:
     where = f"trace {result.seed}, step {result.number}, {result.operation}"
     if result.equal:
         print(f"{where}: equal")

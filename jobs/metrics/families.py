@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.offsets.lag import LagPoint, LagStatus
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import assigned_partitions

@@ -7,8 +7,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
-from coordinator_core.audit.findings.group_history import Rewind
+from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.group_history import Rewind
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY

@@ -13,7 +13,8 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import Family
-from jobs.pipeline import commit_summaries, log_ranges, runs, typed_tables
+from jobs.pipeline import log_ranges, runs, typed_tables
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS

@@ -18,14 +18,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows
-from jobs.sources.stored_histories import histories_for_findings
-from jobs.sources.stored_logs import LogFacts
+from jobs.relations.stored_histories import histories_for_findings
+from jobs.relations.stored_logs import LogFacts
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Rows, Tables, few
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY

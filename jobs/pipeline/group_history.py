@@ -11,20 +11,20 @@ from typing import Any, Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.findings.group_history import (
+from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
     RecordSize,
 )
-from coordinator_core.audit.findings.share_deliveries import ShareDelivery
+from coordinator_core.audit.folds.share_deliveries import ShareDelivery
 from coordinator_core.history.share_rows import SharePartitionRow
-from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.record_sizes import record_sizes
 from jobs.pipeline.share_delivery import share_deliveries
+from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import LogFacts
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES

@@ -19,7 +19,7 @@ from coordinator_core.audit.offsets.lag import WINDOW, EndOffset, LagPoint, LogR
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
-from jobs.sources.stored_reach import log_reaches
+from jobs.relations.stored_reach import log_reaches
 from jobs.tables.commit_order import in_order
 from jobs.tables.delta import Tables, sql_name, sql_text
 from jobs.tables.log import LOG_RANGES, LONG

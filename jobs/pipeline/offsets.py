@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline import commit_history, commit_summaries
+from jobs.pipeline import commit_history
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import newest_runs
 from jobs.pipeline.snapshots import stored_end_offsets
 from jobs.tables import written_files

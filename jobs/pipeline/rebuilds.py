@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.group_audit import STATE_VERSION
-from jobs.sources import stored_topics
+from jobs.relations import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, REPLAYED

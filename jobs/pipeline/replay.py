@@ -26,14 +26,15 @@ from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
-from jobs.pipeline import commit_summaries, log_ranges, runs
+from jobs.pipeline import log_ranges, runs
 from jobs.pipeline import topics as topic_log
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, fold, folder
 from jobs.pipeline.replay_here import MOST_STAGED, input_rows
 from jobs.pipeline.replayed import GROUPS, replayed
-from jobs.sources import stored_topics
+from jobs.relations import stored_topics
 from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.delta import Rows, Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.findings.share_deliveries import BEGINNINGS, MOST_GIVEN_UP
+from coordinator_core.audit.folds.share_deliveries import BEGINNINGS, MOST_GIVEN_UP
 from coordinator_core.history.share_rows import SharePartitionRow
 
 OF: Final = ("cluster", "group_id", "topic_id", "partition")

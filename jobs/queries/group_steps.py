@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.steps import CommitStep, commit_steps
 from jobs.queries.interface import Answers, AsOf
 from jobs.queries.ownership import owned_by

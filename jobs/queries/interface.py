@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # half of the core, of which one question needs little
-    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
-    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.folds.group_history import GroupHistory
     from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow

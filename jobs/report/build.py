@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
-from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.findings.two_logs import by_log
+from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition

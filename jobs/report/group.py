@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from coordinator_core.audit.explain import explain, with_log
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, client_name
-from coordinator_core.audit.findings.rows import FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.findings.two_logs import by_log, log_topic, time_order
+from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_name
+from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.offsets import TopicPartition

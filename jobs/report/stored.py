@@ -11,6 +11,8 @@ from typing import Any, Final
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
+from jobs.relations.stored_histories import stored_histories
+from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
@@ -18,8 +20,6 @@ from jobs.report.lag import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.sources.given_partitions import given
-from jobs.sources.stored_histories import stored_histories
-from jobs.sources.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
 from jobs.versions import software_version

@@ -180,7 +180,7 @@ class _Overlap:
         offsets = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset"))
         known = int(pc.sum(pc.less_equal(offsets, self._last)).as_py() or 0)
         for row in log_rows(rows.slice(0, known)):
-            if self._seen.get(row.offset, _print(row)) != _print(row):
+            if self._seen.get(row.offset, _fingerprint(row)) != _fingerprint(row):
                 return rows.slice(0, 0), row.offset
         new = rows.slice(known)
         if new.num_rows:
@@ -192,10 +192,10 @@ class _Overlap:
         """Keep what the next file may have again."""
         if beginning is not None and self._last >= beginning:
             again = rows.filter(pc.greater_equal(offsets, beginning))
-            self._seen |= {row.offset: _print(row) for row in log_rows(again)}
+            self._seen |= {row.offset: _fingerprint(row) for row in log_rows(again)}
 
 
-def _print(row: LogRow) -> int:
+def _fingerprint(row: LogRow) -> int:
     return hash((row.timestamp, row.key, row.value))
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple
 
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 from jobs.times import milliseconds

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
-from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingRow
 from jobs.tables.delta import Table, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LONG, RUN, STRING

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli.app import app
+from jobs.relations.stored_settings import read as stored_settings
 from jobs.sources.snapshot_files import read_topics
-from jobs.sources.stored_settings import read as stored_settings
 from jobs.tables.folder_reader import FolderReader
 from tests.broker.kafka import broker, free_ports
 from tests.broker.test_broker import printed, separately

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.report.build import ReportHeader, build
 from jobs.report.data import Report
 from jobs.settings import load

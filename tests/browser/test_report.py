@@ -13,7 +13,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Request
 from typer.testing import CliRunner
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.cli.app import app
 from jobs.report.build import ReportHeader, build
 from jobs.report.render import to_html

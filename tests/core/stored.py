@@ -26,11 +26,11 @@ def again(form: StateForm[T], state: T) -> T:
 
 
 def next_history(fold: GroupFold, topics: TopicHistory | None = None) -> GroupFold:
-    return GroupFold(again(GROUP, fold.group), again(HISTORY, fold.ledger), topics)
+    return GroupFold(again(GROUP, fold.group), again(HISTORY, fold.open_history), topics)
 
 
 def next_rules(rules: RuleFold, coverage: Coverage) -> RuleFold:
-    return RuleFold(again(GROUP, rules.group), again(RULES, rules.watch), coverage)
+    return RuleFold(again(GROUP, rules.group), again(RULES, rules.facts), coverage)
 
 
 def next_auditor(auditor: TargetAuditor, topics: TopicHistory | None, coverage: Coverage) -> TargetAuditor:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from jobs.queries.from_logs.history import group_histories

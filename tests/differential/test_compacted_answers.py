@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.describe import CERTAIN_GROUP
 from coordinator_core.groups.owners import owners, possible_owners

@@ -8,11 +8,11 @@ from typing import Any
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.connect.work import LeaderAssignment
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask, WorkerSpec
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.java.hash_codes import utf16
 
 PROTOCOLS = {"EAGER": "default", "COMPATIBLE": "compatible", "SESSIONED": "sessioned"}
 """Names of Connect's protocols in cases to those in group records."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from coordinator_core.assignors import java_hash
-from coordinator_core.assignors.java_order import HashMap, TimelineHashMap, copy_capacity
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.errors import InputError
+from coordinator_core.java import hash_codes as java_hash
+from coordinator_core.java.order import HashMap, TimelineHashMap, copy_capacity
 
 _KEYS: dict[str, java_hash.KeyType[Any]] = {
     "string": java_hash.STRING,

@@ -7,11 +7,11 @@ from typing import Any
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView
 from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, SubtopologyTasks, Tasks
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.java.hash_codes import utf16
 
 Step = dict[str, Any]
 StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]

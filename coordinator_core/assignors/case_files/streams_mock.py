@@ -12,11 +12,11 @@ from typing import Any
 from coordinator_core.assignors.case_files.streams import StreamsCase
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
-from coordinator_core.assignors.java_hash import INTEGER, STRING, TASK_ID, utf16
-from coordinator_core.assignors.java_heap import PriorityQueue
-from coordinator_core.assignors.java_order import HashMap, copy_capacity, hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import INTEGER, STRING, TASK_ID, utf16
+from coordinator_core.java.heap import PriorityQueue
+from coordinator_core.java.order import HashMap, copy_capacity, hash_order
 
 
 class HashSet(Sequence[int]):

@@ -13,8 +13,8 @@ from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.member_loads import MemberLoads
 from coordinator_core.assignors.client.partition_movements import PartitionMovements
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.java_hash import int32
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import int32
 
 
 class GeneralAssignment:

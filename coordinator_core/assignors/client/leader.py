@@ -7,8 +7,8 @@ from typing import TypeVar
 
 from coordinator_core.assignors.client.leader_view import TopicPartition
 from coordinator_core.assignors.inputs import ClassicMemberSpec
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 M = TypeVar("M")

@@ -11,8 +11,8 @@ from functools import cached_property
 from itertools import accumulate, chain, repeat
 
 from coordinator_core.assignors.inputs import ClassicMemberSpec
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import utf16
 
 TopicPartition = tuple[str, int]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.java_order import Ints
+from coordinator_core.java.order import Ints
 
 
 class MemberLoads:

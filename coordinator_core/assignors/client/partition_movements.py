@@ -6,8 +6,8 @@ Source: Kafka 4.3.1 ``AbstractStickyAssignor.PartitionMovements``.
 from __future__ import annotations
 
 from coordinator_core.assignors.client.leader_view import PartitionIds, TopicPartition
-from coordinator_core.assignors.java_hash import TOPIC_PARTITION
-from coordinator_core.assignors.java_order import HashMap
+from coordinator_core.java.hash_codes import TOPIC_PARTITION
+from coordinator_core.java.order import HashMap
 
 Pair = tuple[int, int]
 """The member that had the partition at first, and the one that has it now."""

@@ -11,10 +11,10 @@ from itertools import islice
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.racks import Racks
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec
-from coordinator_core.assignors.java_hash import STRING, utf16
-from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import STRING, utf16
+from coordinator_core.java.order import hash_order
 
 
 def static_first(member_id: str, spec: ClassicMemberSpec) -> tuple[bool, bytes]:

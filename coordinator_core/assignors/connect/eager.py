@@ -17,9 +17,9 @@ from coordinator_core.assignors.connect.work import (
     written,
 )
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import utf16
 
 
 def assign_eager(spec: ConnectGroupSpec, image: TopicImage, profile: Profile) -> Assignment[LeaderAssignment]:

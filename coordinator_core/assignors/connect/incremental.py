@@ -26,10 +26,10 @@ from coordinator_core.assignors.connect.work import (
     written,
 )
 from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, ConnectorTask
-from coordinator_core.assignors.java_hash import STRING, TASK_ID, utf16
-from coordinator_core.assignors.java_order import copied_order, hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import STRING, TASK_ID, utf16
+from coordinator_core.java.order import copied_order, hash_order
 from coordinator_core.state_json import StoredAs
 
 E = TypeVar("E")

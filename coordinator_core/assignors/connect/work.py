@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask, WorkerSpec
-from coordinator_core.assignors.java_hash import STRING, utf16
-from coordinator_core.assignors.java_order import copied_order
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import STRING, utf16
+from coordinator_core.java.order import copied_order
 
 NO_ERROR = 0
 CONFIG_MISMATCH = 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coordinator_core.assignors.java_order import Ints
+from coordinator_core.java.order import Ints
 
 Column = int | Sequence[int] | Ints
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coordinator_core.assignors.java_hash import INTEGER, TOPIC_ID_PARTITION, uuid_hash
-from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, fill, hash_order, slot_order
 from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
 from coordinator_core.assignors.server.quotas import hand_out, map_capacity
+from coordinator_core.java.hash_codes import INTEGER, TOPIC_ID_PARTITION, uuid_hash
+from coordinator_core.java.order import DEFAULT_CAPACITY, Ints, fill, hash_order, slot_order
 
 
 class OneTopic:

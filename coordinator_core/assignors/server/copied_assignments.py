@@ -13,10 +13,10 @@ from itertools import chain, pairwise
 import numpy as np
 
 from coordinator_core.assignors.inputs import MemberSpec, Partitions
-from coordinator_core.assignors.java_hash import UUID, spread, uuid_hash
-from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
 from coordinator_core.assignors.server.assignment_changes import ADDED, AssignmentChanges, Columns, by_member, ints
 from coordinator_core.assignors.server.copied_member import copy_capacities, edited
+from coordinator_core.java.hash_codes import UUID, spread, uuid_hash
+from coordinator_core.java.order import DEFAULT_CAPACITY, Ints, grouped_order, hash_order, int_order
 
 FEW = 120
 """Up to so many changes are made one member after another: columns cost as much as that before their first row."""

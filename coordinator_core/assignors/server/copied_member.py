@@ -8,8 +8,9 @@ from enum import Enum
 import numpy as np
 
 from coordinator_core.assignors.inputs import Partitions
-from coordinator_core.assignors.java_hash import INTEGER, UUID
-from coordinator_core.assignors.java_order import (
+from coordinator_core.assignors.server.assignment_changes import ADDED, DROPPED
+from coordinator_core.java.hash_codes import INTEGER, UUID
+from coordinator_core.java.order import (
     DEFAULT_CAPACITY,
     TREEIFY_THRESHOLD,
     Ints,
@@ -20,7 +21,6 @@ from coordinator_core.assignors.java_order import (
     int_order,
     table_size,
 )
-from coordinator_core.assignors.server.assignment_changes import ADDED, DROPPED
 
 Change = tuple[int, str, int]
 """Kind, topic, partition."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coordinator_core.assignors.inputs import MemberSpec
-from coordinator_core.assignors.java_order import Ints
 from coordinator_core.assignors.server.assignment_changes import ints
+from coordinator_core.java.order import Ints
 
 
 class PreviousAssignments(NamedTuple):

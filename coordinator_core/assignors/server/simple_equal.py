@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
-from coordinator_core.assignors.java_order import int_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.assignment_changes import AssignmentChanges, ints
 from coordinator_core.assignors.server.balance import AllTopics, Balance
@@ -16,6 +15,7 @@ from coordinator_core.assignors.server.copied_assignments import CopiedAssignmen
 from coordinator_core.assignors.server.previous_assignments import PreviousAssignments
 from coordinator_core.assignors.server.quotas import assignable, map_capacity, shares
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.order import int_order
 
 
 def assign_equal(spec: GroupSpec, image: TopicImage, profile: Profile) -> dict[str, Partitions]:

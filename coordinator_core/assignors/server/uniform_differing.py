@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
-from coordinator_core.assignors.java_hash import uuid_bits
-from coordinator_core.assignors.java_order import Ints
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges
 from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
 from coordinator_core.assignors.server.topics import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import uuid_bits
+from coordinator_core.java.order import Ints
 
 MAX_ROUNDS = 16
 """Kafka visits all topics at most this many times; near balance is good enough where subscriptions overlap

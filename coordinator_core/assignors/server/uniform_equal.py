@@ -11,14 +11,14 @@ from itertools import chain
 import numpy as np
 
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
-from coordinator_core.assignors.java_hash import UUID
-from coordinator_core.assignors.java_order import copy_capacity, hash_order
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
 from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
 from coordinator_core.assignors.server.topics import assigned_partitions, missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.hash_codes import UUID
+from coordinator_core.java.order import copy_capacity, hash_order
 
 EXTRAS_STICKIER = (4, 0, 1)
 """The release since which members pass on a larger quota that they would need another partition to fill."""

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.java.hash_codes import utf16
 from coordinator_core.record_fields.embedded import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from coordinator_core.assignors.inputs import TaskId
-from coordinator_core.assignors.java_hash import KeyType, int32, utf16
+from coordinator_core.java.hash_codes import KeyType, int32, utf16
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,10}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from coordinator_core.assignors.java_heap import PriorityQueue
 from coordinator_core.assignors.streams.placement import Placement
 from coordinator_core.assignors.streams.state import TaskState
+from coordinator_core.java.heap import PriorityQueue
 
 
 class Movements:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from coordinator_core.assignors.inputs import StreamsGroupSpec
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_heap import PriorityQueue
-from coordinator_core.assignors.java_order import hash_order
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.heap import PriorityQueue
+from coordinator_core.java.order import hash_order
 
 
 class Processes:

@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from coordinator_core.assignors.inputs import StreamsConfigs
-from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.streams.client_order import CLIENT_TASK_ID, is_number
 from coordinator_core.assignors.streams.placement import LeastLoaded, Placement
 from coordinator_core.assignors.streams.topology import NumberedTopology
+from coordinator_core.java.order import hash_order
 
 Tags = Mapping[str, str]
 

@@ -6,12 +6,12 @@ Reproduces the results of Kafka 4.3.1's StickyTaskAssignor, which makes no warm-
 from __future__ import annotations
 
 from coordinator_core.assignors.inputs import Assignment, StreamsGroupSpec, Tasks
-from coordinator_core.assignors.java_heap import PriorityQueue
 from coordinator_core.assignors.profiles import Profile, require_reproduced
 from coordinator_core.assignors.streams.processes import Processes
 from coordinator_core.assignors.streams.topology import NumberedTopology
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
+from coordinator_core.java.heap import PriorityQueue
 
 
 def assign(spec: StreamsGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Tasks]:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from coordinator_core.assignors.inputs import Partitions, SubtopologyTasks, TaskId
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.errors import InputError
+from coordinator_core.java.hash_codes import utf16
 
 
 class NumberedTopology:

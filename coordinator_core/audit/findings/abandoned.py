@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, counted
 
 
 def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

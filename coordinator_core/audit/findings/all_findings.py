@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings import (
     abandoned,
     balance,
@@ -16,10 +17,9 @@ from coordinator_core.audit.findings import (
     share,
     unassigned,
 )
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.findings.two_logs import by_log
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
 from coordinator_core.audit.rules.table import RULE, Severity
 

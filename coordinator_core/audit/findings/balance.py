@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
-from coordinator_core.audit.findings.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
 from coordinator_core.history.causes import CauseKind
 
 STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.history.work_units import SHARED_ROLES, WorkUnit

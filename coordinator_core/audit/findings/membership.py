@@ -6,9 +6,9 @@ import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.group_history import GroupHistory, client_name, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
 from coordinator_core.history.rows import MembershipRow
 
 LEFT = "leave or expiry"

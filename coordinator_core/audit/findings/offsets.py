@@ -7,9 +7,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from coordinator_core.records import LogPosition
 

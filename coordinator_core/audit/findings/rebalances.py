@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.rows import RebalanceRow
 
 SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))

@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import GroupEpochRow

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from coordinator_core.audit.findings.group_history import GroupHistory, counted
-from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow
-from coordinator_core.audit.findings.share_deliveries import GivenUp, ShareDelivery
+from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.rows import ShareInitializationRow
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, takewhile
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.group_history import GroupHistory, counted
-from coordinator_core.audit.findings.rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
 from coordinator_core.history.rows import GroupEpochRow

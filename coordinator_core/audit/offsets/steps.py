@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
-from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS
-from coordinator_core.audit.findings.group_history import GroupHistory
 from coordinator_core.audit.findings.resets import EmptyTimes
+from coordinator_core.audit.folds.commits import TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.offsets import TopicPartition

@@ -34,64 +34,64 @@ class GenerationBefore(NamedTuple):
 NO_GENERATION_BEFORE = GenerationBefore(None, {}, {})
 
 
-def generation_before(scene: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
+def generation_before(judged: JudgedGroup, record: CoordinatorRecord) -> GenerationBefore:
     """Return what ``on_generation`` needs of the group before."""
-    state = scene.group.state
+    state = judged.group.state
     if not isinstance(state, ClassicGroup):
         return NO_GENERATION_BEFORE
-    return GenerationBefore(state.generation, state.members, {**scene.current.held}, state.protocol_type)
+    return GenerationBefore(state.generation, state.members, {**judged.current.held}, state.protocol_type)
 
 
-def on_generation(scene: JudgedGroup, record: GroupMetadataRecord, before: GenerationBefore) -> None:
+def on_generation(judged: JudgedGroup, record: GroupMetadataRecord, before: GenerationBefore) -> None:
     """Judge group metadata: a generation is complete, the same one is written again, or the group ends."""
-    watch, operation = scene.watch, scene.operation
-    known = watch.knows(EPOCH)
+    facts, operation = judged.facts, judged.operation
+    known = facts.knows(EPOCH)
     if record.value is None:
         # A group of workers continues on KIP-848 in another log.
         if before.members and known and before.protocol_type != CONNECT_PROTOCOL_TYPE:
             operation.crossed, operation.crossed_epoch = record.at, before.generation
-        scene.current.clear()
-        scene.target.clear()
-        watch.end_life(record.at, gone=scene.group.state is None)
+        judged.current.clear()
+        judged.target.clear()
+        facts.end_life(record.at, gone=judged.group.state is None)
         return
-    watch.note(EPOCH, record.at)
+    facts.note(EPOCH, record.at)
     operation.leaving.clear()
-    new = scene.group.state
+    new = judged.group.state
     assert isinstance(new, ClassicGroup)
-    scene.arrived(new.generation or 0, record.at)
-    _converted(scene, new, record.at)
-    _protocol(scene, new, record.at)
-    _instances(scene, new, record.at)
+    judged.arrived(new.generation or 0, record.at)
+    _converted(judged, new, record.at)
+    _protocol(judged, new, record.at)
+    _instances(judged, new, record.at)
     if known and before.generation is not None and before.generation == new.generation:
-        _rewritten(scene, before.members, new, record.at)
+        _rewritten(judged, before.members, new, record.at)
     elif known:
-        _claims(scene, before, new, record.at)
-    _owners(scene, new, record.at)
-    _listed_twice(scene, new, record.at)
+        _claims(judged, before, new, record.at)
+    _owners(judged, new, record.at)
+    _listed_twice(judged, new, record.at)
     for member_id, count in Counter(each["memberId"] for each in record.value["members"]).items():
         if count > 1:
-            scene.broken(Rule.MEMBER_LISTED_TWICE, record.at, member_id, f"listed {count} times")
+            judged.broken(Rule.MEMBER_LISTED_TWICE, record.at, member_id, f"listed {count} times")
 
 
-def _converted(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+def _converted(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     """A consumer group that ends takes all members along that already use the classic protocol (KIP-848)."""
-    converting, scene.operation.converting = scene.operation.converting, {}
+    converting, judged.operation.converting = judged.operation.converting, {}
     instances = {member.instance_id for member in group.members.values()} - {None}
     for member_id, instance_id in converting.items():
         if member_id not in group.members and instance_id not in instances:
             detail = "a member of the consumer group that uses the classic protocol, and not in the classic group"
-            scene.broken(Rule.TYPE_CHANGED_IN_PART, at, member_id, detail)
+            judged.broken(Rule.TYPE_CHANGED_IN_PART, at, member_id, detail)
 
 
-def _protocol(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+def _protocol(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     """A group with members has a protocol and a leader; one without has neither."""
     for what, value in (("protocol", group.protocol), ("leader", group.leader)):
         if bool(group.members) != (value is not None):
             detail = f"{what} {value!r} with {len(group.members)} members"
-            scene.broken(Rule.PROTOCOL_AGAINST_MEMBERS, at, None, detail)
+            judged.broken(Rule.PROTOCOL_AGAINST_MEMBERS, at, None, detail)
 
 
-def _instances(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+def _instances(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     seen: dict[str, str] = {}
     for member_id, member in group.members.items():
         if member.instance_id is None:
@@ -99,28 +99,28 @@ def _instances(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None
         other = seen.setdefault(member.instance_id, member_id)
         if other != member_id:
             detail = f"instance id {member.instance_id} is also that of {other}"
-            scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
+            judged.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
 
-def _rewritten(scene: JudgedGroup, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
+def _rewritten(judged: JudgedGroup, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
     """A generation written again differs by static members' new ids only (KIP-345), and everyone keeps what it had."""
     by_instance = {member.instance_id: member for member in before.values() if member.instance_id is not None}
     for member_id, member in group.members.items():
         known = before.get(member_id) or by_instance.get(member.instance_id or "")
         if known is None:
             detail = f"joined in generation {group.generation}, which had been completed without it"
-            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+            judged.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
         elif known.assignment != member.assignment:
             detail = f"another assignment in the same generation {group.generation}"
-            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+            judged.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
     instances = {member.instance_id for member in group.members.values()}
     for member_id, member in before.items():
         if member_id not in group.members and (member.instance_id is None or member.instance_id not in instances):
             detail = f"missing from generation {group.generation}, which had been completed with it"
-            scene.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
+            judged.broken(Rule.GENERATION_CHANGED_IN_PLACE, at, member_id, detail)
 
 
-def _claims(scene: JudgedGroup, before: GenerationBefore, group: ClassicGroup, at: LogPosition) -> None:
+def _claims(judged: JudgedGroup, before: GenerationBefore, group: ClassicGroup, at: LogPosition) -> None:
     """What a member says it has, of the assignment of the generation before, was assigned to it then.
 
     Or it said the same when it joined that generation: its SyncGroup request came after the next rebalance had begun,
@@ -135,7 +135,7 @@ def _claims(scene: JudgedGroup, before: GenerationBefore, group: ClassicGroup, a
         strange = sorted(unit for unit in asked.owned if unit.number not in had.get(unit.resource, ()))
         if strange:
             detail = f"{names(strange)} was not assigned to it in generation {before.generation}"
-            scene.broken(Rule.OWNED_NOT_ASSIGNED, at, member_id, detail)
+            judged.broken(Rule.OWNED_NOT_ASSIGNED, at, member_id, detail)
 
 
 def _claimed(group: ClassicGroup, member: ClassicMember) -> Held:
@@ -151,23 +151,23 @@ def _claimed(group: ClassicGroup, member: ClassicMember) -> Held:
     return held
 
 
-def _owners(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
-    scene.current.clear()
+def _owners(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+    judged.current.clear()
     single = group.protocol in SINGLE_OWNER
     for member_id, member in group.members.items():
         held = classic_held(group, member)
         for (role, connector), numbers in held.items():
-            problem = scene.plausible.connector_problem(connector, max(numbers) + 1) if role == "task" else None
+            problem = judged.plausible.connector_problem(connector, max(numbers) + 1) if role == "task" else None
             if problem is not None:
-                scene.broken(Rule.COUNT_IMPLAUSIBLE, at, member_id, problem)
-        for unit, other in scene.current.put(member_id, held):
+                judged.broken(Rule.COUNT_IMPLAUSIBLE, at, member_id, problem)
+        for unit, other in judged.current.put(member_id, held):
             if single:
-                scene.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")
+                judged.broken(Rule.ASSIGNED_TO_TWO, at, member_id, f"{name(unit)} is also assigned to {other}")
 
 
-def _listed_twice(scene: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
+def _listed_twice(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     """No assignment lists a partition, connector or task twice."""
     for member_id, member in group.members.items():
         twice = classic_given(group, member).listed_twice
         if twice:
-            scene.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, f"its assignment: {names([*twice])}")
+            judged.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, f"its assignment: {names([*twice])}")

@@ -13,7 +13,7 @@ from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
 
 
-def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
+def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
     """Judge a committed offset: its partition has an owner, if the group's members own any partition of the topic.
 
     Between two other records of the group nobody's work changes, so each partition is reported once: feeding the first
@@ -21,13 +21,13 @@ def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
     """
     if record.value is None:
         return
-    state = scene.group.state
-    if state is None or not state.members or not scene.watch.knows(EPOCH):
+    state = judged.group.state
+    if state is None or not state.members or not judged.facts.knows(EPOCH):
         return
     key = record.key
     what = f"{key['topic']}-{key['partition']}"
     if isinstance(state, ShareGroup):
-        _tell(scene, Rule.COMMIT_IN_SHARE_GROUP, record, what, what)
+        _tell(judged, Rule.COMMIT_IN_SHARE_GROUP, record, what, what)
         return
     unit: WorkUnit | None = None
     if isinstance(state, ClassicGroup):
@@ -35,17 +35,17 @@ def on_commit(scene: JudgedGroup, record: OffsetCommitRecord) -> None:
             unit = WorkUnit("partition", key["topic"], key["partition"])
     elif isinstance(state, ConsumerGroup):
         topic_id = record.value.get("topicId")
-        if topic_id is not None and scene.watch.knows(WHOLE):  # a member that was not seen may own it
+        if topic_id is not None and judged.facts.knows(WHOLE):  # a member that was not seen may own it
             unit = WorkUnit("partition", topic_id, key["partition"])
-    if unit is None or scene.current.has_holder(unit):
+    if unit is None or judged.current.has_holder(unit):
         return
-    if any(unit.resource in held for held in scene.current.held.values()):
+    if any(unit.resource in held for held in judged.current.held.values()):
         _tell(
-            scene, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
+            judged, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
         )
 
 
-def _tell(scene: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
-    if what not in scene.watch.told:
-        scene.watch.told.append(what)
-        scene.broken(rule, record.at, None, detail)
+def _tell(judged: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
+    if what not in judged.facts.told:
+        judged.facts.told.append(what)
+        judged.broken(rule, record.at, None, detail)

@@ -35,168 +35,168 @@ class ConnectBefore(NamedTuple):
     runs: Held | None = None
 
 
-def before_record(scene: JudgedGroup, record: AnyRecord) -> ConnectBefore:
+def before_record(judged: JudgedGroup, record: AnyRecord) -> ConnectBefore:
     """Return what ``on_record`` needs of the group before."""
-    state = scene.group.state
+    state = judged.group.state
     if not isinstance(state, ConnectGroup):
         return ConnectBefore()
     member_id = record.member_id or ""
     member = state.members.get(member_id)
-    runs = scene.current.held.get(member_id, HOLDS_NOTHING) if scene.watch.knows_member(CURRENT, member_id) else None
+    runs = judged.current.held.get(member_id, HOLDS_NOTHING) if judged.facts.knows_member(CURRENT, member_id) else None
     return ConnectBefore(state.group_epoch, member is not None and member.client_id is not None, runs)
 
 
-def on_record(scene: JudgedGroup, record: AnyRecord, before: ConnectBefore) -> None:
+def on_record(judged: JudgedGroup, record: AnyRecord, before: ConnectBefore) -> None:
     """Judge one record of ``__worker_offsets``."""
     if record.type == ConnectRecordType.GROUP_METADATA:
-        _epoch(scene, record, before.epoch)
+        _epoch(judged, record, before.epoch)
     elif record.type == ConnectRecordType.MEMBER_METADATA:
-        _member(scene, record, before)
+        _member(judged, record, before)
     elif record.type == ConnectRecordType.TARGET_ASSIGNMENT:
-        _target(scene, record)
+        _target(judged, record)
     elif record.type == ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT:
-        _current(scene, record, before.runs)
+        _current(judged, record, before.runs)
     elif record.type == ConnectRecordType.CONFIGURATION:
-        scene.watch.note(CONFIGURATION, record.at)
+        judged.facts.note(CONFIGURATION, record.at)
 
 
-def follow(scene: JudgedGroup, record: AnyRecord, leader_epoch: int | None) -> None:
+def follow(judged: JudgedGroup, record: AnyRecord, leader_epoch: int | None) -> None:
     """Keep up what the rules need of a Connect group's past; the record has changed the group."""
-    watch, state = scene.watch, scene.group.state
+    facts, state = judged.facts, judged.group.state
     group = state if isinstance(state, ConnectGroup) else None
-    facts = watch.connect = watch.connect or ConnectFacts()
-    if watch.run == record.at.offset and not watch.whole:
-        facts.delay.note_gap(group, record.at.timestamp_ms)
-        facts.work.by_epoch.clear()
-    facts.delay.follow(group, record, leader_epoch)
-    facts.work.follow(group, record)
+    of_connect = facts.connect = facts.connect or ConnectFacts()
+    if facts.run == record.at.offset and not facts.whole:
+        of_connect.delay.note_gap(group, record.at.timestamp_ms)
+        of_connect.work.by_epoch.clear()
+    of_connect.delay.follow(group, record, leader_epoch)
+    of_connect.work.follow(group, record)
 
 
-def _epoch(scene: JudgedGroup, record: ConnectWorkerGroupMetadataRecord, before: int | None) -> None:
-    watch, at, operation = scene.watch, record.at, scene.operation
-    known = watch.knows(EPOCH)
+def _epoch(judged: JudgedGroup, record: ConnectWorkerGroupMetadataRecord, before: int | None) -> None:
+    facts, at, operation = judged.facts, record.at, judged.operation
+    known = facts.knows(EPOCH)
     operation.leaving.clear()
     if record.value is None:
-        scene.current.clear()
-        watch.end_life(at, gone=scene.group.state is None)
+        judged.current.clear()
+        facts.end_life(at, gone=judged.group.state is None)
         return
     operation.joining.clear()
-    watch.note(EPOCH, at)
+    facts.note(EPOCH, at)
     epoch = record.value["epoch"]
     if not known or before is None:
         return
     if epoch == before:
-        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} was written again")
-    elif epoch > before + 1 and before > EPOCH_WITHOUT_WORKERS and not _is_converted(scene):
-        scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
+        judged.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {before} was written again")
+    elif epoch > before + 1 and before > EPOCH_WITHOUT_WORKERS and not _is_converted(judged):
+        judged.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} after {before}")
 
 
-def _is_converted(scene: JudgedGroup) -> bool:
+def _is_converted(judged: JudgedGroup) -> bool:
     """Whether no worker of the new protocol is there, as where a classic group is converted: then its generation
     counts.
     """
-    state = scene.group.state
+    state = judged.group.state
     return isinstance(state, ConnectGroup) and all(is_classic(each) for each in state.members.values())
 
 
-def _member(scene: JudgedGroup, record: ConnectWorkerGroupMemberMetadataRecord, before: ConnectBefore) -> None:
-    watch, operation, member_id, at = scene.watch, scene.operation, record.key["memberId"], record.at
+def _member(judged: JudgedGroup, record: ConnectWorkerGroupMemberMetadataRecord, before: ConnectBefore) -> None:
+    facts, operation, member_id, at = judged.facts, judged.operation, record.key["memberId"], record.at
     if record.value is None:
         operation.joining.pop(member_id, None)
         operation.unassigned.pop(member_id, None)
         if before.has_metadata:
             operation.leaving[member_id] = at
-        watch.forget_member(member_id)
+        facts.forget_member(member_id)
         return
-    if not before.has_metadata and watch.knows_member(MEMBER, member_id):
+    if not before.has_metadata and facts.knows_member(MEMBER, member_id):
         operation.joining[member_id] = operation.unassigned[member_id] = at
-    watch.note_member(MEMBER, member_id, at)
+    facts.note_member(MEMBER, member_id, at)
 
 
-def _target(scene: JudgedGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> None:
-    state, watch = scene.group.state, scene.watch
-    watch.note(ASSIGNMENT_EPOCH, record.at)
+def _target(judged: JudgedGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> None:
+    state, facts = judged.group.state, judged.facts
+    facts.note(ASSIGNMENT_EPOCH, record.at)
     if record.value is None or not isinstance(state, ConnectGroup):
         return
-    assert watch.connect is not None
-    computed_from = watch.connect.work.at(record.value["assignmentEpoch"])
+    assert facts.connect is not None
+    computed_from = facts.connect.work.at(record.value["assignmentEpoch"])
     everything = None if computed_from is None else work_held(computed_from)
-    scene.target.clear()
+    judged.target.clear()
     for member_id, target in state.targets.items():
-        _once(scene, target.work, record.at, member_id)
+        _once(judged, target.work, record.at, member_id)
         held = work_held(target.work)
-        for unit, other in scene.target.put(member_id, held):
-            scene.broken(Rule.TARGET_OF_TWO, record.at, member_id, f"{name(unit)} is also in the target of {other}")
+        for unit, other in judged.target.put(member_id, held):
+            judged.broken(Rule.TARGET_OF_TWO, record.at, member_id, f"{name(unit)} is also in the target of {other}")
         strange = [] if everything is None else list(minus(held, everything))
         if strange:
             detail = f"the group had no {names(strange)} in epoch {state.assignment_epoch}"
-            scene.broken(Rule.WORK_OUTSIDE_GROUP, record.at, member_id, detail)
+            judged.broken(Rule.WORK_OUTSIDE_GROUP, record.at, member_id, detail)
     if everything is not None:
-        _assigned_to_none(scene, state, everything, record.at)
+        _assigned_to_none(judged, state, everything, record.at)
 
 
-def _once(scene: JudgedGroup, work: Work, at: LogPosition, member_id: str) -> None:
+def _once(judged: JudgedGroup, work: Work, at: LogPosition, member_id: str) -> None:
     """Check that no connector or task is listed twice."""
     doubled = [str(unit) for unit, count in Counter(work.connectors).items() if count > 1]
     doubled += [f"{task}-{number}" for (task, number), count in Counter(work.tasks).items() if count > 1]
     if doubled:
-        scene.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, ", ".join(doubled))
+        judged.broken(Rule.UNIT_TWICE_IN_RECORD, at, member_id, ", ".join(doubled))
 
 
-def _assigned_to_none(scene: JudgedGroup, state: ConnectGroup, everything: Held, at: LogPosition) -> None:
+def _assigned_to_none(judged: JudgedGroup, state: ConnectGroup, everything: Held, at: LogPosition) -> None:
     """Only the work of workers that left may wait, and only until the delay is over.
 
     An assignor that fails leaves everything where it is, and so does the conversion of a classic group. What a worker
     was to run that left while the target was computed is in no target.
     """
-    watch = scene.watch
-    assert watch.connect is not None
-    delay, epoch = watch.connect.delay, state.assignment_epoch or 0
+    facts = judged.facts
+    assert facts.connect is not None
+    delay, epoch = facts.connect.delay, state.assignment_epoch or 0
     failed = any(target.error for target in state.targets.values())
-    if failed or _is_converted(scene) or (delay.departure_epoch is not None and delay.departure_epoch > epoch):
+    if failed or _is_converted(judged) or (delay.departure_epoch is not None and delay.departure_epoch > epoch):
         return
-    lacking = [unit for unit in minus(everything) if not scene.target.has_holder(unit)]
-    if not watch.knows(CONFIGURATION) or delay.may_wait(at.timestamp_ms):
-        lacking = [unit for unit in lacking if scene.current.has_holder(unit)]
+    lacking = [unit for unit in minus(everything) if not judged.target.has_holder(unit)]
+    if not facts.knows(CONFIGURATION) or delay.may_wait(at.timestamp_ms):
+        lacking = [unit for unit in lacking if judged.current.has_holder(unit)]
     if lacking:
-        scene.broken(Rule.WORK_UNASSIGNED, at, None, f"the target of epoch {epoch} has no {names(lacking)}")
+        judged.broken(Rule.WORK_UNASSIGNED, at, None, f"the target of epoch {epoch} has no {names(lacking)}")
 
 
-def _current(scene: JudgedGroup, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: Held | None) -> None:
-    state, member_id, at, watch = scene.group.state, record.key["memberId"], record.at, scene.watch
-    watch.note_member(CURRENT, member_id, at)
+def _current(judged: JudgedGroup, record: ConnectWorkerGroupCurrentMemberAssignmentRecord, before: Held | None) -> None:
+    state, member_id, at, facts = judged.group.state, record.key["memberId"], record.at, judged.facts
+    facts.note_member(CURRENT, member_id, at)
     member = state.members.get(member_id) if isinstance(state, ConnectGroup) else None
     if not isinstance(state, ConnectGroup) or member is None or member.current is None:
-        scene.current.put(member_id, HOLDS_NOTHING)
+        judged.current.put(member_id, HOLDS_NOTHING)
         return
-    scene.operation.unassigned.pop(member_id, None)
-    _once(scene, member.current.work, at, member_id)
+    judged.operation.unassigned.pop(member_id, None)
+    _once(judged, member.current.work, at, member_id)
     held = work_held(member.current.work)
-    if watch.knows(ASSIGNMENT_EPOCH):
-        _against_target(scene, state, member_id, held, before, at)
-    for unit, other in scene.current.put(member_id, held):
-        if watch.knows_member(CURRENT, other):
-            rule = Rule.ASSIGNED_BEFORE_REVOKED if _is_to_stop(scene, state, other, unit) else Rule.ASSIGNED_TO_TWO
-            scene.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other}")
+    if facts.knows(ASSIGNMENT_EPOCH):
+        _against_target(judged, state, member_id, held, before, at)
+    for unit, other in judged.current.put(member_id, held):
+        if facts.knows_member(CURRENT, other):
+            rule = Rule.ASSIGNED_BEFORE_REVOKED if _is_to_stop(judged, state, other, unit) else Rule.ASSIGNED_TO_TWO
+            judged.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other}")
 
 
 def _against_target(
-    scene: JudgedGroup, state: ConnectGroup, member_id: str, held: Held, before: Held | None, at: LogPosition
+    judged: JudgedGroup, state: ConnectGroup, member_id: str, held: Held, before: Held | None, at: LogPosition
 ) -> None:
     epoch = state.members[member_id].member_epoch or 0
     if state.assignment_epoch is not None and epoch > state.assignment_epoch:
         detail = f"member epoch {epoch}, assignment epoch {state.assignment_epoch}"
-        scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
+        judged.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
     target = state.targets.get(member_id)
     wanted = HOLDS_NOTHING if target is None else work_held(target.work)
     strange = [] if before is None else list(minus(held, wanted, before))
     if strange:
-        scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
+        judged.broken(Rule.ASSIGNED_OUTSIDE_TARGET, at, member_id, f"{names(strange)} is not in its target")
 
 
-def _is_to_stop(scene: JudgedGroup, state: ConnectGroup, member_id: str, unit: WorkUnit) -> bool:
+def _is_to_stop(judged: JudgedGroup, state: ConnectGroup, member_id: str, unit: WorkUnit) -> bool:
     """Whether a worker is asked to stop what it runs: it is not in its target, and it has not acknowledged that."""
-    if not scene.watch.knows(ASSIGNMENT_EPOCH):
+    if not judged.facts.knows(ASSIGNMENT_EPOCH):
         return False
     target = state.targets.get(member_id)
     return target is None or unit.number not in work_held(target.work).get(unit.resource, ())

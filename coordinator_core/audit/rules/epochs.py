@@ -42,55 +42,55 @@ class EpochsBefore(NamedTuple):
 NO_EPOCHS = EpochsBefore(None, None)
 
 
-def epochs_before(kind: EpochKind, scene: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
+def epochs_before(kind: EpochKind, judged: JudgedGroup, record: CoordinatorRecord) -> EpochsBefore:
     """Return what the rules of epochs need to know about the group before the record."""
-    state = scene.group.state
+    state = judged.group.state
     if not isinstance(state, kind.state):
         return NO_EPOCHS
     return EpochsBefore(state.group_epoch, state.assignment_epoch, state.metadata_hash)
 
 
-def on_epoch(kind: EpochKind, scene: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
+def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epochs: EpochsBefore) -> None:
     """Judge group metadata: the epoch grows by one."""
-    watch, value, at, before = scene.watch, record.value, record.at, epochs.group
-    known = watch.knows(EPOCH)
+    facts, value, at, before = judged.facts, record.value, record.at, epochs.group
+    known = facts.knows(EPOCH)
     if value is None:
-        _end(scene, at, epochs.assignment)
+        _end(judged, at, epochs.assignment)
         return
-    watch.note(EPOCH, at)
-    operation = scene.operation
+    facts.note(EPOCH, at)
+    operation = judged.operation
     operation.leaving.clear()
     operation.joining.clear()
     epoch = value["epoch"]
-    scene.arrived(epoch, at)
-    _metadata_hash(kind, scene, hash_of_topics(record), epochs.metadata_hash, at)
+    judged.arrived(epoch, at)
+    _metadata_hash(kind, judged, hash_of_topics(record), epochs.metadata_hash, at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
-        scene.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
+        judged.broken(Rule.EPOCH_REPEATED, at, None, f"group epoch {epoch} was written again")
     elif epoch > before + 1 and before > INITIAL_EPOCH:
-        scene.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
+        judged.broken(Rule.EPOCH_SKIPPED, at, None, f"group epoch {epoch} follows {before}")
 
 
 def _metadata_hash(
-    kind: EpochKind, scene: JudgedGroup, metadata_hash: int | None, before: int | None, at: LogPosition
+    kind: EpochKind, judged: JudgedGroup, metadata_hash: int | None, before: int | None, at: LogPosition
 ) -> None:
     """The hash is that of a version of the subscribed topics, not long out of date, if all versions are known.
 
     A streams group keeps the hash that it has when a member is fenced. A hash of topics that changed only after the
     record shows a clock that is wrong, and no wrong hash.
     """
-    topics = scene.topics
+    topics = judged.topics
     if metadata_hash is None and before and kind is not STREAMS_KIND:
         metadata_hash = 0  # written as no hash; a broker that writes none at all wrote none before
-    if metadata_hash is None or topics is None or not scene.watch.whole or not topics.is_whole(at.timestamp_ms):
+    if metadata_hash is None or topics is None or not judged.facts.whole or not topics.is_whole(at.timestamp_ms):
         return
-    names = kind.subscribed(scene.group.state, topics)
+    names = kind.subscribed(judged.group.state, topics)
     used = topics_used(topics, metadata_hash, names, at)
     whose = f"metadata hash {metadata_hash} of {', '.join(sorted(names)) or 'no topics'}"
     if used.proven is False:
         if topics.newest_matching_hash(metadata_hash, names, topics.positions[-1].timestamp_ms) is None:
-            scene.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
+            judged.broken(Rule.METADATA_HASH_WRONG, at, None, f"{whose}: no version of them has it")
         return
     if kind is STREAMS_KIND and metadata_hash == before:
         return
@@ -98,91 +98,91 @@ def _metadata_hash(
     if later:
         age = at.timestamp_ms - later[0].at.timestamp_ms
         detail = f"{whose}: that of a version before {later[0].name} was {later[0].kind}, {age} ms ago"
-        scene.broken(Rule.METADATA_HASH_WRONG, at, None, detail)
+        judged.broken(Rule.METADATA_HASH_WRONG, at, None, detail)
 
 
-def _end(scene: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
+def _end(judged: JudgedGroup, at: LogPosition, epoch: int | None) -> None:
     """The group ends, its members and its target, of assignment epoch ``epoch``, having ended before."""
-    watch = scene.watch
-    if epoch not in (None, INITIAL_EPOCH) and watch.knows(ASSIGNMENT_EPOCH):
+    facts = judged.facts
+    if epoch not in (None, INITIAL_EPOCH) and facts.knows(ASSIGNMENT_EPOCH):
         detail = f"target assignment metadata of epoch {epoch} was not removed"
-        scene.broken(Rule.GROUP_REMOVED_IN_PART, at, None, detail)
-    scene.current.clear()
-    scene.target.clear()
-    operation = scene.operation
+        judged.broken(Rule.GROUP_REMOVED_IN_PART, at, None, detail)
+    judged.current.clear()
+    judged.target.clear()
+    operation = judged.operation
     if operation.leaving:
         operation.crossed, operation.crossed_epoch = at, operation.reached
         departed = ((member_id, operation.departed[member_id]) for member_id in operation.leaving)
         operation.converting = {member_id: seen.instance_id for member_id, seen in departed if seen.is_classic}
     operation.leaving.clear()
     operation.targetless = None
-    watch.end_life(at, gone=scene.group.state is None)
+    facts.end_life(at, gone=judged.group.state is None)
 
 
-def on_target(kind: EpochKind, scene: JudgedGroup, record: MemberTargetRecord, before: Any = None) -> None:
+def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, before: Any = None) -> None:
     """Take in a member's target: the target of the group is complete only with the metadata record that ends it."""
     member_id, at, value = record.key["memberId"], record.at, record.value
-    watch, operation = scene.watch, scene.operation
-    watch.note_member(TARGET, member_id, at)
+    facts, operation = judged.facts, judged.operation
+    facts.note_member(TARGET, member_id, at)
     if value is None:
         operation.left_targets[member_id] = [
-            HeldUnit(*unit, member_id) for unit in minus(scene.target.held_by(member_id))
+            HeldUnit(*unit, member_id) for unit in minus(judged.target.held_by(member_id))
         ]
-        scene.target.put(member_id, {})
-        scene.departing(member_id, TARGET, at, scene.member(member_id))
+        judged.target.put(member_id, {})
+        judged.departing(member_id, TARGET, at, judged.member(member_id))
         return
-    state = scene.group.state
+    state = judged.group.state
     assert isinstance(state, kind.state)
     held = kind.wanted(state.targets[member_id])
-    twice(scene, record, held)
+    twice(judged, record, held)
     if member_id not in operation.replaced:
         operation.targets[member_id] = at
     elif kind.exclusive:
-        _copied(scene, operation.replaced[member_id], member_id, held, at)
+        _copied(judged, operation.replaced[member_id], member_id, held, at)
     if kind.exclusive:
-        for unit, _ in scene.target.put(member_id, held):
+        for unit, _ in judged.target.put(member_id, held):
             operation.clashes.append(HeldUnit(*unit, member_id))
 
 
-def _copied(scene: JudgedGroup, replaced: str, member_id: str, held: Held, at: LogPosition) -> None:
+def _copied(judged: JudgedGroup, replaced: str, member_id: str, held: Held, at: LogPosition) -> None:
     """A static member that takes the place of another begins with its target; later ones are its own."""
-    left = scene.operation.left_targets.pop(replaced, None)
-    if left is None or not scene.watch.whole:
+    left = judged.operation.left_targets.pop(replaced, None)
+    if left is None or not judged.facts.whole:
         return
     mine = {HeldUnit(*unit, replaced) for unit in minus(held)}
     if mine != set(left):
         detail = f"its target is not that of {replaced}, whose place it takes"
-        scene.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
+        judged.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
 
 
-def on_target_epoch(kind: EpochKind, scene: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
+def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRecord, epochs: EpochsBefore) -> None:
     """Judge target assignment metadata: a target for the group's present epoch is complete."""
     value, at = record.value, record.at
-    watch, operation = scene.watch, scene.operation
-    if value is None and epochs.assignment is not None and watch.knows(ASSIGNMENT_EPOCH):
+    facts, operation = judged.facts, judged.operation
+    if value is None and epochs.assignment is not None and facts.knows(ASSIGNMENT_EPOCH):
         operation.reached, operation.targetless = epochs.assignment, at
-    watch.note(ASSIGNMENT_EPOCH, at)
+    facts.note(ASSIGNMENT_EPOCH, at)
     operation.targets.clear()
     if value is None:
         return
-    state = scene.group.state
+    state = judged.group.state
     assert isinstance(state, EpochGroup)
     epoch = value["assignmentEpoch"]
     lacking = sorted(state.members.keys() - state.targets.keys())
-    if lacking and watch.whole and epoch == state.group_epoch:
-        scene.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
-    if watch.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
+    if lacking and facts.whole and epoch == state.group_epoch:
+        judged.broken(Rule.TARGET_INCOMPLETE, at, lacking[0], f"the target of epoch {epoch} has no record of it")
+    if facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
-        scene.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
+        judged.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
     for role, what, partition, member_id in operation.clashes:
         unit = WorkUnit(role, what, partition)
-        others = [other for other in scene.target.others(unit, member_id) if watch.knows_member(TARGET, other)]
-        if others and unit in scene.target.clashing and member_id in scene.target.clashing[unit]:
-            scene.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")
+        others = [other for other in judged.target.others(unit, member_id) if facts.knows_member(TARGET, other)]
+        if others and unit in judged.target.clashing and member_id in judged.target.clashing[unit]:
+            judged.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")
     operation.clashes.clear()
 
 
-def twice(scene: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
+def twice(judged: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held: Held) -> None:
     """Judge the record's lists of partitions: none may contain a partition twice. ``held`` has each partition once."""
     assert record.value is not None
     listed = 0
@@ -201,7 +201,7 @@ def twice(scene: JudgedGroup, record: MemberTargetRecord | CurrentRecord, *held:
         doubled = _doubled(entries)
         if doubled:
             detail = f"{field}: {', '.join(doubled)}"
-            scene.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key["memberId"], detail)
+            judged.broken(Rule.UNIT_TWICE_IN_RECORD, record.at, record.key["memberId"], detail)
 
 
 def _doubled(entries: list[AssignedPartitions]) -> list[str]:

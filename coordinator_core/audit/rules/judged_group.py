@@ -60,14 +60,14 @@ class JudgedGroup:
     ``current`` and ``target`` follow from the group's state: a restart rebuilds them from it.
     """
 
-    __slots__ = (CURRENT, "group", "plausible", "rows", "target", "topics", "watch")
+    __slots__ = (CURRENT, "group", "plausible", "rows", "target", "topics", "facts")
 
     def __init__(
-        self, group: Group, watch: KnownFacts, topics: TopicHistory | None, plausible: PlausibleCounts
+        self, group: Group, facts: KnownFacts, topics: TopicHistory | None, plausible: PlausibleCounts
     ) -> None:
         self.group = group
         self.topics = topics
-        self.watch = watch
+        self.facts = facts
         self.plausible = plausible
         self.rows: list[Violation] = []
         self.current = Holders(_current(group))
@@ -76,7 +76,7 @@ class JudgedGroup:
     @property
     def operation(self) -> WriteGroup:
         """Return the operation under way."""
-        operation = self.watch.operation
+        operation = self.facts.operation
         assert operation is not None, "a record is judged within an operation"
         return operation
 
@@ -89,13 +89,13 @@ class JudgedGroup:
         self.rows += [seen for seen in violations if self._certain(seen)]
 
     def _certain(self, seen: Violation) -> bool:
-        watch, member_id = self.watch, seen.member_id or ""
+        facts, member_id = self.facts, seen.member_id or ""
         if seen.rule in STARTS_ANEW and self.operation.empty and _is_first(self.group.state, seen.rule):
             return False
         fact = COMPARED_WITH.get(seen.rule)
         if fact is None:
             return True
-        return watch.knows_member(fact, member_id) if fact in MEMBER_FACTS else watch.knows(fact)
+        return facts.knows_member(fact, member_id) if fact in MEMBER_FACTS else facts.knows(fact)
 
     def departing(self, member_id: str, kind: str, at: LogPosition, member: Any) -> None:
         """Take in one of the three tombstones of a member; ``member`` is None if the group has no such member."""
@@ -124,7 +124,7 @@ class JudgedGroup:
         return state.members.get(member_id) if isinstance(state, EpochGroup) else None
 
     def _instance_of(self, member_id: str, member: Any) -> str | None:
-        if member is None or not member.has_metadata or not self.watch.knows_member(MEMBER, member_id):
+        if member is None or not member.has_metadata or not self.facts.knows_member(MEMBER, member_id):
             return UNKNOWN
         instance: str | None = getattr(member, "instance_id", None)
         return instance

@@ -51,26 +51,26 @@ class MemberBefore(NamedTuple):
     has_metadata: bool
 
 
-def member_before(scene: JudgedGroup, record: MemberRecord) -> MemberBefore:
+def member_before(judged: JudgedGroup, record: MemberRecord) -> MemberBefore:
     """Return what ``on_member`` needs to know about the group before the record."""
-    member = scene.member(record.key["memberId"])
+    member = judged.member(record.key["memberId"])
     return MemberBefore(member, member is not None and member.has_metadata)
 
 
-def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before: MemberBefore) -> None:
+def on_member(kind: EpochKind, judged: JudgedGroup, record: MemberRecord, before: MemberBefore) -> None:
     """Judge member metadata: a member joins, changes or leaves."""
-    watch, operation = scene.watch, scene.operation
+    facts, operation = judged.facts, judged.operation
     member_id, value, at = record.key["memberId"], record.value, record.at
     if value is None:
-        scene.departing(member_id, MEMBER, at, before.member)
-        _depart(scene, member_id, at)
+        judged.departing(member_id, MEMBER, at, before.member)
+        _depart(judged, member_id, at)
         return
-    _instance_once(scene, member_id, instance_id_of(value), at)
+    _instance_once(judged, member_id, instance_id_of(value), at)
     is_new = not before.has_metadata
-    sure = watch.knows_member(MEMBER, member_id)
-    watch.note_member(MEMBER, member_id, at)
+    sure = facts.knows_member(MEMBER, member_id)
+    facts.note_member(MEMBER, member_id, at)
     instance_id = instance_id_of(value)
-    replaces = _replaced(scene, instance_id)
+    replaces = _replaced(judged, instance_id)
     if replaces is not None:
         operation.leaving.pop(replaces, None)
         operation.replaced[member_id] = replaces
@@ -81,14 +81,14 @@ def on_member(kind: EpochKind, scene: JudgedGroup, record: MemberRecord, before:
     operation.unassigned[member_id] = at
 
 
-def _replaced(scene: JudgedGroup, instance_id: str | None) -> str | None:
+def _replaced(judged: JudgedGroup, instance_id: str | None) -> str | None:
     """Whose place a static member takes: that of the last with its instance id, removed at the same time (KIP-345).
 
     The log does not say whether a member whose metadata is lost is that one.
     """
     if instance_id is None:
         return None
-    departed = reversed(scene.operation.departed.items())
+    departed = reversed(judged.operation.departed.items())
     return next((gone for gone, seen in departed if seen.instance_id in (instance_id, UNKNOWN)), None)
 
 
@@ -99,71 +99,71 @@ def _subscribes(value: MemberValue) -> bool:
     return bool(value["subscribedTopicNames"] and not value["subscribedTopicRegex"])
 
 
-def _depart(scene: JudgedGroup, member_id: str, at: LogPosition) -> None:
-    watch, operation = scene.watch, scene.operation
+def _depart(judged: JudgedGroup, member_id: str, at: LogPosition) -> None:
+    facts, operation = judged.facts, judged.operation
     if operation.departed[member_id].instance_id != UNKNOWN:
         operation.leaving[member_id] = at
     operation.joining.pop(member_id, None)
     operation.unassigned.pop(member_id, None)
-    scene.current.put(member_id, HOLDS_NOTHING)
-    watch.forget_member(member_id)
+    judged.current.put(member_id, HOLDS_NOTHING)
+    facts.forget_member(member_id)
 
 
-def _instance_once(scene: JudgedGroup, member_id: str, instance_id: str | None, at: LogPosition) -> None:
+def _instance_once(judged: JudgedGroup, member_id: str, instance_id: str | None, at: LogPosition) -> None:
     if instance_id is None:
         return
-    state = scene.group.state
+    state = judged.group.state
     assert isinstance(state, EpochGroup)
     for other_id, other in state.members.items():
         same = other_id != member_id and getattr(other, "instance_id", None) == instance_id
-        if same and scene.watch.knows_member(MEMBER, other_id):
+        if same and judged.facts.knows_member(MEMBER, other_id):
             detail = f"instance id {instance_id} is also that of {other_id}"
-            scene.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
+            judged.broken(Rule.INSTANCE_ID_OF_TWO, at, member_id, detail)
 
 
-def current_before(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
+def current_before(kind: EpochKind, judged: JudgedGroup, record: CurrentRecord) -> CurrentBefore:
     """Return what ``on_current`` needs to know about the group before the record."""
-    member_id, operation = record.key["memberId"], scene.operation
-    member = scene.member(member_id)
+    member_id, operation = record.key["memberId"], judged.operation
+    member = judged.member(member_id)
     if member is None or not member.has_current:
         return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)))
     assigned = kind.assigned(member)
-    held = scene.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else assigned
+    held = judged.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else assigned
     return CurrentBefore(held, assigned, member.member_epoch, member.previous_member_epoch)
 
 
-def on_current(kind: EpochKind, scene: JudgedGroup, record: CurrentRecord, had: CurrentBefore) -> None:
+def on_current(kind: EpochKind, judged: JudgedGroup, record: CurrentRecord, had: CurrentBefore) -> None:
     """Judge a current assignment: what a member has of its target, and what it still has to give up."""
-    watch, operation, before = scene.watch, scene.operation, had.held
+    facts, operation, before = judged.facts, judged.operation, had.held
     member_id, value, at = record.key["memberId"], record.value, record.at
-    member = scene.member(member_id)
-    sure = watch.knows_member(CURRENT, member_id)
+    member = judged.member(member_id)
+    sure = facts.knows_member(CURRENT, member_id)
     if value is None:
-        scene.departing(member_id, CURRENT, at, member)
+        judged.departing(member_id, CURRENT, at, member)
         operation.given_up += [HeldUnit(*unit, member_id) for unit in minus(before)]
-        scene.current.put(member_id, HOLDS_NOTHING)
-        watch.note_member(CURRENT, member_id, at)
+        judged.current.put(member_id, HOLDS_NOTHING)
+        facts.note_member(CURRENT, member_id, at)
         return
-    watch.note_member(CURRENT, member_id, at)
+    facts.note_member(CURRENT, member_id, at)
     if operation.empty and value["memberEpoch"] == INITIAL_EPOCH:
         # An empty group that was forgotten begins again; one whose member subscribes to nothing writes no epoch then.
-        watch.doubt(EPOCH)
-        watch.doubt(ASSIGNMENT_EPOCH)
+        facts.doubt(EPOCH)
+        facts.doubt(ASSIGNMENT_EPOCH)
     operation.unassigned.pop(member_id, None)
     replaced = operation.replaced.get(member_id)
-    if replaced is not None and operation.left_targets.pop(replaced, []) and watch.whole:
+    if replaced is not None and operation.left_targets.pop(replaced, []) and facts.whole:
         detail = f"it has no copy of the target of {replaced}, whose place it takes"
-        scene.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
+        judged.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
     assigned, revoking = kind.assigned(member), kind.revoking(member)
-    twice(scene, record, assigned, revoking)
-    target = target_of(scene, kind, member_id)
-    judge_reconciliation(scene, Reconciliation(kind, member, at, assigned, revoking, target, had if sure else None))
+    twice(judged, record, assigned, revoking)
+    target = target_of(judged, kind, member_id)
+    judge_reconciliation(judged, Reconciliation(kind, member, at, assigned, revoking, target, had if sure else None))
     if kind.exclusive:
-        _partition_epochs(scene, member, value, at)
-        _hands(scene, member_id, joined(assigned, revoking), at)
+        _partition_epochs(judged, member, value, at)
+        _change_holdings(judged, member_id, joined(assigned, revoking), at)
     if kind is STREAMS_KIND:
-        _process(scene, member, before, at)
-    _overdue(scene, kind, member, at)
+        _process(judged, member, before, at)
+    _overdue(judged, kind, member, at)
 
 
 def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
@@ -174,26 +174,26 @@ def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
     return held
 
 
-def _hands(scene: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> None:
+def _change_holdings(judged: JudgedGroup, member_id: str, held: Held, at: LogPosition) -> None:
     """No other member has what a member takes."""
-    watch = scene.watch
-    for unit, other in scene.current.put(member_id, held):
-        if not watch.knows_member(CURRENT, other):
+    facts = judged.facts
+    for unit, other in judged.current.put(member_id, held):
+        if not facts.knows_member(CURRENT, other):
             continue
-        holder = scene.member(other)
-        giving_up = holder is not None and unit in set(_revoking_units(scene, other))
+        holder = judged.member(other)
+        giving_up = holder is not None and unit in set(_revoking_units(judged, other))
         rule = Rule.ASSIGNED_BEFORE_REVOKED if giving_up else Rule.ASSIGNED_TO_TWO
-        since = watch.of_members[CURRENT].get(other)
-        scene.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other} (offset {since})")
+        since = facts.of_members[CURRENT].get(other)
+        judged.broken(rule, at, member_id, f"{name(unit)} is also assigned to {other} (offset {since})")
 
 
-def _revoking_units(scene: JudgedGroup, member_id: str) -> list[Any]:
-    member = scene.member(member_id)
+def _revoking_units(judged: JudgedGroup, member_id: str) -> list[Any]:
+    member = judged.member(member_id)
     kind = STREAMS_KIND if hasattr(member, "process_id") else CONSUMER_KIND
     return list(minus(kind.revoking(member)))
 
 
-def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: CurrentValue, at: LogPosition) -> None:
+def _partition_epochs(judged: JudgedGroup, member: EpochMember, value: CurrentValue, at: LogPosition) -> None:
     """No partition was assigned in an epoch that its member has not reached."""
     epoch = member.member_epoch or 0
     for entry in _lists(value):
@@ -201,7 +201,7 @@ def _partition_epochs(scene: JudgedGroup, member: EpochMember, value: CurrentVal
         if epochs and max(epochs) > epoch > 0:
             later = next(each for each in epochs if each > epoch)
             detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
-            scene.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
+            judged.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
 
 
 def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
@@ -219,9 +219,9 @@ def _lists(value: CurrentValue) -> Iterable[PartitionsWithEpochs]:
     return ()
 
 
-def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:
+def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) -> None:
     """No process has a task twice, in whatever roles. The record of a member says which its process is."""
-    state, knows = scene.group.state, scene.watch.knows_member
+    state, knows = judged.group.state, judged.facts.knows_member
     assert isinstance(state, StreamsGroup)
     if not knows(MEMBER, member.member_id):
         return
@@ -240,17 +240,17 @@ def _process(scene: JudgedGroup, member: Any, before: Held, at: LogPosition) -> 
             detail = (
                 f"{mine[task]} task {task[0]}_{task[1]} is also a {theirs[task]} task of {other_id} in this process"
             )
-            scene.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
+            judged.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
 
 
 def _by_task(held: Held) -> dict[tuple[str, int], str]:
     return {(what, partition): role for (role, what), partitions in held.items() for partition in partitions}
 
 
-def _overdue(scene: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
-    state, watch = scene.group.state, scene.watch
+def _overdue(judged: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:
+    state, facts = judged.group.state, judged.facts
     assert isinstance(state, EpochGroup)
-    if kind is STREAMS_KIND or not (watch.knows(EPOCH) and watch.knows(ASSIGNMENT_EPOCH)):
+    if kind is STREAMS_KIND or not (facts.knows(EPOCH) and facts.knows(ASSIGNMENT_EPOCH)):
         return
     if not state.assignment_timestamp or state.assignment_epoch in (None, INITIAL_EPOCH):
         return
@@ -259,4 +259,4 @@ def _overdue(scene: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPo
     waited = at.timestamp_ms - state.assignment_timestamp
     if waited > MAX_ASSIGNMENT_INTERVAL_MS:
         detail = f"assignment epoch {state.assignment_epoch} is {waited} ms old; group epoch {state.group_epoch}"
-        scene.broken(Rule.ASSIGNMENT_OVERDUE, at, member.member_id, detail)
+        judged.broken(Rule.ASSIGNMENT_OVERDUE, at, member.member_id, detail)

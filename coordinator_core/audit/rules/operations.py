@@ -11,35 +11,35 @@ from coordinator_core.records import CoordinatorRecord
 TOMBSTONES = frozenset((MEMBER, TARGET, CURRENT))
 
 
-def begin(scene: JudgedGroup, record: CoordinatorRecord) -> None:
+def begin(judged: JudgedGroup, record: CoordinatorRecord) -> None:
     """Take in a record: it begins an operation, or belongs to the one under way."""
-    operation = scene.watch.operation
+    operation = judged.facts.operation
     if operation is not None:
         if operation.batch == record.batch and operation.time_ms == record.at.timestamp_ms:
             return
-        end(scene, operation)
-    state = scene.group.state
+        end(judged, operation)
+    state = judged.group.state
     empty = state is None or not state.members
-    scene.watch.operation = WriteGroup(record.at.timestamp_ms, record.batch, record.at, empty=empty)
+    judged.facts.operation = WriteGroup(record.at.timestamp_ms, record.batch, record.at, empty=empty)
 
 
-def end(scene: JudgedGroup, operation: WriteGroup) -> None:
+def end(judged: JudgedGroup, operation: WriteGroup) -> None:
     """Judge an operation that is complete: records that it should contain and does not are violations."""
-    if not _complete(scene, operation):
+    if not _complete(judged, operation):
         return
     for member_id, departure in operation.departed.items():
         lacking = sorted(TOMBSTONES - set(departure.kinds))
         if lacking:
             detail = f"no tombstone of {' and '.join(lacking)}"
-            scene.broken(Rule.MEMBER_REMOVED_IN_PART, departure.at, member_id, detail)
+            judged.broken(Rule.MEMBER_REMOVED_IN_PART, departure.at, member_id, detail)
     for member_id, at in operation.leaving.items():
-        scene.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, but no new group epoch was opened")
+        judged.broken(Rule.DEPARTURE_WITHOUT_EPOCH, at, member_id, "it left, but no new group epoch was opened")
     for member_id, at in operation.joining.items():
-        scene.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, but no new group epoch was opened")
-    for member_id, at in operation.unassigned.items() if _moves_joiners(scene) else ():
-        scene.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, but got no current assignment")
+        judged.broken(Rule.JOIN_WITHOUT_EPOCH, at, member_id, "it joined, but no new group epoch was opened")
+    for member_id, at in operation.unassigned.items() if _moves_joiners(judged) else ():
+        judged.broken(Rule.JOIN_WITHOUT_ASSIGNMENT, at, member_id, "it joined, but got no current assignment")
     if operation.crossed is not None:
-        scene.broken(
+        judged.broken(
             Rule.TYPE_CHANGED_IN_PART,
             operation.crossed,
             None,
@@ -47,18 +47,18 @@ def end(scene: JudgedGroup, operation: WriteGroup) -> None:
         )
     if operation.targetless is not None:
         detail = "the target assignment metadata was removed, but not the group"
-        scene.broken(Rule.GROUP_REMOVED_IN_PART, operation.targetless, None, detail)
+        judged.broken(Rule.GROUP_REMOVED_IN_PART, operation.targetless, None, detail)
     for member_id, at in operation.targets.items():
-        scene.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
+        judged.broken(Rule.TARGET_WITHOUT_EPOCH, at, member_id, "no target assignment metadata followed")
 
 
-def _moves_joiners(scene: JudgedGroup) -> bool:
+def _moves_joiners(judged: JudgedGroup) -> bool:
     """Whether a member that joins gets an epoch of its own: not in a group that was converted at generation 0."""
-    state = scene.group.state
+    state = judged.group.state
     return not isinstance(state, EpochGroup) or state.assignment_epoch != 0
 
 
-def _complete(scene: JudgedGroup, operation: WriteGroup) -> bool:
+def _complete(judged: JudgedGroup, operation: WriteGroup) -> bool:
     """Whether all records of the operation were seen: the log has no gap in it, nor just before."""
-    first, watch = operation.first.offset, scene.watch
-    return watch.whole or operation.batch == first or first > watch.run
+    first, facts = operation.first.offset, judged.facts
+    return facts.whole or operation.batch == first or first > facts.run

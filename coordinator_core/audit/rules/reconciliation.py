@@ -49,96 +49,96 @@ class Reconciliation(NamedTuple):
     before: CurrentBefore | None
 
 
-def target_of(scene: JudgedGroup, kind: EpochKind, member_id: str) -> Held | None:
+def target_of(judged: JudgedGroup, kind: EpochKind, member_id: str) -> Held | None:
     """Return what a member is to have; None if the log may lack it."""
-    if not scene.watch.knows_member(TARGET, member_id):
+    if not judged.facts.knows_member(TARGET, member_id):
         return None
-    state = scene.group.state
+    state = judged.group.state
     assert isinstance(state, EpochGroup)
     target = state.targets.get(member_id)
     return HOLDS_NOTHING if target is None else kind.wanted(target)
 
 
-def judge_reconciliation(scene: JudgedGroup, step: Reconciliation) -> None:
+def judge_reconciliation(judged: JudgedGroup, step: Reconciliation) -> None:
     """Judge a current assignment: its epochs, its state, and what it holds of the target."""
-    _positive(scene, step)
-    _epochs(scene, step)
-    _state(scene, step)
-    _content(scene, step)
+    _positive(judged, step)
+    _epochs(judged, step)
+    _state(judged, step)
+    _content(judged, step)
     if step.revoking:
-        _revoking(scene, step)
+        _revoking(judged, step)
 
 
 # --- epochs and state ------------------------------------------------------------------------------------------------
 
 
-def _positive(scene: JudgedGroup, step: Reconciliation) -> None:
-    state, member = scene.group.state, step.member
+def _positive(judged: JudgedGroup, step: Reconciliation) -> None:
+    state, member = judged.group.state, step.member
     assert isinstance(state, EpochGroup)
     epoch = member.member_epoch
-    if epoch > 0 or step.before is None or not scene.watch.knows_member(MEMBER, member.member_id):
+    if epoch > 0 or step.before is None or not judged.facts.knows_member(MEMBER, member.member_id):
         return
     is_away = epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH and getattr(member, "instance_id", None) is not None
-    if not (is_away or _is_copy(scene, step) or epoch == state.assignment_epoch):
-        scene.broken(Rule.MEMBER_EPOCH_NOT_POSITIVE, step.at, member.member_id, f"member epoch {epoch}")
+    if not (is_away or _is_copy(judged, step) or epoch == state.assignment_epoch):
+        judged.broken(Rule.MEMBER_EPOCH_NOT_POSITIVE, step.at, member.member_id, f"member epoch {epoch}")
 
 
-def _epochs(scene: JudgedGroup, step: Reconciliation) -> None:
-    state, member, before = scene.group.state, step.member, step.before
+def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
+    state, member, before = judged.group.state, step.member, step.before
     assert isinstance(state, EpochGroup)
     epoch, member_id, target = member.member_epoch, member.member_id, state.assignment_epoch
-    knows_target = target is not None and scene.watch.knows(ASSIGNMENT_EPOCH)
+    knows_target = target is not None and judged.facts.knows(ASSIGNMENT_EPOCH)
     if knows_target and epoch > target:
         detail = f"member epoch {epoch}, assignment epoch {target}"
-        scene.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, step.at, member_id, detail)
+        judged.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, step.at, member_id, detail)
     if before is None or epoch <= 0:
         return
     if before.epoch is None:
         if member.previous_member_epoch not in (0, epoch):  # as after a conversion
             detail = f"previous member epoch {member.previous_member_epoch}, but it had none"
-            scene.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
+            judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
         return
     if knows_target and before.epoch < epoch < target and not (step.kind is STREAMS_KIND and epoch == before.epoch + 1):
         detail = f"member epoch {epoch} after {before.epoch}, assignment epoch {target}"
-        scene.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
+        judged.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
     # In share groups alone a record of the same epoch leaves the epoch before as it was.
     expected = before.previous if epoch == before.epoch and not step.kind.exclusive else before.epoch
     if member.previous_member_epoch != expected:
         detail = f"previous member epoch {member.previous_member_epoch}, but it was at {expected}"
-        scene.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
+        judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
 
 
-def _state(scene: JudgedGroup, step: Reconciliation) -> None:
+def _state(judged: JudgedGroup, step: Reconciliation) -> None:
     member, kind = step.member, step.kind
-    if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH or _is_copy(scene, step):
+    if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH or _is_copy(judged, step):
         return
     if bool(step.revoking) != (member.state == kind.unrevoked):
         count = sum(len(each) for each in step.revoking.values())
         detail = f"state {member.state} with {count} to be revoked"
-        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
-    waits = member.state == kind.unreleased and _is_at_target(scene, step)
+        judged.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
+    waits = member.state == kind.unreleased and _is_at_target(judged, step)
     if waits and step.target is not None and not any(minus(step.target, step.assigned)):
         detail = f"state {member.state}, but it lacks nothing of its target"
-        scene.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
+        judged.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
 
 
-def _is_copy(scene: JudgedGroup, step: Reconciliation) -> bool:
+def _is_copy(judged: JudgedGroup, step: Reconciliation) -> bool:
     """Whether a static member begins in the state in which the one before it was."""
-    return step.member.member_epoch == 0 and step.member.member_id in scene.operation.replaced
+    return step.member.member_epoch == 0 and step.member.member_id in judged.operation.replaced
 
 
-def _is_at_target(scene: JudgedGroup, step: Reconciliation) -> bool:
+def _is_at_target(judged: JudgedGroup, step: Reconciliation) -> bool:
     """Whether the member has reached the epoch of its target, which is then what its assignment was made of."""
-    state = scene.group.state
+    state = judged.group.state
     assert isinstance(state, EpochGroup)
     is_same = step.member.member_epoch == state.assignment_epoch
-    return is_same and scene.watch.knows(ASSIGNMENT_EPOCH) and not step.revoking and not _is_copy(scene, step)
+    return is_same and judged.facts.knows(ASSIGNMENT_EPOCH) and not step.revoking and not _is_copy(judged, step)
 
 
 # --- content ---------------------------------------------------------------------------------------------------------
 
 
-def _content(scene: JudgedGroup, step: Reconciliation) -> None:
+def _content(judged: JudgedGroup, step: Reconciliation) -> None:
     target, assigned, member_id = step.target, step.assigned, step.member.member_id
     if target is None or step.member.member_epoch <= 0:
         return
@@ -147,71 +147,71 @@ def _content(scene: JudgedGroup, step: Reconciliation) -> None:
             strange = list(minus(assigned, target, step.before.held))
             if strange:
                 detail = f"{names(strange)} is not in its target"
-                scene.broken(Rule.ASSIGNED_OUTSIDE_TARGET, step.at, member_id, detail)
-        if _is_at_target(scene, step):
-            _reached(scene, step, target)
+                judged.broken(Rule.ASSIGNED_OUTSIDE_TARGET, step.at, member_id, detail)
+        if _is_at_target(judged, step):
+            _reached(judged, step, target)
     kept_all = step.before is not None and step.before.assigned == assigned
-    if step.before is not None and not kept_all and step.kind.exclusive and not _is_copy(scene, step):
-        dropped = list(_dropped(scene, step, target, step.before))
+    if step.before is not None and not kept_all and step.kind.exclusive and not _is_copy(judged, step):
+        dropped = list(_dropped(judged, step, target, step.before))
         if dropped:
             detail = f"{names(dropped)} is neither assigned nor to be revoked"
-            scene.broken(Rule.DROPPED_WITHOUT_REVOCATION, step.at, member_id, detail)
+            judged.broken(Rule.DROPPED_WITHOUT_REVOCATION, step.at, member_id, detail)
 
 
-def _reached(scene: JudgedGroup, step: Reconciliation, target: Held) -> None:
+def _reached(judged: JudgedGroup, step: Reconciliation, target: Held) -> None:
     """A member at the epoch of its target has all of it that nobody else has, and if it is stable, all of it."""
-    state, kind, member = scene.group.state, step.kind, step.member
+    state, kind, member = judged.group.state, step.kind, step.member
     assert isinstance(state, EpochGroup)
     is_stable = member.state == kind.stable
-    lacking = list(_subscribed(scene, step, minus(target, step.assigned)))
+    lacking = list(_subscribed(judged, step, minus(target, step.assigned)))
     if kind.exclusive and not is_stable and lacking:
-        lacking = list(_free(scene, step, lacking))
-    converged = is_stable and member.member_epoch == state.group_epoch and scene.watch.knows(EPOCH)
+        lacking = list(_free(judged, step, lacking))
+    converged = is_stable and member.member_epoch == state.group_epoch and judged.facts.knows(EPOCH)
     surplus = list(minus(step.assigned, target)) if converged else []
     if lacking or surplus:
         how = "stable" if is_stable else "waiting for others"
         detail = f"{how}; beside its target: {names(surplus) or 'nothing'}; lacks: {names(lacking) or 'nothing'}"
-        scene.broken(Rule.ASSIGNED_NOT_THE_TARGET, step.at, member.member_id, detail)
+        judged.broken(Rule.ASSIGNED_NOT_THE_TARGET, step.at, member.member_id, detail)
 
 
-def _dropped(scene: JudgedGroup, step: Reconciliation, target: Held, before: CurrentBefore) -> Iterator[WorkUnit]:
+def _dropped(judged: JudgedGroup, step: Reconciliation, target: Held, before: CurrentBefore) -> Iterator[WorkUnit]:
     """Yield what the member had and is to keep, or has to revoke with the rest, and what the record does not have."""
     gone = minus(before.assigned, step.assigned, step.revoking)
     if step.revoking:
         return gone
-    return _subscribed(scene, step, (unit for unit in gone if unit.number in target.get(unit.resource, ())))
+    return _subscribed(judged, step, (unit for unit in gone if unit.number in target.get(unit.resource, ())))
 
 
-def _revoking(scene: JudgedGroup, step: Reconciliation) -> None:
+def _revoking(judged: JudgedGroup, step: Reconciliation) -> None:
     """What a member is to give up was its own, and is assigned to it no more."""
     member_id = step.member.member_id
     for unit in both(step.assigned, step.revoking):
         detail = f"{name(unit)} is both assigned and pending revocation"
-        scene.broken(Rule.ASSIGNED_WHILE_REVOKING, step.at, member_id, detail)
+        judged.broken(Rule.ASSIGNED_WHILE_REVOKING, step.at, member_id, detail)
     strange = [] if step.before is None else list(minus(step.revoking, step.before.held))
     if strange:
-        scene.broken(Rule.REVOKING_NOT_OWNED, step.at, member_id, f"{names(strange)} was not assigned to it")
+        judged.broken(Rule.REVOKING_NOT_OWNED, step.at, member_id, f"{names(strange)} was not assigned to it")
 
 
-def _subscribed(scene: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
+def _subscribed(judged: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
     """Yield those units of a member's target to whose topic it certainly subscribes."""
     answers: dict[Resource, bool] = {}
     for unit in units:
         resource = unit.resource
         if resource not in answers:
-            answers[resource] = _is_for(scene, step, resource)
+            answers[resource] = _is_for(judged, step, resource)
         if answers[resource]:
             yield unit
 
 
-def _is_for(scene: JudgedGroup, step: Reconciliation, resource: Resource) -> bool:
+def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bool:
     """Whether the member certainly subscribes to a topic of its target.
 
     A target may hold topics of a regex that is not resolved yet, those of others where a group counts as one whose
     members all subscribe to the same, though it is no longer, what a converted group's leader once assigned, and topics
     that were deleted since.
     """
-    state, member = scene.group.state, step.member
+    state, member = judged.group.state, step.member
     if isinstance(state, StreamsGroup):
         return True
     assert isinstance(state, ConsumerGroup | ShareGroup)
@@ -219,11 +219,11 @@ def _is_for(scene: JudgedGroup, step: Reconciliation, resource: Resource) -> boo
     subscribed = set(member.subscribed_topic_names)
     if isinstance(state, ConsumerGroup) and regex in state.regexes:
         subscribed.update(state.regexes[regex].topics)
-    topics = scene.topics
+    topics = judged.topics
     topic_id = resource[1]
     topic = topics.topic_name(topic_id) if topics is not None else None
     if topics is None or topic is None:
-        if state.group_epoch != state.assignment_epoch or not scene.watch.knows(EPOCH):
+        if state.group_epoch != state.assignment_epoch or not judged.facts.knows(EPOCH):
             return False
         everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
         same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
@@ -232,23 +232,23 @@ def _is_for(scene: JudgedGroup, step: Reconciliation, resource: Resource) -> boo
     return topic in subscribed and there is not None and there.id == topic_id
 
 
-def _free(scene: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
+def _free(judged: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:
     """Yield the units that can be assigned at once: no member has them, if all current assignments are known.
 
     Members of one process never have the same task, in whatever roles (KIP-1071); a member's own that it gives up with
     this record counts as well.
     """
-    state, before = scene.group.state, step.before
+    state, before = judged.group.state, step.before
     assert isinstance(state, EpochGroup)
     # Unless the log is whole, a member may have a unit by a record that is not there.
-    if before is None or not scene.watch.whole:
+    if before is None or not judged.facts.whole:
         return
     in_process: set[tuple[str, int]] = set()
     if isinstance(state, StreamsGroup):
         process = [member for member in state.members.values() if member.process_id == step.member.process_id]
-        held = [scene.current.held.get(each.member_id, HOLDS_NOTHING) for each in process]
+        held = [judged.current.held.get(each.member_id, HOLDS_NOTHING) for each in process]
         in_process = {(what, task) for each in held for (_, what), tasks in each.items() for task in tasks}
     for unit in units:
-        has_holder = scene.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ())
+        has_holder = judged.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ())
         if not has_holder and (unit.name, unit.number) not in in_process:
             yield unit

@@ -75,49 +75,49 @@ class RuleFold:
     lacks so far.
     """
 
-    __slots__ = ("_coverage", "_handlers", "_scene")
+    __slots__ = ("_coverage", "_handlers", "_judged")
 
     def __init__(
         self,
         group: Group,
-        watch: KnownFacts | None = None,
+        facts: KnownFacts | None = None,
         coverage: Coverage | None = None,
         topics: TopicHistory | None = None,
         plausible: PlausibleCounts = PlausibleCounts(),  # noqa: B008 (a NamedTuple is immutable)
     ) -> None:
-        """Begin with a new ``group``, or go on with the ``group`` and ``watch`` that an earlier run left.
+        """Begin with a new ``group``, or go on with the ``group`` and ``facts`` that an earlier run left.
 
         ``coverage`` says which offsets are there. Without it nothing is known of what lies between two records, and
         only what a record says by itself can break a rule. Without ``topics`` the rules that need them do not apply.
         ``plausible`` are the largest counts that are believed.
         """
         self._handlers = _HANDLERS[group.family]
-        self._scene = JudgedGroup(group, watch or KnownFacts(), topics, plausible)
+        self._judged = JudgedGroup(group, facts or KnownFacts(), topics, plausible)
         self._coverage = coverage
 
     @property
     def group(self) -> Group:
         """The group as of the last record."""
-        return self._scene.group
+        return self._judged.group
 
     @property
-    def watch(self) -> KnownFacts:
+    def facts(self) -> KnownFacts:
         """Return which facts the log has shown up to the last record."""
-        return self._scene.watch
+        return self._judged.facts
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[Violation]:
         """Change the group by a record; return the rules that it breaks, as ``after`` does. Raises nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             return self.on_commit(record)
         before = self.before(record)
-        return self.after(record, before, self._scene.group.apply(record), leader_epoch)
+        return self.after(record, before, self._judged.group.apply(record), leader_epoch)
 
     def before(self, record: AnyRecord) -> Any:
         """Return what ``after`` needs to know about the group before the record."""
         self._follow(record)
-        operations.begin(self._scene, record)
+        operations.begin(self._judged, record)
         handler = self._handlers.get(record.type)
-        return None if handler is None or handler.before is None else handler.before(self._scene, record)
+        return None if handler is None or handler.before is None else handler.before(self._judged, record)
 
     def after(
         self, record: AnyRecord, before: Any, seen: Violations, leader_epoch: int | None = None
@@ -128,60 +128,60 @@ class RuleFold:
         batch, None if it is not known.
         """
         if self.group.family is Family.CONNECT:
-            connect.follow(self._scene, record, leader_epoch)
+            connect.follow(self._judged, record, leader_epoch)
         if seen:
-            self._scene.keep(seen)
+            self._judged.keep(seen)
         handler = self._handlers.get(record.type)
         if handler is not None:
-            handler.after(self._scene, record, before)
+            handler.after(self._judged, record, before)
         return self._taken()
 
     def on_commit(self, record: OffsetCommitRecord) -> list[Violation]:
         """Return the rules that an offset commit breaks; raises nothing."""
         if self._is_next(record):
-            on_commit(self._scene, record)
+            on_commit(self._judged, record)
         return self._taken()
 
     def open_rows(self) -> list[Violation]:
         """Return the violations by the operation under way, if no more of its records follow."""
-        watch, coverage = self._scene.watch, self._coverage
-        operation = watch.operation
-        if operation is None or coverage is None or watch.last is None:
+        facts, coverage = self._judged.facts, self._coverage
+        operation = facts.operation
+        if operation is None or coverage is None or facts.last is None:
             return []
-        if not coverage.continues(operation.first.partition, watch.last):
+        if not coverage.continues(operation.first.partition, facts.last):
             return []
-        operations.end(self._scene, operation)
+        operations.end(self._judged, operation)
         return [row._replace(is_open=True) for row in self._taken()]
 
     def _taken(self) -> list[Violation]:
-        rows = self._scene.rows
+        rows = self._judged.rows
         if rows:
-            self._scene.rows = []
+            self._judged.rows = []
         return rows
 
     def _is_next(self, record: CoordinatorRecord) -> bool:
         """Whether no record of the group can be missing before this commit."""
-        last, at, coverage = self._scene.watch.last, record.at, self._coverage
+        last, at, coverage = self._judged.facts.last, record.at, self._coverage
         return last is not None and coverage is not None and coverage.unbroken(at.partition, last, at.offset)
 
     def _follow(self, record: CoordinatorRecord) -> None:
         """Keep up how far back the log is whole."""
-        scene, at, coverage = self._scene, record.at, self._coverage
-        watch = scene.watch
-        if watch.last is None:
+        judged, at, coverage = self._judged, record.at, self._coverage
+        facts = judged.facts
+        if facts.last is None:
             if coverage is not None and coverage.unbroken(at.partition, 0, at.offset):
-                watch.whole = True
+                facts.whole = True
             else:
-                watch.interrupt(at)
-        elif at.partition != watch.partition or at.offset <= watch.last:
-            detail = f"after offset {watch.last} of partition {watch.partition}"
-            scene.broken(Rule.GROUP_OF_TWO_LOGS, at, None, detail)
-            watch.interrupt(at)
-        elif coverage is None or not coverage.unbroken(at.partition, watch.last, at.offset):
-            watch.interrupt(at)
-        watch.partition, watch.last = at.partition, at.offset
-        if watch.told:
-            watch.told = []
+                facts.interrupt(at)
+        elif at.partition != facts.partition or at.offset <= facts.last:
+            detail = f"after offset {facts.last} of partition {facts.partition}"
+            judged.broken(Rule.GROUP_OF_TWO_LOGS, at, None, detail)
+            facts.interrupt(at)
+        elif coverage is None or not coverage.unbroken(at.partition, facts.last, at.offset):
+            facts.interrupt(at)
+        facts.partition, facts.last = at.partition, at.offset
+        if facts.told:
+            facts.told = []
 
 
 def judge(

@@ -38,35 +38,35 @@ DEFAULT_TOPIC_CONFIGS: Final = {
 """Kafka's defaults of what topologies configure, for topics without a record of it; another one is not compared."""
 
 
-def on_partition_metadata(scene: JudgedGroup, record: ConsumerGroupPartitionMetadataRecord, before: None) -> None:
+def on_partition_metadata(judged: JudgedGroup, record: ConsumerGroupPartitionMetadataRecord, before: None) -> None:
     """Judge the topics that brokers before 4.1 recorded with a group: their numbers of partitions can be meant."""
     for topic in record.value["topics"] if record.value is not None else ():
-        _count(scene, record.at, topic["topicName"], topic["numPartitions"])
+        _count(judged, record.at, topic["topicName"], topic["numPartitions"])
 
 
-def _count(scene: JudgedGroup, at: LogPosition, topic: str, partitions: int) -> None:
-    problem = scene.plausible.topic_problem(topic, partitions)
+def _count(judged: JudgedGroup, at: LogPosition, topic: str, partitions: int) -> None:
+    problem = judged.plausible.topic_problem(topic, partitions)
     if problem is not None:
-        scene.broken(Rule.COUNT_IMPLAUSIBLE, at, None, problem)
+        judged.broken(Rule.COUNT_IMPLAUSIBLE, at, None, problem)
 
 
-def share_target_before(scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
+def share_target_before(judged: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord) -> Partitions | None:
     """Return the member's target before the record; None if the log may not have shown it."""
-    state, member_id = scene.group.state, record.key["memberId"]
-    if not scene.watch.knows_member("target", member_id):
+    state, member_id = judged.group.state, record.key["memberId"]
+    if not judged.facts.knows_member("target", member_id):
         return None
     return state.targets.get(member_id, {}) if isinstance(state, ShareGroup) else {}
 
 
 def on_share_target(
-    scene: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord, before: Partitions | None
+    judged: JudgedGroup, record: ShareGroupTargetAssignmentMemberRecord, before: Partitions | None
 ) -> None:
     """Judge a target of a share group: it contains only partitions whose share state was initialised (KIP-932)."""
-    on_target(SHARE_KIND, scene, record)
-    state, member_id = scene.group.state, record.key["memberId"]
+    on_target(SHARE_KIND, judged, record)
+    state, member_id = judged.group.state, record.key["memberId"]
     if record.value is None or before is None or not isinstance(state, ShareGroup):
         return
-    if not scene.watch.knows(SHARE_STATE):
+    if not judged.facts.knows(SHARE_STATE):
         return
     ready = state.state_partitions.initialized if state.state_partitions is not None else {}
     for topic_id, partitions in state.targets[member_id].items():
@@ -75,20 +75,20 @@ def on_share_target(
         missing = sorted(new - set(known.partitions if known is not None else ()))
         if missing:
             detail = f"{topic_id}-{missing[0]} has no share state"
-            scene.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
+            judged.broken(Rule.SHARE_STATE_MISSING, record.at, member_id, detail)
 
 
-def share_state_before(scene: JudgedGroup, record: CoordinatorRecord) -> StatePartitionMetadata | None:
+def share_state_before(judged: JudgedGroup, record: CoordinatorRecord) -> StatePartitionMetadata | None:
     """Return which share partitions have a state before the record; None if the log may not have shown it."""
-    state = scene.group.state
-    known = isinstance(state, ShareGroup) and scene.watch.knows(SHARE_STATE)
+    state = judged.group.state
+    known = isinstance(state, ShareGroup) and judged.facts.knows(SHARE_STATE)
     return state.state_partitions if known and isinstance(state, ShareGroup) else None
 
 
-def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: StatePartitionMetadata | None) -> None:
+def on_share_state(judged: JudgedGroup, record: CoordinatorRecord, before: StatePartitionMetadata | None) -> None:
     """Judge which share partitions have a state: none loses it while its topic exists and is not being deleted."""
-    scene.watch.note(SHARE_STATE, record.at)
-    state = scene.group.state
+    judged.facts.note(SHARE_STATE, record.at)
+    state = judged.group.state
     after = state.state_partitions if isinstance(state, ShareGroup) else None
     if before is None or after is None or record.value is None:
         return
@@ -96,101 +96,101 @@ def on_share_state(scene: JudgedGroup, record: CoordinatorRecord, before: StateP
         left = after.initialized.get(topic_id)
         lost = sorted(set(topic.partitions) - set(left.partitions if left is not None else ()))
         gone = topic_id in before.deleting or topic_id in after.deleting
-        if lost and not gone and (left is not None or _exists(scene, topic.name, topic_id, record.at)):
+        if lost and not gone and (left is not None or _exists(judged, topic.name, topic_id, record.at)):
             detail = f"{topic.name}-{lost[0]} had a share state"
-            scene.broken(Rule.SHARE_STATE_LOST, record.at, None, detail)
+            judged.broken(Rule.SHARE_STATE_LOST, record.at, None, detail)
 
 
-def _exists(scene: JudgedGroup, name: str, topic_id: str, at: LogPosition) -> bool:
+def _exists(judged: JudgedGroup, name: str, topic_id: str, at: LogPosition) -> bool:
     """Whether a topic that existed before a record still exists after it, by whichever clock."""
-    there = scene.topics.topic_at(name, at.timestamp_ms + CLOCK_SLACK_MS) if scene.topics is not None else None
+    there = judged.topics.topic_at(name, at.timestamp_ms + CLOCK_SLACK_MS) if judged.topics is not None else None
     return there is not None and there.id == topic_id
 
 
-def regex_before(scene: JudgedGroup, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
+def regex_before(judged: JudgedGroup, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:
     """Return to what the regular expression was resolved before the record."""
-    state = scene.group.state
+    state = judged.group.state
     return state.regexes.get(record.key["regularExpression"]) if isinstance(state, ConsumerGroup) else None
 
 
-def on_regex(scene: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, before: ResolvedRegex | None) -> None:
+def on_regex(judged: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, before: ResolvedRegex | None) -> None:
     """Judge to what a regular expression is resolved, by the version of the topics that the record names (KIP-848)."""
     regex, value = record.key["regularExpression"], record.value
-    if value is None or scene.topics is None or not scene.topics.is_whole(record.at.timestamp_ms):
+    if value is None or judged.topics is None or not judged.topics.is_whole(record.at.timestamp_ms):
         return
-    version = scene.topics.at_offset(value["version"])
+    version = judged.topics.at_offset(value["version"])
     if version is None or version.at.partition < 0 or re2.error_in(regex) is not None:
         return
     names, existing = set(value["topics"]), version.image.by_name.keys()
     strange = sorted(names - set(re2.matching(regex, [*(names & existing)])))
     if strange:
         detail = f"{regex} is resolved to {strange[0]}, which does not match it, or does not exist"
-        scene.broken(Rule.REGEX_TOPICS_WRONG, record.at, None, detail)
+        judged.broken(Rule.REGEX_TOPICS_WRONG, record.at, None, detail)
     lost = sorted((set(before.topics) - names) & existing) if before is not None else []
     if lost:
         detail = f"{regex} is no longer resolved to {lost[0]}, which exists"
-        scene.broken(Rule.REGEX_TOPIC_LOST, record.at, None, detail)
+        judged.broken(Rule.REGEX_TOPIC_LOST, record.at, None, detail)
 
 
-def topology_before(scene: JudgedGroup, record: CoordinatorRecord) -> Topology | None:
+def topology_before(judged: JudgedGroup, record: CoordinatorRecord) -> Topology | None:
     """Return the topology before the record."""
-    state = scene.group.state
+    state = judged.group.state
     return state.topology if isinstance(state, StreamsGroup) else None
 
 
-def on_topology(scene: JudgedGroup, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
+def on_topology(judged: JudgedGroup, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
     """Judge the topology of a streams group: the next one has the next epoch, an epoch one topology (KIP-1071)."""
-    watch = scene.watch
+    facts = judged.facts
     for each in record.value["subtopologies"] if record.value is not None else ():
         for topic in (*each["repartitionSourceTopics"], *each["stateChangelogTopics"]):
-            _count(scene, record.at, topic["name"], topic["partitions"])
-    known = watch.knows(TOPOLOGY)
-    watch.note(TOPOLOGY, record.at)
+            _count(judged, record.at, topic["name"], topic["partitions"])
+    known = facts.knows(TOPOLOGY)
+    facts.note(TOPOLOGY, record.at)
     if record.value is None or not known:
         return
     now = topology_of(record.value)
     if before is None:
-        _first_topology(scene, now.epoch, record.at)
+        _first_topology(judged, now.epoch, record.at)
     elif now.epoch not in (before.epoch, before.epoch + 1):
         detail = f"topology epoch {now.epoch} follows {before.epoch}"
-        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
+        judged.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
     elif now.epoch == before.epoch and by_subtopology(now) != by_subtopology(before):
-        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, f"topology epoch {now.epoch} has another topology")
+        judged.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, f"topology epoch {now.epoch} has another topology")
 
 
-def _first_topology(scene: JudgedGroup, epoch: int, at: LogPosition) -> None:
+def _first_topology(judged: JudgedGroup, epoch: int, at: LogPosition) -> None:
     """The first topology is that of a member, which the record of the member before it says."""
-    state = scene.group.state
-    if not isinstance(state, StreamsGroup) or not scene.watch.whole or scene.operation.converted:
+    state = judged.group.state
+    if not isinstance(state, StreamsGroup) or not judged.facts.whole or judged.operation.converted:
         return
     if state.members and epoch not in {member.topology_epoch for member in state.members.values()}:
         detail = f"topology epoch {epoch}, which is that of none of its members"
-        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, at, None, detail)
+        judged.broken(Rule.TOPOLOGY_EPOCH_WRONG, at, None, detail)
 
 
-def on_streams_epoch(scene: JudgedGroup, record: StreamsGroupMetadataRecord, before: EpochsBefore) -> None:
+def on_streams_epoch(judged: JudgedGroup, record: StreamsGroupMetadataRecord, before: EpochsBefore) -> None:
     """Judge group metadata of a streams group: its members have a topology, and no later one was validated.
 
     The epoch of a classic group that becomes a streams group is written before its topology.
     """
-    on_epoch(STREAMS_KIND, scene, record, before)
-    state, value = scene.group.state, record.value
-    if value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
+    on_epoch(STREAMS_KIND, judged, record, before)
+    state, value = judged.group.state, record.value
+    if value is None or not isinstance(state, StreamsGroup) or not judged.facts.knows(TOPOLOGY):
         return
     validated = value.get("validatedTopologyEpoch", -1)
     if state.topology is None:
-        if state.members and not scene.operation.converted:
-            scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, "the group has members and no topology")
+        if state.members and not judged.operation.converted:
+            judged.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, "the group has members and no topology")
     elif validated > state.topology.epoch:
         detail = f"topology epoch {validated} was validated, the topology is of epoch {state.topology.epoch}"
-        scene.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
+        judged.broken(Rule.TOPOLOGY_EPOCH_WRONG, record.at, None, detail)
     if state.topology is not None and state.metadata_hash != before.metadata_hash:
-        _internal_topic_configs(scene, state.topology, record.at)
+        _internal_topic_configs(judged, state.topology, record.at)
 
 
-def _internal_topic_configs(scene: JudgedGroup, topology: Topology, at: LogPosition) -> None:
+def _internal_topic_configs(judged: JudgedGroup, topology: Topology, at: LogPosition) -> None:
     """An internal topic that exists has the configurations of the topology, by whichever clock (KIP-1071)."""
-    topics = scene.topics
+    topics = judged.topics
     if topics is None or not topics.complete or topics.doubt(at.timestamp_ms) is not None:
         return
     versions = {topics.version_at(at.timestamp_ms), topics.version_at(at.timestamp_ms + CLOCK_SLACK_MS)}
@@ -205,21 +205,21 @@ def _internal_topic_configs(scene: JudgedGroup, topology: Topology, at: LogPosit
                     origin = "" if name in found[0] else " by default"
                     said = ", ".join(sorted(map(str, actual))) + origin
                     detail = f"{topic.name}: {name} is {said}, the topology gives {wanted}"
-                    scene.broken(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS, at, None, detail)
+                    judged.broken(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS, at, None, detail)
 
 
-def on_streams_target(scene: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
+def on_streams_target(judged: JudgedGroup, record: StreamsGroupTargetAssignmentMemberRecord, before: None) -> None:
     """Judge a target of a streams group: its tasks belong to subtopologies that exist.
 
     The tasks of a classic group that becomes a streams group are copied before its topology is written.
     """
-    on_target(STREAMS_KIND, scene, record)
-    state, member_id = scene.group.state, record.key["memberId"]
-    if record.value is None or not isinstance(state, StreamsGroup) or not scene.watch.knows(TOPOLOGY):
+    on_target(STREAMS_KIND, judged, record)
+    state, member_id = judged.group.state, record.key["memberId"]
+    if record.value is None or not isinstance(state, StreamsGroup) or not judged.facts.knows(TOPOLOGY):
         return
-    if state.topology is None and scene.operation.converted:
+    if state.topology is None and judged.operation.converted:
         return
     known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
     strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
-        scene.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")
+        judged.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")

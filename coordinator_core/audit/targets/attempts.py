@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType, GroupSpecs
-from coordinator_core.assignors.java_hash import STRING, spread
-from coordinator_core.assignors.java_order import copied_order, copy_capacity, table_size
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.audit.settings import AuditSettings
@@ -29,6 +27,8 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.java.hash_codes import STRING, spread
+from coordinator_core.java.order import copied_order, copy_capacity, table_size
 from coordinator_core.records import LogPosition
 
 MOST_NAME_ORDERS = 64

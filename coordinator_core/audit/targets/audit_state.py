@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from coordinator_core.audit.targets.connect_groups import ConnectTargetState
+from coordinator_core.audit.targets.classic_connect import ConnectTargetState
+from coordinator_core.audit.targets.connect_inputs import WorkerTargetState
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.leader_views import LeaderMemory
 from coordinator_core.audit.targets.stored_forms import STORED_RECORDS, STORED_VIEW
-from coordinator_core.audit.targets.worker_inputs import WorkerTargetState
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.records import AnyRecord
 

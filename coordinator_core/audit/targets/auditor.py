@@ -8,15 +8,15 @@ from coordinator_core.assignors.coordinator_view import StreamsView, Subscriptio
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.audit_state import TargetAuditState
+from coordinator_core.audit.targets.classic_connect import ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.classic_groups import ClassicAudit, generation_row
-from coordinator_core.audit.targets.connect_groups import ConnectAudit, ConnectTargetState
+from coordinator_core.audit.targets.connect_groups import WorkerTargetAudit, begins_conversion, conversion_row
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
 from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
 from coordinator_core.audit.targets.verdict import UNDECIDED
-from coordinator_core.audit.targets.worker_groups import WorkerTargetAudit, begins_conversion, conversion_row
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import ConnectGroup

@@ -1,26 +1,37 @@
-"""Assignments made by the leaders of classic Connect groups, recomputed round by round (KIP-415).
+"""Targets of Connect groups on KIP-848, recomputed as the worker computed them that the coordinator chose.
 
-The configured connectors and tasks are in the config topic, not in the coordinator log. The log shows what workers run,
-start, stop and wait for; the configurations that this allows are tried.
+The log has what the worker was given: what is configured (type 4), what each worker runs (type 7), the assignors that
+all of them offer (type 5) and the delay (type 8). It does not have which worker computed, when it asked for this, and
+what its assignor kept from former computations: what the log allows of these is tried.
+
+Sources: Connect on KIP-848 (Assignment Process, Assignment Validation); the assignors are those of Kafka 4.3.1
+(KIP-415).
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from dataclasses import replace
 from typing import NamedTuple
 
-from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
 from coordinator_core.assignors.connect.incremental import AssignorMemory
-from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
-from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.connect.selection import select_assignor
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks
+from coordinator_core.assignors.declared_target import DeclaredTarget, declare_target
+from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS
+from coordinator_core.audit.targets.connect_inputs import (
+    ConversionTarget,
+    GroupInput,
+    KeptMemory,
+    WorkerTargetState,
+    as_work,
+)
+from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.verdict import (
+    MOST_DIFFERENCES,
     UNDECIDED,
     Judgement,
     broken_invariants,
@@ -29,298 +40,371 @@ from coordinator_core.audit.targets.verdict import (
     judge,
     units,
 )
-from coordinator_core.cluster.image import TopicImage
-from coordinator_core.errors import AssignorError, DecodeError, InputError
-from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
-from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.record_fields.classic_group import GroupMetadataRecord
-from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+from coordinator_core.errors import AssignorError, InputError
+from coordinator_core.groups.connect.state import ConnectGroup, is_classic
+from coordinator_core.groups.group import GroupType
+from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
 
-NO_TOPICS = TopicImage.of(())
-EAGER = "default"
-MOST_CONFIGURATIONS = 256
-"""At most this many sets of connectors are tried against one round."""
-
-
-@dataclass(slots=True)
-class ConnectTargetState:
-    """What the earlier rounds of a Connect group have shown.
-
-    ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: not known. ``connectors`` has the
-    task counts as of ``config_offset``; at -1 they are a guess, because no round showed them. ``longest_delay_ms`` is
-    the longest delay that was announced. ``fits``: an input was found that gives what the last round assigned.
-    """
-
-    leader: str | None = None
-    generation: int = -1
-    assignor: AssignorMemory | None = None
-    config_offset: int = -1
-    connectors: dict[str, int] = field(default_factory=dict)
-    longest_delay_ms: int = 0
-    fits: bool = False
+NEWEST_MEMORY = "the memory of the computation before"
+FIRST_COMPUTATION = "the first computation"
+NO_MEMORY = "an assignor that keeps nothing"
+USUAL_STORIES = (NEWEST_MEMORY, FIRST_COMPUTATION, NO_MEMORY)
 
 
 class _Attempt(NamedTuple):
-    """One input of the leader's assignor; ``known``: earlier rounds showed its configuration."""
+    """An input that the log allows, and the target that the assignor makes of it (``works``)."""
 
-    spec: ConnectGroupSpec
+    input: GroupInput
+    kept: KeptMemory | None
+    declared: DeclaredTarget
+    works: dict[str, ConnectorsAndTasks]
     story: str
-    known: bool
 
 
-class ConnectAudit:
-    """The audit of one generation of a Connect group."""
+class WorkerTargetAudit:
+    """The audit of one target of a Connect group on KIP-848."""
 
     def __init__(
         self,
-        memory: ConnectTargetState,
-        record: GroupMetadataRecord,
+        memory: WorkerTargetState,
+        group: ConnectGroup,
+        record: ConnectWorkerGroupTargetAssignmentRecord,
         settings: AuditSettings,
-        *,
-        is_followed: bool = True,
+        gap: GroupGap | None,
     ) -> None:
-        """``record`` is the group's, with members; ``is_followed``: its record before was seen, or there is none."""
+        """``group`` is the group after its target record; ``gap`` is the part of its past that was not seen."""
         self.memory = memory
-        self.is_followed = is_followed
-        self.tried = 0
+        self.group = group
         self.record = record
-        assert record.value is not None
-        self.value = record.value
         self.settings = settings
-        self.leader = self.value["leader"] or ""
-        self.protocol = self.value["protocol"] or ""
-        self.workers: dict[str, WorkerSpec] = {}
-        self.told: dict[str, LeaderAssignment] = {}
+        self.gap = gap
+        assert record.value is not None
+        self.epoch = record.value["assignmentEpoch"]
+        self.recorded = {each: as_work(target.work) for each, target in group.targets.items()}
+        self.inputs = [each for each in reversed(memory.inputs) if each.epoch == self.epoch]
+        self.assignor: str | None = None
 
     def row(self) -> TargetAuditRow:
-        """Return the verdict and keep the round in ``memory``; raises nothing."""
-        try:
-            self._read()
-        except DecodeError as error:
-            return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
-        first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
+        """Return the verdict, and take the target into memory. Raise nothing."""
+        failed = any(target.error for target in self.group.targets.values())
+        row = self._kept() if failed else self._computed()
+        self.memory.forget_inputs(self.epoch)
+        return row
+
+    def _computed(self) -> TargetAuditRow:
+        inputs = [each for each in self.inputs if each.work is not None and self.recorded.keys() <= each.workers.keys()]
+        if not inputs:
+            self._remember_likely([])
+            return self._row(UNDECIDED, missing=self._missing(f"what there was to run in group epoch {self.epoch}"))
+        self.assignor = _common_assignor(inputs[0])
+        first: _Attempt | None = None
         failure = ""
-        listed = sum(len(each.units()) for each in (self._started(), self._running()))
-        for attempt in self._attempts():
-            problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
-            if problem is not None:
-                failure = failure or f"plausible numbers of tasks: {problem}"
-                continue
-            try:
-                result = assign(self.protocol, attempt.spec, NO_TOPICS, self.settings.chosen)
-            except (AssignorError, InputError) as error:
-                failure = failure or str(error)
-                continue
-            first = first or (attempt, result)
-            if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
-                self._remember(attempt, result, fits=True)
-                figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.told))
-                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
-        if first is None:
-            return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
-        return self._differs(*first)
+        try:
+            for attempt in self._attempts(inputs):
+                if self._is_recorded(attempt.works):
+                    return self._identical(attempt)
+                first = first or attempt
+        except (AssignorError, InputError) as error:
+            failure = str(error)
+        row = self._different(first, inputs, failure)
+        self._remember_likely([] if first is None else [first.declared.memory])
+        return row
 
-    def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
-        spec = attempt.spec
-        if self._is_conversion():
-            return self._converted(attempt, result)
-        expected, recorded = (target(spec.members, told) for told in (result.members, self.told))
-        everything = {unit for work in recorded.values() for unit in units(work)}
-        broken = broken_invariants(
-            spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
-        )
-        broken += self._listed_twice()
-        is_proven = self._knows_inputs()
-        judged = judge(spec, NO_TOPICS, expected, recorded, broken, str, has_one_result=is_proven)
-        self._remember(attempt, result, fits=False)
-        if judged.verdict is Verdict.INVALID or is_proven:
-            return self._row(judged)
-        missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
-        return self._row(UNDECIDED, missing=missing)
+    def _kept(self) -> TargetAuditRow:
+        """A target of a worker whose assignor failed: all keep what they run."""
+        running = {
+            member_id: as_work(member.current.work)
+            for member_id, member in self.group.members.items()
+            if member.current is not None
+        }
+        spec = _spec_of(running)
+        if self._is_recorded(running):
+            figures = figures_of(spec, NO_TOPICS, self.recorded)
+            judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
+            return self._row(judged, basis=Basis.KEPT)
+        if self.gap is not None:
+            return self._row(UNDECIDED, basis=Basis.KEPT, missing=self.gap.what)
+        return self._row(judge(spec, NO_TOPICS, running, self.recorded, [], str), basis=Basis.KEPT)
 
-    def _is_conversion(self) -> bool:
-        """Whether the generation may be that with which a group came back from KIP-848: the first of its log, and not
-        the first of a group.
+    # --- what may have been computed ---------------------------------------------------------------------------------
+
+    def _attempts(self, inputs: list[GroupInput]) -> Iterator[_Attempt]:
+        """Yield what the assignor gives for the inputs that the log allows, the likeliest first.
+
+        Raises:
+            AssignorError, InputError: it is none of Connect's own, or it refuses an input.
         """
-        return self.memory.generation < 0 and self.value["generation"] > 1
+        for kept, story in self._memories():
+            for each in inputs:
+                yield from self._attempts_with(each, kept, story)
 
-    def _converted(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
-        """Such a generation gives each worker what it runs. The eager protocol has no field for that."""
-        self._remember(attempt, result, fits=False)
-        copied = self.protocol != EAGER and all(
-            not (told.revoked_connectors or told.revoked_tasks)
-            and set(told.connectors) == set(self.workers[each].connectors)
-            and set(told.tasks) == set(self.workers[each].tasks)
-            for each, told in self.told.items()
-        )
-        if copied:
-            row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
-            return row._replace(assignor=None)
-        missing = "the group's earlier generations, or its end in __worker_offsets if it came back from KIP-848"
-        return self._row(UNDECIDED, missing=missing)
-
-    def _listed_twice(self) -> list[str]:
-        """Return what the leader gives to one worker twice, in words."""
-        broken = []
-        for worker_id, told in self.told.items():
-            connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in told.connectors)
-            tasks = (WorkUnit("task", connector, number) for connector, number in told.tasks)
-            for unit, count in Counter([*connectors, *tasks]).items():
-                if count > 1:
-                    broken.append(f"{described(unit, str)}: given to {worker_id} twice")
-        return broken
-
-    def _knows_inputs(self) -> bool:
-        """Whether all that the leader can have been given was tried, so that it is proven wrong if nothing fits.
-
-        The eager protocol assigns all that is configured in each round, and keeps nothing. In the others the leader
-        remembers the round before, which is known if that was explained; while work waits for a worker, the exact time
-        counts too.
-        """
-        if self.protocol == EAGER:
-            return True
-        memory = self.memory
-        waits = self.told[self.leader].delay_ms or (memory.assignor is not None and memory.assignor.rebalance_at_ms)
-        is_explained = memory.fits or memory.generation < 0
-        return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
-
-    def _read(self) -> None:
-        for each in self.value["members"]:
-            metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, each["subscription"])
-            assignment = decode_assignment(CONNECT_PROTOCOL_TYPE, self.protocol, each["assignment"])
-            if metadata is None:
-                raise DecodeError("no metadata", record_type=each["memberId"])
-            self.workers[each["memberId"]] = worker(metadata)
-            if assignment is not None:
-                self.told[each["memberId"]] = worker_assignment(assignment.fields)
-
-    def _attempts(self) -> Iterator[_Attempt]:
-        """Inputs that the log allows, the likeliest first."""
-        if self.told.keys() != self.workers.keys() or self.leader not in self.workers:
+    def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, story: str) -> Iterator[_Attempt]:
+        name = _common_assignor(of)
+        first_task = _first_task(of)
+        if name is None or first_task is None or any(each.work is None for each in of.workers.values()):
             return
-        any_told = self.told[self.leader]
-        for (connectors, known), (memory, remembered), delay, now in product(
-            self._configurations(), self._memories(), self._max_delays(any_told.delay_ms), self._times(any_told)
-        ):
-            generation = self.value["generation"]
-            last = memory.generation if memory is not None else -1
-            spec = ConnectGroupSpec(
-                self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
-            )
-            story = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
-            yield _Attempt(spec, story, known)
+        for now_ms in self._times(of, kept):
+            spec = self._spec(of, name, first_task, kept, now_ms)
+            declared = declare_target(name, spec, self.settings.chosen)
+            works = {each: _shifted(work, first_task) for each, work in declared.works.items()}
+            yield _Attempt(of, kept, declared, works, story)
 
-    def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
-        """What the leader's assignor may have kept."""
-        memory = self.memory
-        fresh: tuple[AssignorMemory | None, str] = (None, "a leader without memory")
-        if memory.assignor is None or self.protocol == EAGER:
-            return [fresh]
-        lost = (AssignorMemory(), "a leader that lost a generation")
-        if memory.leader != self.leader:
-            return [fresh, (memory.assignor, "the memory of the leader before"), lost]
-        return [(memory.assignor, "the leader's memory"), fresh, lost]
+    def _spec(
+        self, of: GroupInput, name: str, first_task: int, kept: KeptMemory | None, now_ms: int
+    ) -> ConnectGroupSpec:
+        """Return what the worker gives its assignor; tasks are counted from 0 there."""
+        assert of.work is not None
+        connectors = dict.fromkeys(of.work.connectors, 0)
+        for connector, _ in of.work.tasks:
+            connectors[connector] += 1
+        workers = {}
+        for member_id in of.workers:
+            runs = ConnectorsAndTasks.of()
+            if name != EAGER:
+                runs = _shifted(of.runs[member_id], -first_task)
+            workers[member_id] = WorkerSpec(member_id, 0, list(runs.connectors), list(runs.tasks))
+        memory = None if kept is None else kept.memory
+        completed = -1 if memory is None else memory.generation
+        leader = next(iter(workers))
+        return ConnectGroupSpec(workers, leader, connectors, 0, of.epoch, completed, now_ms, of.max_delay_ms, memory)
 
-    def _max_delays(self, announced: int) -> list[int]:
-        return list(
-            dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
+    def _memories(self) -> Iterator[tuple[KeptMemory | None, str]]:
+        """Yield what the assignor of the worker that computed may have kept, the likeliest first."""
+        if self.assignor == EAGER:
+            yield None, NO_MEMORY
+            return
+        known = self.memory.memories
+        newest = [each for each in known if each.epoch == known[0].epoch]
+        yield from ((each, NEWEST_MEMORY) for each in newest)
+        yield None, "a worker without memory" if newest else FIRST_COMPUTATION
+        for each in known[len(newest) :]:
+            yield each, f"the memory of the computation of epoch {each.epoch}"
+
+    def _times(self, of: GroupInput, kept: KeptMemory | None) -> Iterator[int]:
+        """Yield when the worker may have computed. It matters only whether a delay is over for it then."""
+        written_ms = self.record.at.timestamp_ms
+        yield written_ms
+        due_ms = 0 if kept is None else kept.memory.rebalance_at_ms
+        doubt_ms = self.settings.clock_slack_ms + written_ms - of.at.timestamp_ms + (kept.within_ms if kept else 0)
+        if due_ms and abs(due_ms - written_ms) <= doubt_ms:
+            yield due_ms if due_ms > written_ms else due_ms - 1
+
+    # --- verdicts ----------------------------------------------------------------------------------------------------
+
+    def _is_recorded(self, works: dict[str, ConnectorsAndTasks]) -> bool:
+        """Whether the target is this one; workers that left while it was computed are not in it."""
+        if not self.recorded.keys() <= works.keys():
+            return False
+        return all(
+            work == self.recorded[member_id] if member_id in self.recorded else member_id not in self.group.members
+            for member_id, work in works.items()
         )
 
-    def _times(self, told: LeaderAssignment) -> list[int]:
-        """When the leader assigned: a delay that goes on says it to the millisecond."""
-        times = [self.record.at.timestamp_ms]
-        scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
-        if scheduled:
-            times.append(scheduled - told.delay_ms)
-        return times
+    def _identical(self, attempt: _Attempt) -> TargetAuditRow:
+        if self.gap is not None and self.gap.is_after(attempt.input.at.offset):
+            self._remember_likely([attempt.declared.memory])
+            return self._row(UNDECIDED, missing=self.gap.what)
+        fitting = [
+            other
+            for kept, story in self._memories()
+            for other in self._attempts_with(attempt.input, kept, story)
+            if self._is_recorded(other.works)
+        ]
+        former = {None if other.kept is None else other.kept.epoch for other in fitting}
+        within_ms = self.record.at.timestamp_ms - attempt.input.at.timestamp_ms
+        self._remember(
+            [other.declared.memory for other in fitting],
+            superseded=former.pop() if len(former) == 1 else None,
+            within_ms=within_ms,
+        )
+        figures = figures_of(_spec_of(attempt.input.runs), NO_TOPICS, self.recorded)
+        broken = () if self.gap is not None else tuple(self._broken(attempt.input))
+        verdict = Verdict.INVALID if broken else Verdict.IDENTICAL
+        judged = Judgement(verdict, broken[:MOST_DIFFERENCES], len(broken), figures, figures)
+        return self._row(judged, fitted=attempt.story)
 
-    def _configurations(self) -> list[tuple[dict[str, int], bool]]:
-        """Task counts of the connectors that the log allows, each with whether a former round showed it.
+    def _different(self, attempt: _Attempt | None, inputs: list[GroupInput], failure: str) -> TargetAuditRow:
+        """No input gives the target: it is wrong, or what the log does not say may explain it."""
+        broken = min((self._broken(each) for each in inputs), key=len)
+        if broken and (self.gap is None or self._contradicts_itself()):
+            if attempt is None:
+                return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
+            return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, broken, str))
+        if self.gap is not None:
+            return self._row(UNDECIDED, missing=self.gap.what)
+        if failure:
+            return self._row(UNDECIDED, missing=f"what the assignor {self.assignor!r} does: {failure}")
+        if attempt is None:
+            return self._row(UNDECIDED, missing=self._not_given(inputs[0]))
+        if self.assignor != EAGER and not self.memory.is_complete:
+            missing = "what the assignor of the worker that computed it kept from former computations"
+            return self._row(UNDECIDED, missing=missing)
+        return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, [], str))
 
-        At one offset of the config topic there is one configuration.
+    def _not_given(self, of: GroupInput) -> str:
+        """Return what the log lacks of this input."""
+        if self.assignor is None:
+            return "the assignor: the workers have none in common"
+        unseen = [member_id for member_id, each in of.workers.items() if each.work is None]
+        if unseen:
+            return f"what worker {unseen[0]} ran"
+        return "which tasks are configured: those of a connector are not numbered one by one"
+
+    def _broken(self, of: GroupInput) -> list[str]:
+        """Return the invariants of the document that the target breaks, in words.
+
+        All that is configured is assigned, once, to workers that exist, and nothing else. Work of workers that left
+        may wait for them.
         """
-        memory, told = self.memory, self.told.values()
-        found: list[tuple[dict[str, int], bool]] = []
-        if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
-            return [(memory.connectors, True)]
-        if memory.config_offset < 0 and memory.connectors:
-            found.append((memory.connectors, False))
-        started, running = self._started(), self._running()
-        stopped = ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
+        assert of.work is not None
+        wanted = as_work(of.work)
+        everything = set(units(wanted))
+        allowed = dict.fromkeys(of.workers, everything)
+        broken = broken_invariants(of.workers, self.recorded, allowed, shared=False, name_of=str)
+        delay = self.memory.delay
+        if delay.departure_epoch is not None and delay.departure_epoch > self.epoch:
+            return broken  # a worker left while the target was computed: what it was to run is in no target
+        lacking = wanted.minus(*self.recorded.values())
+        if delay.may_wait(self.record.at.timestamp_ms):
+            running = [as_work(each.current.work) for each in self.group.members.values() if each.current is not None]
+            waiting = lacking.minus(*running)
+            lacking = lacking.minus(waiting)
+        return broken + [f"{described(unit, str)}: given to no worker" for unit in units(lacking)]
+
+    def _contradicts_itself(self) -> bool:
+        """Whether the record alone gives something to two workers."""
+        given = {unit for work in self.recorded.values() for unit in units(work)}
+        return len(given) < sum(1 for work in self.recorded.values() for _ in units(work))
+
+    def _missing(self, what: str) -> str:
+        return what if self.gap is None else f"{what}; {self.gap.what}"
+
+    def _remember(
+        self, memories: list[AssignorMemory | None], *, superseded: int | None = None, within_ms: int = 0
+    ) -> None:
+        """Take in what the worker that computed the target kept. The eager assignor keeps nothing."""
+        new: list[KeptMemory] = []
+        for memory in memories:
+            if memory is not None:
+                # Only that the same worker goes on from it matters of the generation.
+                kept = KeptMemory(self.epoch, replace(memory, generation=0), within_ms)
+                new += [kept] if kept not in new else []
+        self.memory.remember(new, superseded)
+
+    def _remember_likely(self, memories: list[AssignorMemory | None]) -> None:
+        """Take in a target that no input gave: its worker kept what goes with the target, or with these memories."""
+        self.memory.is_complete = False
+        self._remember([self._as_recorded(), *memories])
+
+    def _as_recorded(self) -> AssignorMemory:
+        """Return what an assignor keeps that has decided on the recorded target."""
+        first_task = min((number for work in self.recorded.values() for _, number in work.tasks), default=0)
+        assigned = ConnectorsAndTasks.union(_shifted(work, -min(first_task, 1)) for work in self.recorded.values())
+        return AssignorMemory(assigned, generation=self.epoch, workers=frozenset(self.recorded))
+
+    def _row(
+        self,
+        judged: Judgement,
+        *,
+        basis: Basis = Basis.LEADER,
+        fitted: str | None = None,
+        missing: str | None = None,
+    ) -> TargetAuditRow:
+        is_in_doubt = self.gap is not None and judged.verdict is Verdict.UNKNOWN
+        return TargetAuditRow(
+            group_id=self.record.group_id,
+            group_type=GroupType.CONNECT,
+            epoch=self.epoch,
+            at=self.record.at,
+            opened=self.record.at,
+            verdict=judged.verdict,
+            basis=basis,
+            assignor=None if is_in_doubt else self.assignor,
+            fitted=fitted,
+            missing=missing,
+            differences=judged.differences,
+            difference_count=judged.difference_count,
+            members=None if is_in_doubt else len(self.recorded),
+            expected=judged.expected,
+            recorded=judged.recorded,
+            topics_at=None,
+            topics_proven=None,
         )
-        waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
-        if self.protocol == EAGER:
-            running = stopped = waiting = ConnectorsAndTasks.of()
-        for parts in ([running, started, waiting], [running, started]):
-            for counts in islice(
-                _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS
-            ):
-                if all(counts != each for each, _ in found):
-                    found.append((counts, False))
-        self.tried = len(found)
-        return found
-
-    def _started(self) -> ConnectorsAndTasks:
-        """What workers are to start; in the eager protocol, all that they are to run."""
-        return ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.told.values()
-        )
-
-    def _running(self) -> ConnectorsAndTasks:
-        """What workers ran when they joined."""
-        return ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
-        )
-
-    def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
-        """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
-        memory = self.memory
-        shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
-        memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
-        memory.config_offset = attempt.spec.config_offset if shown else -1
-        memory.fits = fits
-        memory.connectors = dict(attempt.spec.connectors)
-        memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
-
-    def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
-        return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
 
 
-def _counts(work: ConnectorsAndTasks) -> dict[str, int]:
-    """Task counts of connectors that run this."""
-    counts = dict.fromkeys(work.connectors, 0)
-    for connector, number in work.tasks:
-        counts[connector] = max(counts.get(connector, 0), number + 1)
-    return counts
+def begins_conversion(group: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> ConversionTarget | None:
+    """Return the target if it is that of a classic group that was converted: no worker could compute it."""
+    workers = group.members.values()
+    if record.value is None or not workers or not group.targets or not all(is_classic(each) for each in workers):
+        return None
+    works = {member_id: target.work for member_id, target in group.targets.items()}
+    return ConversionTarget(record.value["assignmentEpoch"], record.at, works)
 
 
-def _remaining(
-    counts: dict[str, int], stopped: ConnectorsAndTasks, started: ConnectorsAndTasks
-) -> Iterator[dict[str, int]]:
-    """The task counts that may be left: what is stopped is to move, or is configured no more.
-
-    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
-    """
-    choices: list[list[tuple[str, int | None]]] = []
-    for name, count in counts.items():
-        options: list[tuple[str, int | None]] = [(name, count)]
-        while count and (name, count - 1) in stopped.tasks and (name, count - 1) not in started.tasks:
-            count -= 1
-            options.append((name, count))
-        if not count and name in stopped.connectors and name not in started.connectors:
-            options.append((name, None))
-        choices.append(options)
-    for chosen in product(*choices):
-        yield {name: count for name, count in chosen if count is not None}
-
-
-def _exact(told: LeaderAssignment) -> LeaderAssignment:
-    """As comparable values, orders included."""
-    return replace(
-        told,
-        connectors=tuple(told.connectors),
-        tasks=tuple(told.tasks),
-        revoked_connectors=tuple(told.revoked_connectors),
-        revoked_tasks=tuple(told.revoked_tasks),
+def conversion_row(
+    target: ConversionTarget, group: ConnectGroup, group_id: str, gap: GroupGap | None
+) -> TargetAuditRow | None:
+    """Return the verdict on the target of a conversion, which is what the workers run; None: not all have said so."""
+    members = [group.members.get(member_id) for member_id in target.works]
+    running = {each.member_id: as_work(each.current.work) for each in members if each is not None and each.current}
+    if len(running) < len(target.works):
+        return None
+    recorded = {member_id: as_work(work) for member_id, work in target.works.items()}
+    judged, missing = Judgement(Verdict.IDENTICAL), None
+    if running != recorded:
+        judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
+    if gap is not None and gap.is_after(target.at.offset):
+        judged, missing = UNDECIDED, gap.what
+    return TargetAuditRow(
+        group_id=group_id,
+        group_type=GroupType.CONNECT,
+        epoch=target.epoch,
+        at=target.at,
+        opened=target.at,
+        verdict=judged.verdict,
+        basis=Basis.UPGRADE,
+        assignor=None,
+        fitted=None,
+        missing=missing,
+        differences=judged.differences,
+        difference_count=judged.difference_count,
+        members=len(recorded),
+        expected=None,
+        recorded=None,
+        topics_at=None,
+        topics_proven=None,
     )
+
+
+def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:
+    """Return the input of workers that keep what they run; nothing else of it is looked at."""
+    workers = {each: WorkerSpec(each, 0, list(work.connectors), list(work.tasks)) for each, work in running.items()}
+    return ConnectGroupSpec(workers, next(iter(workers), ""), {}, 0, 0, -1, 0, 0)
+
+
+def _common_assignor(of: GroupInput) -> str | None:
+    """Return the assignor that all workers offer, None if there is none."""
+    try:
+        return select_assignor({member_id: each.offered for member_id, each in of.workers.items()})
+    except AssignorError:
+        return None
+
+
+def _first_task(of: GroupInput) -> int | None:
+    """Return the number of the first task of connectors, 0 or 1; None where tasks are not numbered one by one.
+
+    Kafka counts tasks from 0, the examples of Connect on KIP-848 from 1.
+    """
+    assert of.work is not None
+    numbers: dict[str, list[int]] = {connector: [] for connector in of.work.connectors}
+    for connector, number in of.work.tasks:
+        numbers.setdefault(connector, []).append(number)
+    running = [task.task_id for each in of.workers.values() if each.work for task in each.work.tasks]
+    first = 0 if 0 in running or any(0 in each for each in numbers.values()) else 1
+    whole = all(sorted(each) == list(range(first, first + len(each))) for each in numbers.values())
+    return first if whole and len(numbers) == len(of.work.connectors) else None
+
+
+def _shifted(work: ConnectorsAndTasks, by: int) -> ConnectorsAndTasks:
+    """Return the work with other task numbers."""
+    return ConnectorsAndTasks.of(work.connectors, ((connector, number + by) for connector, number in work.tasks))

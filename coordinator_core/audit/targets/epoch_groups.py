@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.inputs import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import OTHER_BEFORE
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
@@ -51,6 +50,7 @@ from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import LogPosition
 
 NO_WORK: Any = {}

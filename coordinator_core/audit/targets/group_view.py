@@ -10,12 +10,12 @@ from coordinator_core.assignors.assignor_votes import AssignorVotes
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.audit.targets.inputs import process, subscriber
 from coordinator_core.audit.targets.map_orders import MemberMap, MemberOrders
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import RecordTypes
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import TimelineHashMap
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupRegularExpressionRecord,
     ConsumerGroupTargetAssignmentMemberValue,

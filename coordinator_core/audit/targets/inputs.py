@@ -10,8 +10,6 @@ from typing import NamedTuple
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, SubtopologyTasks
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import TOPICS_MISSING
 from coordinator_core.audit.targets.operation import TargetOperation
@@ -25,6 +23,8 @@ from coordinator_core.groups.streams.configs import assignor_name, is_stateful, 
 from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataValue
 from coordinator_core.record_fields.streams_group import StreamsGroupMemberMetadataValue

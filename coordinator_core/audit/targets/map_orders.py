@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coordinator_core.assignors.java_hash import STRING, spread
-from coordinator_core.assignors.java_order import DEFAULT_CAPACITY, TimelineHashMap, grown, timeline_slot
+from coordinator_core.java.hash_codes import STRING, spread
+from coordinator_core.java.order import DEFAULT_CAPACITY, TimelineHashMap, grown, timeline_slot
 from coordinator_core.records import LogPosition
 
 KEPT_CHANGES = 512

@@ -13,10 +13,10 @@ from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import StreamsConfigs, SubtopologyTasks
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.connect_groups import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
+from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
+from coordinator_core.audit.targets.connect_inputs import as_work
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
-from coordinator_core.audit.targets.worker_inputs import as_work
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError

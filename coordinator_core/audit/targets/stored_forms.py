@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber
 from coordinator_core.assignors.inputs import Partitions, Tasks
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.map_orders import MemberOrders
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import TimelineHashMap
 from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 from coordinator_core.state_json import StoredAs
 from coordinator_core.wire.record_codec import decode_record, encode_key, encode_value

@@ -27,11 +27,9 @@ from coordinator_core.assignors.inputs import (
     TaskId,
     Tasks,
 )
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import hash_order
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
-from coordinator_core.audit.targets.connect_groups import EAGER
+from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.targets.verdict import units
 from coordinator_core.audit.whatif.connect import changes, following
@@ -40,6 +38,8 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
 from coordinator_core.groups.streams.configs import HIGHLY_AVAILABLE
 from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import hash_order
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")

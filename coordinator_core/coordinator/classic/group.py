@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import HashMap
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
@@ -19,6 +17,8 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupStat
 from coordinator_core.groups.consumer_protocol import subscription
 from coordinator_core.groups.group import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import HashMap
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 Protocols = tuple[tuple[str, bytes], ...]

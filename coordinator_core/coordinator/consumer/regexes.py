@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.groups import re2
 from coordinator_core.groups.consumer.state import ConsumerMember, ResolvedRegex
+from coordinator_core.java.hash_codes import utf16
 
 RESOLVE = "consumer regexes resolved"
 REFRESH_MIN_INTERVAL_MS = 10_000

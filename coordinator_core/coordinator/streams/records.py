@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.assignors.inputs import Tasks
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.coordinator.record_templates import (
     MemberKey,
     Unwritten,
@@ -19,6 +18,7 @@ from coordinator_core.coordinator.record_templates import (
 from coordinator_core.groups import record_types
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import StreamsMember, task_ids
+from coordinator_core.java.hash_codes import utf16
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentTaskIds,
     StreamsGroupCurrentMemberAssignmentValue,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
@@ -23,6 +22,7 @@ from coordinator_core.coordinator.traces.compare import plain, recorded, recorde
 from coordinator_core.coordinator.traces.difference import Difference
 from coordinator_core.coordinator.traces.summary import summary
 from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import CoordinatorRecord, Fields
 
 Step = dict[str, Any]

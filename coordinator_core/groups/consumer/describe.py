@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import TimelineHashMap
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.consumer.state import (
@@ -16,6 +14,8 @@ from coordinator_core.groups.consumer.state import (
 )
 from coordinator_core.groups.described import DescribedConsumer, DescribedConsumerGroup
 from coordinator_core.groups.partition_names import topic_partitions
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import TimelineHashMap
 from coordinator_core.records import RecordType
 
 CURRENT = RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT

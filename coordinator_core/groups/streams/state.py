@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-from coordinator_core.assignors.java_hash import utf16
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
+from coordinator_core.java.hash_codes import utf16
 from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssignmentMemberTaskIds
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from coordinator_core.assignors.java_hash import STRING
-from coordinator_core.assignors.java_order import HashMap
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.streams.sources import has_regexes, resolved, without_topics
 from coordinator_core.groups.streams.state import CopartitionGroup, InternalTopic, Subtopology, Topology
+from coordinator_core.java.hash_codes import STRING
+from coordinator_core.java.order import HashMap
 
 
 class TopologyProblem(Enum):

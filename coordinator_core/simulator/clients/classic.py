@@ -54,7 +54,7 @@ class ClassicClient(Client):
             "sessionTimeoutMs": self.script.session_timeout or SESSION_TIMEOUT_MS,
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
             "memberId": self.member_id,
-            "groupInstanceId": self.wish.instance_id,
+            "groupInstanceId": self.setup.instance_id,
             "protocolType": self.protocol_type,
             "protocols": [{"name": name, "metadata": data} for name, data in self.protocols().items()],
         }
@@ -67,7 +67,7 @@ class ClassicClient(Client):
 
     def say_goodbye(self) -> None:
         """Send LeaveGroup; a static member sends nothing and keeps its place."""
-        if self.wish.instance_id is None and self.member_id:
+        if self.setup.instance_id is None and self.member_id:
             leaving = [{"memberId": self.member_id, "groupInstanceId": None}]
             self.shard.send(self, "LeaveGroup", LEAVE_VERSION, {"groupId": self.group_id, "members": leaving})
 
@@ -76,7 +76,7 @@ class ClassicClient(Client):
             "groupId": self.group_id,
             "generationId": self.epoch,
             "memberId": self.member_id,
-            "groupInstanceId": self.wish.instance_id,
+            "groupInstanceId": self.setup.instance_id,
         }
 
     # --- answers -----------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class ClassicConsumer(ClassicClient):
 
     @property
     def _assignor(self) -> str:
-        return self.wish.assignor or "range"
+        return self.setup.assignor or "range"
 
     @property
     def _cooperative(self) -> bool:
@@ -234,7 +234,7 @@ class ClassicConsumer(ClassicClient):
         """Return the assignor that the consumer is configured with."""
         owned = self._owned if self._cooperative else self._sticky
         generation = self._sticky_generation
-        data = blobs.subscription(self._assignor, self.wish.topics, owned, generation, self.wish.rack)
+        data = blobs.subscription(self._assignor, self.setup.topics, owned, generation, self.setup.rack)
         return {self._assignor: data}
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
@@ -266,14 +266,14 @@ class ClassicConsumer(ClassicClient):
         self._own(wanted)
         if self._cooperative and lost:
             self._joining = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
+            self.soon(self.chance.between(1, self.setup.revocation_ms), self.join)
 
     def prepare(self) -> int:
         """Give up all partitions if the assignor is eager; return how long that takes, in ms."""
         if self._cooperative or not self._owned:
             return 1
         self._own({})
-        return self.chance.between(1, self.wish.revocation_ms)
+        return self.chance.between(1, self.setup.revocation_ms)
 
     def lose(self) -> None:
         """Drop all partitions."""
@@ -286,15 +286,15 @@ class ClassicConsumer(ClassicClient):
 
     def subscribe(self, topics: list[str]) -> None:
         """Join again with the new topics."""
-        changed = tuple(sorted(set(topics) ^ set(self.wish.topics)))
-        self.wish.topics = topics
+        changed = tuple(sorted(set(topics) ^ set(self.setup.topics)))
+        self.setup.topics = topics
         if self.running and self.epoch != NO_GENERATION and not self._joining:
             self.shard.groups[self.group_id].expect(TrueCause("subscription_changed", self.member_id, changed))
             self._rejoin()
 
     def choose(self, assignor: str) -> None:
         """Use this assignor from the next start of the process: a running consumer does not change assignors."""
-        self.wish.assignor = assignor
+        self.setup.assignor = assignor
 
     def topics_changed(self) -> None:
         """As the leader, notice changed topics within ``metadata_age`` and make the group rebalance."""

@@ -53,7 +53,7 @@ class SimulatedThread(ClassicClient):
 
     @property
     def _topology(self) -> Topology:
-        given = topology(self.group_id, self.wish.topics, self.script.streams)
+        given = topology(self.group_id, self.setup.topics, self.script.streams)
         whole = [_NOTHING | each for each in given["subtopologies"]]
         return topology_of(topology_value({**given, "subtopologies": whole}))
 
@@ -73,20 +73,20 @@ class SimulatedThread(ClassicClient):
             "clientTags": [],
         }
         fields: ConsumerProtocolSubscription = {
-            "topics": list(self.wish.topics),
+            "topics": list(self.setup.topics),
             "userData": encode_blob(
                 StreamsSubscriptionInfo, INFO_VERSION, of_version(StreamsSubscriptionInfo, INFO_VERSION, info)
             ),
             "ownedPartitions": [],
             "generationId": self.epoch,
-            "rackId": self.wish.rack,
+            "rackId": self.setup.rack,
         }
         return {STREAMS_PROTOCOL: encode_blob(ConsumerProtocolSubscription, PROTOCOL_VERSION, fields)}
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """Return, as the leader, the tasks of every member for the topics of this moment."""
         image, configured = self.shard.topics, self._configured
-        self.shard.groups[self.group_id].assigned(self.wish.topics, image)
+        self.shard.groups[self.group_id].assigned(self.setup.topics, image)
         threads = {
             each["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(each["metadata"]).process_id)
             for each in members
@@ -126,7 +126,7 @@ class SimulatedThread(ClassicClient):
         """Give up all tasks; return how long that takes, in ms."""
         had = any(True for _ in task_units(self._tasks.active))
         self.lose()
-        return self.chance.between(1, self.wish.revocation_ms) if had else 1
+        return self.chance.between(1, self.setup.revocation_ms) if had else 1
 
     def lose(self) -> None:
         """Drop all tasks."""

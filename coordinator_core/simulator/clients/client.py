@@ -41,7 +41,7 @@ class ConfigTopic:
 
 
 @dataclass(slots=True)
-class Wish:
+class ClientSetup:
     """The configuration of a client: it survives restarts, and group actions change it."""
 
     topics: list[str]
@@ -100,14 +100,14 @@ class Client(ABC):
         group_id: str,
         script: ScenarioGroup,
         number: int,
-        wish: Wish,
+        setup: ClientSetup,
         chance: SeededRandom,
     ) -> None:
         self.shard = shard
         self.group_id = group_id
         self.script = script
         self.client_id = f"{group_id}-{number}"
-        self.wish = wish
+        self.setup = setup
         self.chance = chance
         self.host = f"/10.{chance.below(256)}.{chance.below(256)}.{chance.between(1, 254)}"
         self.running = False
@@ -166,7 +166,7 @@ class Client(ABC):
                 "groupId": self.group_id,
                 "generationIdOrMemberEpoch": self.epoch,
                 "memberId": self.member_id,
-                "groupInstanceId": self.wish.instance_id,
+                "groupInstanceId": self.setup.instance_id,
                 "topics": [{"name": name, "partitions": [entry]}],
             }
             self.shard.send(self, "OffsetCommit", COMMIT_VERSION, data)
@@ -267,11 +267,11 @@ class Client(ABC):
 
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to other topics."""
-        self.wish.topics = topics
+        self.setup.topics = topics
 
     def choose(self, assignor: str) -> None:
         """Ask for another assignor."""
-        self.wish.assignor = assignor
+        self.setup.assignor = assignor
 
     def disconnected(self) -> None:
         """Take in that the coordinator failed before it responded: join at the new one."""

@@ -46,8 +46,8 @@ class ConnectWorker(ClassicClient):
 
     def protocols(self) -> Mapping[str, bytes]:
         """Return the protocol that the worker is configured with, and the earlier ones."""
-        wanted = VERSIONS[self.wish.assignor or EAGER]
-        offset = self.wish.configs.offset
+        wanted = VERSIONS[self.setup.assignor or EAGER]
+        offset = self.setup.configs.offset
         return {
             name: encode_blob(ConnectProtocolMetadata, version, self._metadata(version, offset))
             for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
@@ -78,7 +78,7 @@ class ConnectWorker(ClassicClient):
         blobs = {each["memberId"]: decode_subscription("connect", protocol, each["metadata"]) for each in members}
         workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
         offset = max(each.config_offset for each in workers.values())
-        connectors = self.wish.configs.versions.get(offset, {})
+        connectors = self.setup.configs.versions.get(offset, {})
         self.shard.groups[self.group_id].configured(connectors)
         spec = ConnectGroupSpec(
             workers,
@@ -120,7 +120,7 @@ class ConnectWorker(ClassicClient):
         self._tasks = [each for each in dict.fromkeys((*self._tasks, *told.tasks)) if each not in gone]
         if gone:
             self._joining = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self.join)
+            self.soon(self.chance.between(1, self.setup.revocation_ms), self.join)
         if told.delay_ms:
             generation = self.epoch
             self.soon(told.delay_ms, lambda: self._delay_over(generation))
@@ -141,7 +141,7 @@ class ConnectWorker(ClassicClient):
         """Stop everything if the protocol is eager; return how long that takes, in ms."""
         if self._protocol == EAGER and self._connectors:
             self._connectors, self._tasks = [], []
-            return self.chance.between(1, self.wish.revocation_ms)
+            return self.chance.between(1, self.setup.revocation_ms)
         return 1
 
     def lose(self) -> None:

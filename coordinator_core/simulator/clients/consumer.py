@@ -29,17 +29,17 @@ class Consumer(ReconcilingClient):
         """Send the first heartbeat, with the whole configuration."""
         self._news = {
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
-            "subscribedTopicNames": self.wish.topics if self.wish.regex is None else None,
-            "subscribedTopicRegex": self.wish.regex,
-            "serverAssignor": self.wish.assignor,
-            "rackId": self.wish.rack,
+            "subscribedTopicNames": self.setup.topics if self.setup.regex is None else None,
+            "subscribedTopicRegex": self.setup.regex,
+            "serverAssignor": self.setup.assignor,
+            "rackId": self.setup.rack,
             "topicPartitions": [],
         }
         self.beat()
 
     def beat(self) -> None:
         """Send a heartbeat with what changed since the last one."""
-        data = self.identity(self.epoch) | self._news | {"instanceId": self.wish.instance_id}
+        data = self.identity(self.epoch) | self._news | {"instanceId": self.setup.instance_id}
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data, self._why())
 
     def _why(self) -> tuple[TrueCause, ...]:
@@ -56,12 +56,12 @@ class Consumer(ReconcilingClient):
 
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""
-        self.wish.topics = topics
+        self.setup.topics = topics
         self._tell(subscribedTopicNames=topics)
 
     def choose(self, assignor: str) -> None:
         """Ask for this assignor with the next heartbeat."""
-        self.wish.assignor = assignor
+        self.setup.assignor = assignor
         self._tell(serverAssignor=assignor)
 
     def _tell(self, **news: object) -> None:
@@ -71,8 +71,8 @@ class Consumer(ReconcilingClient):
 
     def say_goodbye(self) -> None:
         """Leave the group; a static member tells that it may return."""
-        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        data = self.identity(epoch) | {"instanceId": self.wish.instance_id}
+        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        data = self.identity(epoch) | {"instanceId": self.setup.instance_id}
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, data)
 
     def answered(self, api: str, response: Fields) -> None:
@@ -107,7 +107,7 @@ class Consumer(ReconcilingClient):
     def settled(self) -> bool:
         """Whether it is at its target and has no regex, which the coordinator resolves again from time to time."""
         live = self.shard.memory.live.get(self.group_id)
-        if not isinstance(live, LiveConsumerGroup) or self.wish.regex is not None or self._news:
+        if not isinstance(live, LiveConsumerGroup) or self.setup.regex is not None or self._news:
             return False
         member = live.log.members.get(self.member_id)
         return (

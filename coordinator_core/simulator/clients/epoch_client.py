@@ -61,7 +61,7 @@ class ReconcilingClient(EpochClient):
             self.beat_in(self.script.heartbeat)
         elif asked_back:
             self._revoking = True
-            self.soon(self.chance.between(1, self.wish.revocation_ms), self._revoked)
+            self.soon(self.chance.between(1, self.setup.revocation_ms), self._revoked)
             self.beat_in(self.script.heartbeat)
         elif changed:
             self.take_over()

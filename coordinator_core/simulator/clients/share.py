@@ -38,7 +38,7 @@ class ShareConsumer(EpochClient):
 
     def join(self) -> None:
         """Send the first heartbeat, with the subscription."""
-        self._news = {"subscribedTopicNames": self.wish.topics, "rackId": self.wish.rack}
+        self._news = {"subscribedTopicNames": self.setup.topics, "rackId": self.setup.rack}
         self.beat()
 
     def beat(self) -> None:
@@ -56,7 +56,7 @@ class ShareConsumer(EpochClient):
 
     def subscribe(self, topics: list[str]) -> None:
         """Subscribe to these topics with the next heartbeat."""
-        self.wish.topics = topics
+        self.setup.topics = topics
         if self.running and self.epoch > 0:
             self._news = {"subscribedTopicNames": topics}
             self.beat_in(self.chance.between(1, self.script.heartbeat))

@@ -31,8 +31,8 @@ class StreamsThread(ReconcilingClient):
     def reset(self) -> None:
         """Use the topology of the configured topics, as a new process does."""
         super().reset()
-        wish = self.wish
-        self._topology = topology(self.group_id, wish.topics, self.script.streams, wish.regex, wish.topology_epoch)
+        setup = self.setup
+        self._topology = topology(self.group_id, setup.topics, self.script.streams, setup.regex, setup.topology_epoch)
         self._acceptable_lag = 0
 
     def abandon(self) -> None:
@@ -47,7 +47,7 @@ class StreamsThread(ReconcilingClient):
             "rebalanceTimeoutMs": self.script.rebalance_timeout,
             "topology": self._topology,
             "processId": f"{self.client_id}-process",
-            "rackId": self.wish.rack,
+            "rackId": self.setup.rack,
             **{role: [] for role in TASK_FIELDS},
             **self._offsets(),
         }
@@ -58,10 +58,10 @@ class StreamsThread(ReconcilingClient):
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveStreamsGroup) or live.log.topology is None:
             return
-        if live.log.topology.epoch < self.wish.topology_epoch:
+        if live.log.topology.epoch < self.setup.topology_epoch:
             yield TrueCause("topology_changed")
-        former = live.static_member(self.wish.instance_id)
-        if former is not None and (former.topology_epoch or 0) < self.wish.topology_epoch:
+        former = live.static_member(self.setup.instance_id)
+        if former is not None and (former.topology_epoch or 0) < self.setup.topology_epoch:
             yield TrueCause("topology_changed", self.member_id)
 
     def beat(self, why: tuple[TrueCause, ...] = ()) -> None:
@@ -71,13 +71,13 @@ class StreamsThread(ReconcilingClient):
 
     def identity(self, epoch: int) -> Fields:
         """Return the fields of every heartbeat: group, member, epoch and instance."""
-        return super().identity(epoch) | {"instanceId": self.wish.instance_id}
+        return super().identity(epoch) | {"instanceId": self.setup.instance_id}
 
     def say_goodbye(self) -> None:
         """Leave the group; a static member tells that it may return, and its session goes on."""
-        if self.wish.instance_id is not None:
+        if self.setup.instance_id is not None:
             self._rouse()
-        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.wish.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
+        epoch = LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(epoch))
 
     def shut_down(self) -> None:
@@ -88,7 +88,7 @@ class StreamsThread(ReconcilingClient):
             self._stop()
 
     def _stop(self) -> None:
-        self.wish.disk.open((), self.shard.now)
+        self.setup.disk.open((), self.shard.now)
         super()._stop()
 
     def answered(self, api: str, response: Fields) -> None:
@@ -146,7 +146,7 @@ class StreamsThread(ReconcilingClient):
         return self.script.streams.stateful and self.shard.memory.profile.is_kip_1071
 
     def _offsets(self) -> Fields:
-        return self.wish.disk.report(self.shard.now) if self._reports_offsets else {}
+        return self.setup.disk.report(self.shard.now) if self._reports_offsets else {}
 
     def _restore(self) -> None:
         """Restore the state of the tasks, and report when one that warms up has caught up."""
@@ -154,7 +154,7 @@ class StreamsThread(ReconcilingClient):
             return
         stateful = {each["subtopologyId"] for each in self._topology["subtopologies"] if "stateChangelogTopics" in each}
         held = {(subtopology, number): role for role, subtopology, number in self._owned if subtopology in stateful}
-        now, disk = self.shard.now, self.wish.disk
+        now, disk = self.shard.now, self.setup.disk
         disk.open(held.keys(), now)
         for task, role in held.items():
             if role == "warmupTasks":

@@ -66,9 +66,9 @@ class Worker(ReconcilingClient):
 
     def _assignors(self) -> list[Fields]:
         """Those of the assignor that it is configured with and of the ones before it."""
-        wanted = VERSIONS[self.wish.assignor or EAGER]
-        low, high = self.wish.versions
-        url = {"url": f"http://{self.member_id}/", "configOffset": self.wish.configs.offset}
+        wanted = VERSIONS[self.setup.assignor or EAGER]
+        low, high = self.setup.versions
+        url = {"url": f"http://{self.member_id}/", "configOffset": self.setup.configs.offset}
         return [
             {
                 "name": name,
@@ -101,7 +101,7 @@ class Worker(ReconcilingClient):
 
     def choose(self, assignor: str) -> None:
         """Offer this assignor with the next heartbeat."""
-        self.wish.assignor = assignor
+        self.setup.assignor = assignor
         if self.running and self.epoch > 0:
             self._news["clientAssignors"] = self._assignors()
             self.beat_in(self.chance.between(1, self.script.heartbeat))
@@ -171,7 +171,7 @@ class Worker(ReconcilingClient):
         """Let the assignor decide by what the workers run and by the newest configuration."""
         eager = prepared["assignorName"] == EAGER
         workers = {each["memberId"]: _worker(each, eager) for each in prepared["members"]}
-        configs = self.wish.configs
+        configs = self.setup.configs
         spec = ConnectGroupSpec(
             workers,
             self.member_id,
@@ -185,7 +185,7 @@ class Worker(ReconcilingClient):
         )
         self._decided = declare_target(prepared["assignorName"], spec)
         members = [
-            {"memberId": each, "connectorsAndTasks": as_fields(work.units()), "version": self.wish.versions[0]}
+            {"memberId": each, "connectorsAndTasks": as_fields(work.units()), "version": self.setup.versions[0]}
             for each, work in self._decided.works.items()
         ]
         data = self.identity(self.epoch) | {"groupEpoch": prepared["groupEpoch"], "members": members}

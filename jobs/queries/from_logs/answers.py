@@ -13,9 +13,9 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 
 if TYPE_CHECKING:  # what judges histories is imported once a history is asked for: it is half of the core
-    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
-    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.folds.group_history import GroupHistory
     from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
@@ -53,7 +53,7 @@ class LogAnswers:
 
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""
-        from coordinator_core.audit.findings.two_logs import combined
+        from coordinator_core.audit.folds.two_logs import combined
 
         # To the end of the logs, beyond the group: only then is it known what they lack.
         found = list(combined(self._histories(group_id, self.load_settings().audit)))
@@ -85,7 +85,7 @@ class LogAnswers:
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """One pass over the logs."""
-        from coordinator_core.audit.findings.two_logs import combined, told_rebalances
+        from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
         rows = [
             row
@@ -123,7 +123,7 @@ class LogAnswers:
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
         from coordinator_core.audit.findings.all_findings import findings
-        from coordinator_core.audit.findings.two_logs import combined
+        from coordinator_core.audit.folds.two_logs import combined
 
         chosen = self.load_settings()
         histories, limits = self._histories(group_id, chosen.audit), chosen.findings
@@ -133,7 +133,7 @@ class LogAnswers:
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""
         from coordinator_core.audit.findings.all_findings import findings
-        from coordinator_core.audit.findings.two_logs import combined, told_rebalances
+        from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
         chosen = self.load_settings()
 

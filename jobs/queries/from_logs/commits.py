@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.findings.commits import GROUP_ENDS
+from coordinator_core.audit.folds.commits import GROUP_ENDS
 from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
 from coordinator_core.cluster.topic_history import TopicHistory

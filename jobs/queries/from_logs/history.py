@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from coordinator_core.audit.findings.commit_counts import CommitCount, CommitCountFold
-from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
-from coordinator_core.audit.findings.group_history import (
+from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
+from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
     RecordSize,
     ShareLogs,
 )
-from coordinator_core.audit.findings.record_sizes import RecordSizeFold
+from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit

@@ -11,15 +11,15 @@ from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
 from jobs.queries.interface import CURRENT, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.queries.missing_records import about_history
+from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
 if TYPE_CHECKING:  # what a history consists of is imported once it is asked for: it is half of the core
-    from coordinator_core.audit.findings.group_history import GroupHistory
+    from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
-    from coordinator_core.audit.findings.rows import FindingRow
+    from coordinator_core.audit.folds.group_history import GroupHistory
     from coordinator_core.audit.offsets.lag import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
@@ -84,13 +84,13 @@ class StoredAnswers:
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
         """From the snapshots that the tables have."""
-        from jobs.sources.stored_ends import newest_ends
+        from jobs.relations.stored_ends import newest_ends
 
         return newest_ends(self.tables, self.cluster, until_ms)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""
-        from coordinator_core.audit.findings.two_logs import told_rebalances
+        from coordinator_core.audit.folds.two_logs import told_rebalances
         from coordinator_core.history.rows import RebalanceRow
 
         joined = self._in_two_logs(wanted.group_id)
@@ -153,7 +153,7 @@ class StoredAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
-        from coordinator_core.audit.findings.rows import FindingRow
+        from coordinator_core.audit.finding_rows import FindingRow
 
         rows = self._rows("findings", FindingRow, group_id)
         return sorted(rows, key=lambda row: (-row.score, row.group_id, row.kind, row.subject, row.since_ms))
@@ -194,7 +194,7 @@ class StoredAnswers:
         warn, self.warn = self.warn, None
         if warn is None:
             return
-        from jobs.sources import stored_topics
+        from jobs.relations import stored_topics
         from jobs.sources.topics import hole_warning
 
         if (hole := stored_topics.first_hole(self.tables, self.cluster)) is not None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_core.audit.findings.commits import GROUP_ENDS
+from coordinator_core.audit.folds.commits import GROUP_ENDS
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage

@@ -35,7 +35,7 @@ from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at,
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.interface import AsOf, sure_ms
-from jobs.sources import stored_topics
+from jobs.relations import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 

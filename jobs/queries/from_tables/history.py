@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
+from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import LogFacts
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 

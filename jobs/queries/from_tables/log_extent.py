@@ -10,8 +10,8 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.groups.certainty import LogGaps
 from jobs.queries.from_tables.up_to_date import has_all_records
 from jobs.queries.interface import AsOf
+from jobs.relations.stored_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.sources.files import FIRST_SEGMENT
-from jobs.sources.stored_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62

@@ -6,14 +6,14 @@ import random
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass, field
 
-from coordinator_core.assignors.java_hash import STRING, spread
-from coordinator_core.assignors.java_order import timeline_slot
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.coordinator import coordinator
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.java.hash_codes import STRING, spread
+from coordinator_core.java.order import timeline_slot
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.record_codec import encode_key
 from tests.core.coordinator.clients import GROUP, Cluster, Consumer

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.explain import explain
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.history.rows import RebalanceRow
 from tests.core.audit.histories import at, cause, epoch, member, rebalance

@@ -10,7 +10,7 @@ import pytest
 from coordinator_core.assignors.inputs import GroupSpec, MemberSpec
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings

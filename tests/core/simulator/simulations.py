@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from coordinator_core.audit.findings.commits import CommitFold
+from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.audit.settings import AuditSettings

@@ -9,13 +9,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from coordinator_core.audit.findings.commits import TOPIC_CLEANUP_MS, CommitFold
-from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits
+from coordinator_core.audit.folds.commits import TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
-from jobs.pipeline import commit_summaries
 from jobs.pipeline.commit_history import open_transactions, partition_commits
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.offsets import group_offsets, newest_offsets
 from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, read_offsets, read_records
 from jobs.queries.from_tables.log_extent import StoredLogExtent

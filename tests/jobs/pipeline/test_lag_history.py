@@ -15,9 +15,9 @@ from jobs.pipeline import lag_history, snapshots
 from jobs.pipeline import nights as night_counts
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.relations import stored_settings
 from jobs.report.stored import stored_report
 from jobs.settings import load
-from jobs.sources import stored_settings
 from jobs.sources.end_offsets import all_ends
 from jobs.sources.files import find_logs
 from jobs.sources.snapshot_files import is_snapshot, read_topics

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs.pipeline import live_snapshots, runs
-from jobs.sources import cluster_snapshot, stored_settings
+from jobs.relations import stored_settings
+from jobs.relations.stored_ends import newest_ends
+from jobs.sources import cluster_snapshot
 from jobs.sources.dump import live_servers
-from jobs.sources.stored_ends import newest_ends
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 

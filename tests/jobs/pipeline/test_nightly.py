@@ -19,11 +19,12 @@ import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.cli.app import app
-from jobs.pipeline import commit_summaries, ingest, maintenance
+from jobs.pipeline import ingest, maintenance
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.sources import snapshot_files
 from jobs.sources.dump import open_dump
 from jobs.sources.files import Family, find_logs

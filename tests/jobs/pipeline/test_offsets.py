@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from coordinator_core.audit.findings.group_history import PartitionCommits
+from coordinator_core.audit.folds.group_history import PartitionCommits
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.pipeline import lag, offsets

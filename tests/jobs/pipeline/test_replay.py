@@ -28,9 +28,9 @@ from jobs.pipeline.replayed import HERE_BYTES
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
+from jobs.relations.stored_histories import histories_for_findings
+from jobs.relations.stored_replay import NOT_REPLAYED
 from jobs.sources.files import find_logs
-from jobs.sources.stored_histories import histories_for_findings
-from jobs.sources.stored_replay import NOT_REPLAYED
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from typer.testing import CliRunner
 
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.settings import AuditSettings
 from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
@@ -21,9 +21,9 @@ from jobs.formatting import plain
 from jobs.pipeline import replay
 from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
+from jobs.relations.stored_histories import stored_histories
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
-from jobs.sources.stored_histories import stored_histories
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
 from tests.core.groups.share_delivery import RECORDING

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.records import Family
-from jobs.sources import stored_topics
+from jobs.relations import stored_topics
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import topic_history

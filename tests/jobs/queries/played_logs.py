@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.explain import explain, find_rebalance
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.describe import describe
 from coordinator_core.records import MetadataRecordType
 from coordinator_core.simulator.brokers import MetadataRecord

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.share.delivery_types import (

@@ -16,9 +16,9 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator_core.audit.explain import explain, find_rebalance
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind
-from coordinator_core.audit.findings.two_logs import by_log, log_topic
+from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import by_log, log_topic
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.owners import owners

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import CliRunner
 
 from coordinator_core.audit.explain import explain, find_rebalance
-from coordinator_core.audit.findings.group_history import GroupHistory
-from coordinator_core.audit.findings.rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.coordinator import describe_api
 from coordinator_core.groups.describe import describe

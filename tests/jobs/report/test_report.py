@@ -13,7 +13,7 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner, Result
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.records import LogPosition
 from jobs.cli.app import app

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.audit.findings.converged_states import converged_states
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from tests.core.audit.histories import assignment, at, member, rebalance
 
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.finding_rows import FINDINGS, FindingKind, FindingRow, document_rows, score
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.commits import CommitFold
-from coordinator_core.audit.findings.group_history import (
+from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
     Removal,
     Rewind,
 )
-from coordinator_core.audit.findings.record_sizes import RecordSizeFold
-from coordinator_core.audit.findings.rows import FINDINGS, FindingKind, FindingRow, document_rows, score
+from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.groups.violations import Rule, Violation
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import Family, RecordType

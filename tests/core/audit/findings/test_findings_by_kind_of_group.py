@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import (
+from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
@@ -20,7 +21,6 @@ from coordinator_core.audit.findings.group_history import (
     Removal,
     Rewind,
 )
-from coordinator_core.audit.findings.rows import FindingKind
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Rule, Violation

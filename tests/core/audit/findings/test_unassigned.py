@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.explain import explain
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.group_history import NO_SHARE_LOGS, GroupHistory
-from coordinator_core.audit.findings.rows import FindingRow
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory

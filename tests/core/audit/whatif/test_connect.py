@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.connect_groups import NO_TOPICS
+from coordinator_core.audit.targets.classic_connect import NO_TOPICS
 from coordinator_core.audit.targets.rounds import Round, RoundMember, rounds
 from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition, RecordType
 

@@ -10,7 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline import commit_summaries, commits_here, log_ranges, offsets, offsets_here, ranges_here
+from jobs.pipeline import log_ranges, offsets, offsets_here, ranges_here
+from jobs.pipeline.commits import here as commits_here
+from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline import commit_slices, commit_summaries, log_ranges, replay_here
-from jobs.pipeline.commit_fold import What
+from jobs.pipeline import log_ranges, replay_here
+from jobs.pipeline.commits import slices as commit_slices
+from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline.commits.fold import What
 from jobs.tables.delta import Tables, few
 from jobs.tables.log import RUNS
-from tests.jobs.pipeline.test_commit_summaries import CLUSTER, LOG_TOPIC, RUN_IDS, log_of, put, summaries
+from tests.jobs.pipeline.commits.test_commit_summaries import CLUSTER, LOG_TOPIC, RUN_IDS, log_of, put, summaries
 
 SLICED = "what int, log_partition int, group_id string, topic string, partition int, producer_id long"
 

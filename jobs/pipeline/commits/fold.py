@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
-from coordinator_core.audit.findings.commits import MOST_KEPT
+from coordinator_core.audit.folds.commits import MOST_KEPT
 from coordinator_core.wire.transactions import TransactionOutcome
-from jobs.pipeline.commit_columns import (
+from jobs.pipeline.commits.columns import (
     NULL,
     Flags,
     Ids,
@@ -34,7 +34,7 @@ from jobs.pipeline.commit_columns import (
     runs_of,
     structs,
 )
-from jobs.pipeline.commit_state import (
+from jobs.pipeline.commits.state import (
     BESIDE,
     COUNTS,
     REMOVAL,

@@ -10,9 +10,9 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from coordinator_core.audit.findings.commit_counts import CommitCount
-from coordinator_core.audit.findings.rows import MOST_EVIDENCE, FindingKind, FindingRow, score
-from coordinator_core.audit.findings.share_deliveries import ShareDelivery, share_deliveries
+from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL

@@ -9,15 +9,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.audit.findings.commit_counts import (
+from coordinator_core.audit.folds.commit_counts import (
     HOUR_MS,
     LENGTHS_MS,
     MOST_INTERVALS,
     CommitCount,
     fitting_length,
 )
-from coordinator_core.audit.findings.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
-from coordinator_core.audit.findings.group_history import (
+from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
@@ -29,8 +29,8 @@ from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.stored_logs import LogFacts
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_core.audit.findings.commits import CommitFold
-from coordinator_core.audit.findings.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
-from jobs.pipeline.commit_fold import INPUT, STATE, PassOver, What, summarizer
+from jobs.pipeline.commits.fold import INPUT, STATE, PassOver, What, summarizer
 
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"
 TOPICS = {"orders": ["id-1", "id-2", None], "payments": [None]}

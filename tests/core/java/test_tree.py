@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.java_hash import INTEGER, STRING, KeyType
-from coordinator_core.assignors.java_order import HashMap
-from coordinator_core.assignors.java_tree import UNTREEIFY_THRESHOLD, TreeBin
+from coordinator_core.java.hash_codes import INTEGER, STRING, KeyType
+from coordinator_core.java.order import HashMap
+from coordinator_core.java.tree import UNTREEIFY_THRESHOLD, TreeBin
 from tests.shared_data import ROOT
 
 CASES = [

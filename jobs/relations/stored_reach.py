@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator_core.audit.offsets.lag import LogReach, LogSpan
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.sources.stored_gaps import damage_of, gaps_below
+from jobs.relations.stored_gaps import damage_of, gaps_below
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]

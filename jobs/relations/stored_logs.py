@@ -7,7 +7,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.audit.findings.group_history import ShareLogs
+from coordinator_core.audit.folds.group_history import ShareLogs
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause

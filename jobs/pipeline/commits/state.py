@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.pipeline.commit_columns import (
+from jobs.pipeline.commits.columns import (
     NULL,
     Flags,
     GrowingColumns,

@@ -7,8 +7,19 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from jobs.pipeline.commit_fold import INPUT, MARKER, NEW, OF_PARTITION, PLACE, STATE, STATES, PassOver, What, summarizer
-from jobs.pipeline.commit_state import SCHEMA
+from jobs.pipeline.commits.fold import (
+    INPUT,
+    MARKER,
+    NEW,
+    OF_PARTITION,
+    PLACE,
+    STATE,
+    STATES,
+    PassOver,
+    What,
+    summarizer,
+)
+from jobs.pipeline.commits.state import SCHEMA
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.results import COMMIT
 

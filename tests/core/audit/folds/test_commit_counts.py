@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.audit.findings.commit_counts import (
+from coordinator_core.audit.folds.commit_counts import (
     LENGTHS_MS,
     MOST_INTERVALS,
     CommitCount,

@@ -15,7 +15,7 @@ from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.sources import stored_settings
+from jobs.relations import stored_settings
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
 from jobs.sources.snapshot_news import snapshot_news

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline.commit_fold import What
+from jobs.pipeline.commits.fold import What
 from jobs.tables.delta import Tables
 from jobs.tables.lookup import lookup
 

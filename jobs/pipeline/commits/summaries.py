@@ -18,8 +18,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline import commit_slices
-from jobs.pipeline.commit_fold import INPUT, MARKER, NEW, OF_LOG, OF_PARTITION, PLACE, STATE, PassOver, What, summarizer
+from jobs.pipeline.commits import slices as commit_slices
+from jobs.pipeline.commits.fold import (
+    INPUT,
+    MARKER,
+    NEW,
+    OF_LOG,
+    OF_PARTITION,
+    PLACE,
+    STATE,
+    PassOver,
+    What,
+    summarizer,
+)
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables, sql_text
@@ -141,7 +152,7 @@ class _Update:
         if (new["records"] or 0) > HERE_RECORDS:
             return None
         # Not at the top: Python workers of Spark have no use for it.
-        from jobs.pipeline.commits_here import summarized_here
+        from jobs.pipeline.commits.here import summarized_here
 
         return made_here(self._tables, lambda reader: summarized_here(reader, place, self._done))
 

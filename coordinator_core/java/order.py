@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coordinator_core.assignors.java_hash import INTEGER, KeyType, spread, spreads
-from coordinator_core.assignors.java_tree import UNTREEIFY_THRESHOLD, TreeBin
+from coordinator_core.java.hash_codes import INTEGER, KeyType, spread, spreads
+from coordinator_core.java.tree import UNTREEIFY_THRESHOLD, TreeBin
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from coordinator_core.assignors.java_hash import KeyType, spread
+from coordinator_core.java.hash_codes import KeyType, spread
 
 K = TypeVar("K")
 

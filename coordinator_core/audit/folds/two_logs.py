@@ -12,7 +12,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, TypeVar
 
-from coordinator_core.audit.findings.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.lost_records import LostRecords

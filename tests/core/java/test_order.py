@@ -6,10 +6,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors import java_hash
-from coordinator_core.assignors.java_hash import INTEGER, STRING, TASK_ID, UUID, string_hash, utf16
-from coordinator_core.assignors.java_heap import PriorityQueue
-from coordinator_core.assignors.java_order import (
+from coordinator_core.assignors.server.assignment_changes import ints
+from coordinator_core.errors import InputError
+from coordinator_core.java import hash_codes as java_hash
+from coordinator_core.java.hash_codes import INTEGER, STRING, TASK_ID, UUID, string_hash, utf16
+from coordinator_core.java.heap import PriorityQueue
+from coordinator_core.java.order import (
     HashMap,
     TimelineHashMap,
     copied_order,
@@ -20,8 +22,6 @@ from coordinator_core.assignors.java_order import (
     int_order,
     spreads,
 )
-from coordinator_core.assignors.server.assignment_changes import ints
-from coordinator_core.errors import InputError
 
 COLLIDING = st.integers(0, 40).map(lambda number: number * 64) | st.integers(0, 500)
 NUMBERS = st.lists(COLLIDING, unique=True, max_size=60)

@@ -1,0 +1,326 @@
+"""Assignments made by the leaders of classic Connect groups, recomputed round by round (KIP-415).
+
+The configured connectors and tasks are in the config topic, not in the coordinator log. The log shows what workers run,
+start, stop and wait for; the configurations that this allows are tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice, product
+from typing import NamedTuple
+
+from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
+from coordinator_core.assignors.connect.incremental import AssignorMemory
+from coordinator_core.assignors.connect.work import ConnectorsAndTasks, LeaderAssignment, target
+from coordinator_core.assignors.inputs import Assignment, ConnectGroupSpec, WorkerSpec
+from coordinator_core.assignors.registry import assign
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.classic_groups import generation_row
+from coordinator_core.audit.targets.verdict import (
+    UNDECIDED,
+    Judgement,
+    broken_invariants,
+    described,
+    figures_of,
+    judge,
+    units,
+)
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import AssignorError, DecodeError, InputError
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
+from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.record_fields.classic_group import GroupMetadataRecord
+from coordinator_core.wire.embedded import decode_assignment, decode_subscription
+
+NO_TOPICS = TopicImage.of(())
+EAGER = "default"
+MOST_CONFIGURATIONS = 256
+"""At most this many sets of connectors are tried against one round."""
+
+
+@dataclass(slots=True)
+class ConnectTargetState:
+    """What the earlier rounds of a Connect group have shown.
+
+    ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: not known. ``connectors`` has the
+    task counts as of ``config_offset``; at -1 they are a guess, because no round showed them. ``longest_delay_ms`` is
+    the longest delay that was announced. ``fits``: an input was found that gives what the last round assigned.
+    """
+
+    leader: str | None = None
+    generation: int = -1
+    assignor: AssignorMemory | None = None
+    config_offset: int = -1
+    connectors: dict[str, int] = field(default_factory=dict)
+    longest_delay_ms: int = 0
+    fits: bool = False
+
+
+class _Attempt(NamedTuple):
+    """One input of the leader's assignor; ``known``: earlier rounds showed its configuration."""
+
+    spec: ConnectGroupSpec
+    story: str
+    known: bool
+
+
+class ConnectAudit:
+    """The audit of one generation of a Connect group."""
+
+    def __init__(
+        self,
+        memory: ConnectTargetState,
+        record: GroupMetadataRecord,
+        settings: AuditSettings,
+        *,
+        is_followed: bool = True,
+    ) -> None:
+        """``record`` is the group's, with members; ``is_followed``: its record before was seen, or there is none."""
+        self.memory = memory
+        self.is_followed = is_followed
+        self.tried = 0
+        self.record = record
+        assert record.value is not None
+        self.value = record.value
+        self.settings = settings
+        self.leader = self.value["leader"] or ""
+        self.protocol = self.value["protocol"] or ""
+        self.workers: dict[str, WorkerSpec] = {}
+        self.told: dict[str, LeaderAssignment] = {}
+
+    def row(self) -> TargetAuditRow:
+        """Return the verdict and keep the round in ``memory``; raises nothing."""
+        try:
+            self._read()
+        except DecodeError as error:
+            return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
+        first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
+        failure = ""
+        listed = sum(len(each.units()) for each in (self._started(), self._running()))
+        for attempt in self._attempts():
+            problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
+            if problem is not None:
+                failure = failure or f"plausible numbers of tasks: {problem}"
+                continue
+            try:
+                result = assign(self.protocol, attempt.spec, NO_TOPICS, self.settings.chosen)
+            except (AssignorError, InputError) as error:
+                failure = failure or str(error)
+                continue
+            first = first or (attempt, result)
+            if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
+                self._remember(attempt, result, fits=True)
+                figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.told))
+                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
+        if first is None:
+            return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
+        return self._differs(*first)
+
+    def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
+        spec = attempt.spec
+        if self._is_conversion():
+            return self._converted(attempt, result)
+        expected, recorded = (target(spec.members, told) for told in (result.members, self.told))
+        everything = {unit for work in recorded.values() for unit in units(work)}
+        broken = broken_invariants(
+            spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
+        )
+        broken += self._listed_twice()
+        is_proven = self._knows_inputs()
+        judged = judge(spec, NO_TOPICS, expected, recorded, broken, str, has_one_result=is_proven)
+        self._remember(attempt, result, fits=False)
+        if judged.verdict is Verdict.INVALID or is_proven:
+            return self._row(judged)
+        missing = f"the config topic at offset {spec.config_offset}, or what the leader kept from earlier rounds"
+        return self._row(UNDECIDED, missing=missing)
+
+    def _is_conversion(self) -> bool:
+        """Whether the generation may be that with which a group came back from KIP-848: the first of its log, and not
+        the first of a group.
+        """
+        return self.memory.generation < 0 and self.value["generation"] > 1
+
+    def _converted(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
+        """Such a generation gives each worker what it runs. The eager protocol has no field for that."""
+        self._remember(attempt, result, fits=False)
+        copied = self.protocol != EAGER and all(
+            not (told.revoked_connectors or told.revoked_tasks)
+            and set(told.connectors) == set(self.workers[each].connectors)
+            and set(told.tasks) == set(self.workers[each].tasks)
+            for each, told in self.told.items()
+        )
+        if copied:
+            row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
+            return row._replace(assignor=None)
+        missing = "the group's earlier generations, or its end in __worker_offsets if it came back from KIP-848"
+        return self._row(UNDECIDED, missing=missing)
+
+    def _listed_twice(self) -> list[str]:
+        """Return what the leader gives to one worker twice, in words."""
+        broken = []
+        for worker_id, told in self.told.items():
+            connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in told.connectors)
+            tasks = (WorkUnit("task", connector, number) for connector, number in told.tasks)
+            for unit, count in Counter([*connectors, *tasks]).items():
+                if count > 1:
+                    broken.append(f"{described(unit, str)}: given to {worker_id} twice")
+        return broken
+
+    def _knows_inputs(self) -> bool:
+        """Whether all that the leader can have been given was tried, so that it is proven wrong if nothing fits.
+
+        The eager protocol assigns all that is configured in each round, and keeps nothing. In the others the leader
+        remembers the round before, which is known if that was explained; while work waits for a worker, the exact time
+        counts too.
+        """
+        if self.protocol == EAGER:
+            return True
+        memory = self.memory
+        waits = self.told[self.leader].delay_ms or (memory.assignor is not None and memory.assignor.rebalance_at_ms)
+        is_explained = memory.fits or memory.generation < 0
+        return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
+
+    def _read(self) -> None:
+        for each in self.value["members"]:
+            metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, each["subscription"])
+            assignment = decode_assignment(CONNECT_PROTOCOL_TYPE, self.protocol, each["assignment"])
+            if metadata is None:
+                raise DecodeError("no metadata", record_type=each["memberId"])
+            self.workers[each["memberId"]] = worker(metadata)
+            if assignment is not None:
+                self.told[each["memberId"]] = worker_assignment(assignment.fields)
+
+    def _attempts(self) -> Iterator[_Attempt]:
+        """Inputs that the log allows, the likeliest first."""
+        if self.told.keys() != self.workers.keys() or self.leader not in self.workers:
+            return
+        any_told = self.told[self.leader]
+        for (connectors, known), (memory, remembered), delay, now in product(
+            self._configurations(), self._memories(), self._max_delays(any_told.delay_ms), self._times(any_told)
+        ):
+            generation = self.value["generation"]
+            last = memory.generation if memory is not None else -1
+            spec = ConnectGroupSpec(
+                self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
+            )
+            story = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
+            yield _Attempt(spec, story, known)
+
+    def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
+        """What the leader's assignor may have kept."""
+        memory = self.memory
+        fresh: tuple[AssignorMemory | None, str] = (None, "a leader without memory")
+        if memory.assignor is None or self.protocol == EAGER:
+            return [fresh]
+        lost = (AssignorMemory(), "a leader that lost a generation")
+        if memory.leader != self.leader:
+            return [fresh, (memory.assignor, "the memory of the leader before"), lost]
+        return [(memory.assignor, "the leader's memory"), fresh, lost]
+
+    def _max_delays(self, announced: int) -> list[int]:
+        return list(
+            dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
+        )
+
+    def _times(self, told: LeaderAssignment) -> list[int]:
+        """When the leader assigned: a delay that goes on says it to the millisecond."""
+        times = [self.record.at.timestamp_ms]
+        scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
+        if scheduled:
+            times.append(scheduled - told.delay_ms)
+        return times
+
+    def _configurations(self) -> list[tuple[dict[str, int], bool]]:
+        """Task counts of the connectors that the log allows, each with whether a former round showed it.
+
+        At one offset of the config topic there is one configuration.
+        """
+        memory, told = self.memory, self.told.values()
+        found: list[tuple[dict[str, int], bool]] = []
+        if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
+            return [(memory.connectors, True)]
+        if memory.config_offset < 0 and memory.connectors:
+            found.append((memory.connectors, False))
+        started, running = self._started(), self._running()
+        stopped = ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
+        )
+        waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
+        if self.protocol == EAGER:
+            running = stopped = waiting = ConnectorsAndTasks.of()
+        for parts in ([running, started, waiting], [running, started]):
+            for counts in islice(
+                _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS
+            ):
+                if all(counts != each for each, _ in found):
+                    found.append((counts, False))
+        self.tried = len(found)
+        return found
+
+    def _started(self) -> ConnectorsAndTasks:
+        """What workers are to start; in the eager protocol, all that they are to run."""
+        return ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.told.values()
+        )
+
+    def _running(self) -> ConnectorsAndTasks:
+        """What workers ran when they joined."""
+        return ConnectorsAndTasks.union(
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
+        )
+
+    def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
+        """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
+        memory = self.memory
+        shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
+        memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
+        memory.config_offset = attempt.spec.config_offset if shown else -1
+        memory.fits = fits
+        memory.connectors = dict(attempt.spec.connectors)
+        memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
+
+    def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
+        return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)
+
+
+def _counts(work: ConnectorsAndTasks) -> dict[str, int]:
+    """Task counts of connectors that run this."""
+    counts = dict.fromkeys(work.connectors, 0)
+    for connector, number in work.tasks:
+        counts[connector] = max(counts.get(connector, 0), number + 1)
+    return counts
+
+
+def _remaining(
+    counts: dict[str, int], stopped: ConnectorsAndTasks, started: ConnectorsAndTasks
+) -> Iterator[dict[str, int]]:
+    """The task counts that may be left: what is stopped is to move, or is configured no more.
+
+    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
+    """
+    choices: list[list[tuple[str, int | None]]] = []
+    for name, count in counts.items():
+        options: list[tuple[str, int | None]] = [(name, count)]
+        while count and (name, count - 1) in stopped.tasks and (name, count - 1) not in started.tasks:
+            count -= 1
+            options.append((name, count))
+        if not count and name in stopped.connectors and name not in started.connectors:
+            options.append((name, None))
+        choices.append(options)
+    for chosen in product(*choices):
+        yield {name: count for name, count in chosen if count is not None}
+
+
+def _exact(told: LeaderAssignment) -> LeaderAssignment:
+    """As comparable values, orders included."""
+    return replace(
+        told,
+        connectors=tuple(told.connectors),
+        tasks=tuple(told.tasks),
+        revoked_connectors=tuple(told.revoked_connectors),
+        revoked_tasks=tuple(told.revoked_tasks),
+    )

@@ -1,0 +1,1 @@
+"""What tables hold, each fact once: the relations that steps, answers, report and checks read."""
