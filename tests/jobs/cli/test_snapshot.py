@@ -17,14 +17,8 @@ from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.wire.api_versions import BrokerFeatures
 from jobs.cli.app import app
-from jobs.sources import (
-    broker_features,
-    cluster_snapshot,
-    kafka_reports,
-    snapshot_files,
-    stored_settings,
-    stored_topics,
-)
+from jobs.relations import stored_settings, stored_topics
+from jobs.sources import broker_features, cluster_snapshot, kafka_reports, snapshot_files
 from jobs.sources.broker_features import FeatureAnswer
 from jobs.sources.end_offsets import newest_ends
 from jobs.sources.files import Family, find_logs
