@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from coordinator_core.audit import finding_rows as findings
-from coordinator_core.audit.rules import table as rules
+from coordinator_core.groups import rules
 from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas

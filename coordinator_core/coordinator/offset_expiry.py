@@ -10,7 +10,7 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import Commit, TopicPartition
 
 

@@ -23,7 +23,7 @@ from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.coordinator.protocol import Task, Timer
 from coordinator_core.coordinator.record_templates import Unwritten
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import CoordinatorRecord, RecordType
 

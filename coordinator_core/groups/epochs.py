@@ -20,7 +20,8 @@ from coordinator_core.groups.epoch_records import (
     TargetEpochRecord,
     TargetPartitionsRecord,
 )
-from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
 from coordinator_core.records import RecordType
 
 Partitions = dict[str, list[int]]

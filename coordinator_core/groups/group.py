@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Any
 
 from coordinator_core.groups.classic import replay as classic
@@ -14,24 +13,15 @@ from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.consumer import replay as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.share import replay as share
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.groups.violations import Rule, Violations, violation
+from coordinator_core.groups.violations import Violations, violation
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 from coordinator_core.state_json import OneOf
-
-
-class GroupType(StrEnum):
-    """Group types by the names of Kafka's Admin client; CONNECT is the one proposed on KIP-848."""
-
-    CLASSIC = "CLASSIC"
-    CONSUMER = "CONSUMER"
-    SHARE = "SHARE"
-    STREAMS = "STREAMS"
-    CONNECT = "CONNECT"
-
 
 GroupState = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup | ConnectGroup
 

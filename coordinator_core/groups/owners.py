@@ -14,7 +14,8 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, units
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
-from coordinator_core.groups.group import Group, GroupState, GroupType
+from coordinator_core.groups.group import Group, GroupState
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.proven_state import KEYS, GroupThen
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.sources import readers

@@ -23,7 +23,8 @@ from coordinator_core.groups.epoch_records import (
     TargetEpochRecord,
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember, hash_of_topics
-from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology

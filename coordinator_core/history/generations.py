@@ -11,7 +11,8 @@ from typing import NamedTuple
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.classic_causes import (
     Transition,

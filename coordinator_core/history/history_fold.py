@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history import epochs, topic_inputs, workers
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import group_before, on_generation

@@ -12,7 +12,8 @@ from collections.abc import Set as AbstractSet
 from math import inf
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Changed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.work_units import Resource
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex, SubscribedTopic
-from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.history.causes import CauseKind, cause, difference, recorded_topic_causes

@@ -10,7 +10,8 @@ from __future__ import annotations
 from coordinator_core.groups.connect.describe import common_assignor, is_reconciled, worker_url
 from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.groups.group import GroupState, GroupType
+from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.held_units import work_held
 from coordinator_core.history.history_writer import TARGET, HistoryWriter

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.rules.table import RULES, Severity
+from coordinator_core.groups.rules import Rule, Severity
 from coordinator_core.java.hash_codes import string_hash
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import gaps
@@ -22,7 +22,7 @@ from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
 from jobs.tables.lookup import lookup
 from jobs.tables.reader import TableReader
 
-NOTICES = [entry.rule.value for entry in RULES if entry.severity is Severity.NOTICE]
+NOTICES = [rule.value for rule in Rule if rule.severity is Severity.NOTICE]
 """Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
 
 OFFSETS_TOPIC = LOG_TOPICS[Family.GROUP]

@@ -19,7 +19,7 @@ from coordinator_core.groups.describe import (
     state_as_of,
 )
 from coordinator_core.groups.described import DescribedSharePartition
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN
 from coordinator_core.groups.proven_state import GroupThen

@@ -10,7 +10,7 @@ import typer
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
 from coordinator_core.audit.whatif.share import LOWEST_LIMIT, with_delivery_limit
 from coordinator_core.errors import InputError, UsageError
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource

@@ -14,7 +14,6 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_name
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.audit.rules.table import RULE
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
@@ -233,8 +232,7 @@ class _Moves:
 
 
 def _broken(row: Violation) -> Broken:
-    entry = RULE[row.rule]
-    return Broken(str(row.rule), str(entry.severity), entry.says, row.at, row.member_id, row.detail)
+    return Broken(str(row.rule), str(row.rule.severity), row.rule.says, row.at, row.member_id, row.detail)
 
 
 def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offsets:

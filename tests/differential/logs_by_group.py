@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.record_codec import decode_record

@@ -21,14 +21,14 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
-from coordinator_core.audit.rules.table import RULE, Severity
+from coordinator_core.groups.rules import Severity
 
 Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
 
 
 def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for all protocol violations. Notices do not count."""
-    rows = [row for row in history.violations if RULE[row.rule].severity != Severity.NOTICE]
+    rows = [row for row in history.violations if row.rule.severity != Severity.NOTICE]
     if rows:
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
         yield history.finding(FindingKind.RULES_BROKEN, len(rows), 1, kinds, [row.at for row in rows])

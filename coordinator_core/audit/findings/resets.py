@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition

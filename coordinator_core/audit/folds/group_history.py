@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_d
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.history.rows import (

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow

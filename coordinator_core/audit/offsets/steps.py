@@ -16,7 +16,7 @@ from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.commits import TOPIC_CLEANUP_MS
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition

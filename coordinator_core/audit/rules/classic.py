@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup, classic_given, classic_held, joined
-from coordinator_core.audit.rules.known_facts import EPOCH
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import EPOCH, Rule
 from coordinator_core.history.held_units import classic_subscription
 from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord

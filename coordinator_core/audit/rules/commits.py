@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import EPOCH, WHOLE
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.rules import EPOCH, WHOLE, Rule
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.groups.violations import Rule
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
-from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, TARGET, HeldUnit
+from coordinator_core.audit.rules.known_facts import HeldUnit
 from coordinator_core.groups.epoch_records import (
     AssignedPartitions,
     CurrentRecord,
@@ -16,7 +16,7 @@ from coordinator_core.groups.epoch_records import (
     TargetEpochRecord,
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, hash_of_topics
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules.group_types import EPOCH_KINDS
 from coordinator_core.audit.rules.holders import Holders
-from coordinator_core.audit.rules.known_facts import (
-    ASSIGNMENT_EPOCH,
-    CURRENT,
-    EPOCH,
-    MEMBER,
-    TARGET,
-    UNKNOWN,
-    WHOLE,
-    Departure,
-    KnownFacts,
-    WriteGroup,
-)
+from coordinator_core.audit.rules.known_facts import UNKNOWN, Departure, KnownFacts, WriteGroup
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
-from coordinator_core.groups.violations import Rule, Violation, Violations
+from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
+from coordinator_core.groups.violations import Violation, Violations
 from coordinator_core.history.held_units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment, work_held
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import LogPosition
 
-COMPARED_WITH: Mapping[Rule, str] = {
-    Rule.EPOCH_WENT_BACK: EPOCH,
-    Rule.GENERATION_WENT_BACK: EPOCH,
-    Rule.ASSIGNMENT_EPOCH_WENT_BACK: ASSIGNMENT_EPOCH,
-    Rule.ASSIGNMENT_EPOCH_AHEAD: EPOCH,
-    Rule.MEMBER_EPOCH_WENT_BACK: CURRENT,
-    Rule.MEMBER_EPOCH_AHEAD: EPOCH,
-    Rule.ASSIGNMENT_WITHOUT_MEMBER: MEMBER,
-    Rule.TARGET_WITHOUT_MEMBER: MEMBER,
-    Rule.TOMBSTONE_WITHOUT_VALUE: WHOLE,
-    Rule.MEMBER_REMOVED_WITH_ASSIGNMENT: CURRENT,
-    Rule.GROUP_REMOVED_WITH_MEMBERS: WHOLE,
-    Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE: EPOCH,
-}
-"""For each rule that replay itself checks, the facts that it compares the record with; a rule not listed looks at
-the record alone.
-"""
 STARTS_ANEW = frozenset((Rule.EPOCH_WENT_BACK, Rule.ASSIGNMENT_EPOCH_WENT_BACK, Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE))
 """Rules that do not apply to an empty group that starts again from nothing: Kafka 4.3 drops one from memory,
 without a record, when it refuses a JoinGroup.
@@ -92,7 +64,7 @@ class JudgedGroup:
         facts, member_id = self.facts, seen.member_id or ""
         if seen.rule in STARTS_ANEW and self.operation.empty and _is_first(self.group.state, seen.rule):
             return False
-        fact = COMPARED_WITH.get(seen.rule)
+        fact = seen.rule.compared_with
         if fact is None:
             return True
         return facts.knows_member(fact, member_id) if fact in MEMBER_FACTS else facts.knows(fact)

@@ -12,18 +12,11 @@ from typing import NamedTuple
 
 from coordinator_core.groups.connect.configured_work import ConfiguredWork
 from coordinator_core.groups.connect.rebalance_delay import RebalanceDelay
+from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET
 from coordinator_core.records import LogPosition
 
-EPOCH = "epoch"
-ASSIGNMENT_EPOCH = "assignment epoch"
-TOPOLOGY = "topology"
-SHARE_STATE = "share state"
-WHOLE = "all that there is"
-"""The fact that nothing is missing; no record states it."""
 DOUBTED = -1
 """Stands for the offset of a fact that may no longer be true."""
-MEMBER, TARGET, CURRENT = "member", "target", "current"
-"""The facts about one member: its metadata, its target, its current assignment."""
 UNKNOWN = ""
 """The instance id of a member whose metadata the log does not show; a real instance id is never empty."""
 

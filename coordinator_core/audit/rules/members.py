@@ -10,15 +10,7 @@ from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twic
 from coordinator_core.audit.rules.group_types import CONSUMER_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
-from coordinator_core.audit.rules.known_facts import (
-    ASSIGNMENT_EPOCH,
-    CURRENT,
-    EPOCH,
-    MEMBER,
-    UNKNOWN,
-    HeldUnit,
-    WriteGroup,
-)
+from coordinator_core.audit.rules.known_facts import UNKNOWN, HeldUnit, WriteGroup
 from coordinator_core.audit.rules.reconciliation import (
     CurrentBefore,
     Reconciliation,
@@ -38,8 +30,8 @@ from coordinator_core.groups.epochs import (
     EpochGroup,
     EpochMember,
 )
+from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.groups.violations import Rule
 from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import LogPosition
 

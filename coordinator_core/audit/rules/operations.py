@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import CURRENT, MEMBER, TARGET, WriteGroup
+from coordinator_core.audit.rules.known_facts import WriteGroup
 from coordinator_core.groups.epochs import EpochGroup
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.records import CoordinatorRecord
 
 TOMBSTONES = frozenset((MEMBER, TARGET, CURRENT))

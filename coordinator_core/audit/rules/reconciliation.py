@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
+from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition

@@ -14,7 +14,8 @@ from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Rule, Violation, Violations
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation, Violations
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import cast
 
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.share.delivery import STATES, TERMINAL, StateBatch, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
@@ -15,7 +16,7 @@ from coordinator_core.groups.share.state_log import (
     next_state,
     state_batches,
 )
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.share_partitions import KnownBefore
 from coordinator_core.record_fields.share_coordinator import ShareSnapshotValue, ShareUpdateValue
 from coordinator_core.records import LOG_TOPICS, Family

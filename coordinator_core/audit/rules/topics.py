@@ -7,15 +7,14 @@ from typing import Final
 from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
-from coordinator_core.audit.rules.known_facts import SHARE_STATE, TOPOLOGY
 from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
 from coordinator_core.groups import re2
 from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
 from coordinator_core.groups.epochs import Partitions
+from coordinator_core.groups.rules import SHARE_STATE, TOPOLOGY, Rule
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
-from coordinator_core.groups.violations import Rule
 from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataRecord,

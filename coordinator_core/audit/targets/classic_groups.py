@@ -40,7 +40,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
 from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, ConsumerProtocolSubscription

@@ -42,7 +42,7 @@ from coordinator_core.audit.targets.verdict import (
 )
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.connect.state import ConnectGroup, is_classic
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTargetAssignmentRecord
 
 NEWEST_MEMORY = "the memory of the computation before"

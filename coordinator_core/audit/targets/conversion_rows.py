@@ -8,7 +8,7 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow
 from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import Judgement
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord
 

@@ -17,7 +17,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.consumer_protocol import assigned_partitions
 from coordinator_core.groups.epoch_records import MemberTargetRecord
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.record_fields.consumer_group import (

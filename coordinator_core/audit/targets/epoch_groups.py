@@ -44,7 +44,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import MemberTargetRecord
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.streams.configs import streams_configs
 from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup

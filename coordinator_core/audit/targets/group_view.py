@@ -12,7 +12,7 @@ from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.targets.inputs import process, subscriber
 from coordinator_core.audit.targets.map_orders import MemberMap, MemberOrders
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import TimelineHashMap

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.groups.epoch_records import GroupEpochRecord, MemberRecord, MemberTargetRecord, TargetEpochRecord
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS, RecordTypes
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupMemberMetadataRecord,

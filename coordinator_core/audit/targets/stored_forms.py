@@ -9,7 +9,7 @@ from coordinator_core.assignors.coordinator_view import Process, StreamsView, Su
 from coordinator_core.assignors.inputs import Partitions, Tasks
 from coordinator_core.audit.targets.group_view import GroupView
 from coordinator_core.audit.targets.map_orders import MemberOrders
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import TimelineHashMap

@@ -14,7 +14,7 @@ from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences, units
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.epoch_records import MemberTargetRecord
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord

@@ -15,7 +15,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
 from coordinator_core.groups.consumer_protocol import subscription
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import HashMap

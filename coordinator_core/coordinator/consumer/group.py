@@ -19,7 +19,7 @@ from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.coordinator.subscriptions import Subscriptions
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import PartitionEpochs
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,

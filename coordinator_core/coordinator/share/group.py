@@ -11,7 +11,7 @@ from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.coordinator.share.records import group_tombstones
 from coordinator_core.coordinator.subscriptions import Subscriptions
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state import ShareGroup, ShareMember, StatePartitionMetadata
 from coordinator_core.records import CoordinatorRecord, RecordType

@@ -12,7 +12,7 @@ from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.record_templates import Unwritten
 from coordinator_core.coordinator.streams.records import NOT_VALIDATED, group_tombstones
 from coordinator_core.coordinator.streams.task_offsets import TaskOffsets
-from coordinator_core.groups.group import GroupType
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember
 from coordinator_core.groups.streams.topology import ConfiguredTopology, required_topics

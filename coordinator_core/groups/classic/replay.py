@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
-from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, dispatch, violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch, violation
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
 from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
 

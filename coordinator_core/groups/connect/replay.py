@@ -12,7 +12,8 @@ from coordinator_core.groups.connect.state import (
     Work,
     WorkerAssignment,
 )
-from coordinator_core.groups.violations import NO_VIOLATIONS, Rule, Violations, dispatch, violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch, violation
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationRecord,
     ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,

@@ -19,7 +19,8 @@ from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation
 from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from jobs.settings import load

@@ -7,7 +7,7 @@ from typing import Any
 from coordinator_core.groups.connect.describe import group_state
 from coordinator_core.groups.connect.replay import apply
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState, ConnectorTaskId
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord
 from tests.core.builders import GroupLog
 

@@ -19,7 +19,8 @@ from coordinator_core.coordinator.connect.records import (
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker
 from coordinator_core.groups.describe import Surroundings, describe
-from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.groups.owners import connector_tasks, owners
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition

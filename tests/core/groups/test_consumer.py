@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.groups.consumer.describe import group_state, preferred_assignor
 from coordinator_core.groups.consumer.replay import apply
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerGroupState, ConsumerMemberState
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord
 from tests.core.builders import GroupLog
 

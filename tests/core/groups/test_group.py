@@ -5,10 +5,11 @@ from __future__ import annotations
 from coordinator_core.groups.classic.describe import group_state
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
 from coordinator_core.groups.consumer.state import ConsumerGroup
-from coordinator_core.groups.group import Group, GroupType, is_group_record
+from coordinator_core.groups.group import Group, is_group_record
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord, Family
 from tests.core.builders import GroupLog, classic_member
 

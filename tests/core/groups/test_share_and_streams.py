@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.share import replay as share
 from coordinator_core.groups.share.describe import group_state as share_state
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareTopic
 from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.describe import group_state as streams_state
 from coordinator_core.groups.streams.state import Endpoint, StreamsGroup, StreamsGroupState, StreamsMemberState
-from coordinator_core.groups.violations import Rule
 from coordinator_core.records import CoordinatorRecord
 from tests.core.builders import GroupLog
 

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import decode_key, encode_key

@@ -17,7 +17,8 @@ from coordinator_core.audit.folds.group_history import (
     Rewind,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import Family, RecordType
 from jobs.settings import load

@@ -22,8 +22,9 @@ from coordinator_core.audit.folds.group_history import (
     Rewind,
 )
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.settings import load

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import NamedTuple
 
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord, Fields
 from coordinator_core.wire.embedded import decode_assignment, encode_blob
 

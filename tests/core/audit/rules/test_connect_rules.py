@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, Mutation, mutations_of
 from tests.core.audit.rules.test_rules import WHOLE, Records, broken

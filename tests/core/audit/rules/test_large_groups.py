@@ -7,7 +7,8 @@ from types import FrameType
 
 from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.builders import GroupLog, at_once

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from coordinator_core.audit.rules.table import RULES
 from coordinator_core.audit.share_audit import ShareAudit
-from coordinator_core.groups.violations import Rule, Violation
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import AnyRecord
 from tests.core.groups.share_delivery import decoded_records
@@ -115,7 +115,7 @@ def test_a_rule_is_broken_by_its_last_record(make) -> None:
 
 def test_every_rule_of_the_share_state_log_is_tested() -> None:
     of_initializations = {Rule.SHARE_STATE_MISSING, Rule.SHARE_STATE_LOST}
-    assert {each.rule for each in RULES if each.rule.startswith("share_")} - of_initializations == {*BROKEN.values()}
+    assert {rule for rule in Rule if rule.startswith("share_")} - of_initializations == {*BROKEN.values()}
 
 
 def test_what_kafka_writes_breaks_no_rule() -> None:

@@ -14,7 +14,8 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
 from coordinator_core.cluster.snapshot_settings import ResourceKind, SettingRun, SnapshotSettings
 from coordinator_core.errors import InputError
-from coordinator_core.groups.group import Group, GroupType
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated

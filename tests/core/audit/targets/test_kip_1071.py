@@ -10,7 +10,7 @@ import pytest
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.groups.violations import Rule
+from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
 from tests.core.audit.transcribed import (
     EVERYTHING,
