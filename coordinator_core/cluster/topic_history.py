@@ -405,9 +405,11 @@ class TopicHistory:
         first = text.split(",")[0].strip()
         return ASSIGNORS_BY_CLASS.get(first, first)
 
-    def intervals(self) -> Iterator[TopicInterval]:
-        """Yield the rows of ``topic_history``: each topic over each interval in which it stayed the same."""
-        for name in self._topics:
+    def intervals(self, names: Iterable[str] | None = None) -> Iterator[TopicInterval]:
+        """Yield the rows of ``topic_history``: each topic (of ``names``) over each interval in which it stayed the
+        same.
+        """
+        for name in self._topics if names is None else names:
             open_at: tuple[Topic, LogPosition] | None = None
             for version, new in self._topics.changes(name):
                 if open_at and _change_kind(open_at[0], new, replicas=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
@@ -18,7 +18,7 @@ from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.proven_state import KEYS, GroupThen
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
-from coordinator_core.groups.streams.sources import readers
+from coordinator_core.groups.streams.sources import only_readers, readers
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.records import RecordType
 
@@ -65,12 +65,12 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
     role.
 
     Groups with epochs record topic ids: without ``topics`` they are matched only if ``topic`` is an id itself. A
-    classic group's owners are those of its last completed rebalance.
+    classic group's owners are those of its last completed rebalance. A streams group records tasks: the topic has to
+    exist, and to have a partition for the task; without ``topics`` that is known where the subtopology reads only it.
     """
-    known = None if topics is None else topics.by_name.get(topic)
     found = []
     for group in groups:
-        for holding in _holdings(group, topic, known):
+        for holding in _holdings(group, topic, topics):
             member = holding.member
             found += [
                 Owner(
@@ -120,8 +120,11 @@ def _connect_work(state: GroupState | None) -> Iterator[Work | ConnectorsAndTask
         yield from (work for work in running if work is not None)
 
 
-def possible_owners(groups: Iterable[GroupThen], topic: str) -> Iterator[Owner]:
-    """Yield the members of which the log does not prove what they held: they may have held any partition."""
+def possible_owners(groups: Iterable[GroupThen], topics: TopicImage | None, topic: str) -> Iterator[Owner]:
+    """Yield the members of which the log does not prove what they held: they may have held any partition.
+
+    Without ``topics`` these are also the members of streams groups whose tasks may read the topic.
+    """
     for group, _, certainty in groups:
         state = group.state
         if state is None:
@@ -129,9 +132,8 @@ def possible_owners(groups: Iterable[GroupThen], topic: str) -> Iterator[Owner]:
                 yield _possible_owner(group, topic, None)
         elif not isinstance(state, ClassicGroup):
             for member in state.members.values():
-                if not certainty.knows(KEYS[type(state)].current, member.member_id) or not _knows_tasks(
-                    state, certainty
-                ):
+                knows = certainty.knows(KEYS[type(state)].current, member.member_id) and _knows_tasks(state, certainty)
+                if not knows or (topics is None and _may_read(state, member, topic)):
                     yield _possible_owner(group, topic, member)
             for member_id in certainty.unknown_members:
                 yield _possible_owner(group, topic, None)._replace(member_id=member_id)
@@ -140,6 +142,14 @@ def possible_owners(groups: Iterable[GroupThen], topic: str) -> Iterator[Owner]:
 def _knows_tasks(state: GroupState, certainty: Certainty) -> bool:
     """Return whether it is known which topics the tasks of a streams group read; other groups have none."""
     return not isinstance(state, StreamsGroup) or certainty.knows(RecordType.STREAMS_GROUP_TOPOLOGY)
+
+
+def _may_read(state: GroupState, member: Any, topic: str) -> bool:
+    """Return whether a member of a streams group has tasks that may read the topic, of which nothing is known."""
+    if not isinstance(state, StreamsGroup):
+        return False
+    doubtful = readers(state.topology, topic) - only_readers(state.topology, topic)
+    return any(doubtful & held.keys() for _, _, held in _tasks_of(member))
 
 
 def _possible_owner(group: Group, topic: str, member: Any) -> Owner:
@@ -152,9 +162,10 @@ def _possible_owner(group: Group, topic: str, member: Any) -> Owner:
     return Owner(group.group_id, group.type, topic, None, role=UNKNOWN, **of)
 
 
-def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holding]:
-    """What the group's members hold of the topic. ``known`` is None where the topic's id is ``topic`` itself."""
+def _holdings(group: Group, topic: str, topics: TopicImage | None) -> Iterator[_Holding]:
+    """What the group's members hold of the topic, whose id may be ``topic`` itself."""
     state = group.state
+    known = None if topics is None else topics.by_name.get(topic)
     topic_id = topic if known is None else known.id
     if isinstance(state, ClassicGroup):
         return _run_in_classic(state, topic) if is_connect_group(state) else _held_in_classic(state, topic)
@@ -165,7 +176,7 @@ def _holdings(group: Group, topic: str, known: Topic | None) -> Iterator[_Holdin
     if isinstance(state, ShareGroup):
         return _held_in_share(state, topic_id)
     if isinstance(state, StreamsGroup):
-        return _held_in_streams(state, topic, sys.maxsize if known is None else known.partitions)
+        return _held_in_streams(state, topic, known, topics_are_known=topics is not None)
     return iter(())
 
 
@@ -210,12 +221,23 @@ def _held_in_share(group: ShareGroup, topic_id: str) -> Iterator[_Holding]:
         yield _Holding(member, member.assigned.get(topic_id, ()), "assigned")
 
 
-def _held_in_streams(group: StreamsGroup, topic: str, partitions: int) -> Iterator[_Holding]:
-    """The tasks of the subtopologies that read the topic, as far as it has ``partitions`` for them."""
-    reading = readers(group.topology, topic)
+def _held_in_streams(
+    group: StreamsGroup, topic: str, known: Topic | None, *, topics_are_known: bool
+) -> Iterator[_Holding]:
+    """The tasks of the subtopologies that read the topic, as far as it has partitions for them."""
+    if known is not None:
+        reading, partitions = readers(group.topology, topic), known.partitions
+    else:
+        reading, partitions = set() if topics_are_known else only_readers(group.topology, topic), sys.maxsize
     for member in group.members.values():
-        for prefix, tasks in (("", member.assigned), ("revoking ", member.pending_revocation)):
-            for role, held in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)):
-                for subtopology_id in reading & held.keys():
-                    numbers = [each for each in held[subtopology_id] if each < partitions]
-                    yield _Holding(member, numbers, prefix + role)
+        for prefix, role, held in _tasks_of(member):
+            for subtopology_id in reading & held.keys():
+                numbers = [each for each in held[subtopology_id] if each < partitions]
+                yield _Holding(member, numbers, prefix + role)
+
+
+def _tasks_of(member: StreamsMember) -> Iterator[tuple[str, str, Mapping[str, Collection[int]]]]:
+    """What comes before the role, the role, and the tasks by subtopology."""
+    for prefix, tasks in (("", member.assigned), ("revoking ", member.pending_revocation)):
+        for role, held in (("active", tasks.active), ("standby", tasks.standby), ("warmup", tasks.warmup)):
+            yield prefix, role, held

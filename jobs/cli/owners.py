@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import inf
 from typing import Annotated
 
 import typer
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.errors import InputError
 from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
 from coordinator_core.history.rows import AssignmentRow
@@ -19,7 +21,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
-from jobs.queries.ownership import in_order, interval_of, owned_by
+from jobs.queries.ownership import ReadInterval, in_order, interval_of, of_partition, owned_by
 
 
 @with_options(AnswerSource)
@@ -37,7 +39,8 @@ def owners_command(
     """Show which member had each partition of a topic, or ran a connector and its tasks, in every group.
 
     Each line says in which member epoch the member got it, since when, and the log position that proves it. Which tasks
-    of a streams group read the topic is decided by the group's topology at the moment.
+    of a streams group read the topic is decided by the group's topology at the moment; a task that is older than the
+    topic's partition has no beginning.
     """
     if history and (at is not None or at_offset):
         raise typer.BadParameter("give either --history or a moment")
@@ -51,46 +54,60 @@ def owners_command(
     if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
         topic, partition = _as_task(topic, connectors)
     if image is None and topic not in connectors:
-        source.console.warn("no topics are known of that moment: groups that record topic ids match no topic name")
+        source.console.warn(
+            "no topics are known of that moment: groups that record topic ids match no topic name, and which tasks of "
+            "streams groups have a partition of it is known only where they read no other topic"
+        )
     found = owners(groups, image, topic, partition)
-    intervals = answers.owned(owned_by(topic, groups)) if found or history else ()
-    if not intervals and not found and topic in connectors:
+    lives = then.lives(topic)
+    wanted = owned_by(topic, groups, has_partition_of_task=lives is not None)
+    intervals = answers.owned(wanted) if found or history else ()
+    parts = [part for row in in_order(intervals) for part in of_partition(row, lives)]
+    if not parts and not found and topic in connectors:
         _require_task(connectors[topic], topic, partition)
-    elif not intervals and not found and image is not None:
+    elif not parts and not found and image is not None:
         _require_partition(image, topic, partition)
     is_whole = lists_all(then)
     if not is_whole:
         warn_of_gaps(source.console, then)
     if history:
-        owned = [_interval(row) for row in in_order(intervals) if partition in (None, row.partition)]
+        owned = [_interval(part) for part in parts if partition in (None, part.row.partition)]
         print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)
         return
-    found += possible_owners(thens, name)
+    found += possible_owners(thens, image, name)
     lines = [
-        owner._asdict() | _begin(interval_of(owner, intervals, moment)) | {"list_complete": is_whole} for owner in found
+        owner._asdict() | _begin(_part_at(interval_of(owner, intervals, moment), lives)) | {"list_complete": is_whole}
+        for owner in found
     ]
     print_list(source, lines, f"owners of {name}", is_whole=is_whole)
 
 
-def _interval(row: AssignmentRow) -> OwnerIntervalLine:
+def _part_at(row: AssignmentRow | None, lives: Sequence[TopicInterval] | None) -> ReadInterval | None:
+    """Return the last time of the interval that belongs to the topic; the owner has it at the moment."""
+    return None if row is None else max(of_partition(row, lives), key=lambda part: part.until_ms or inf, default=None)
+
+
+def _interval(part: ReadInterval) -> OwnerIntervalLine:
+    row = part.row
     return {
         "group_id": row.group_id,
         "partition": None if row.partition < 0 else row.partition,
         "member_id": row.member_id,
         "role": row.role,
-        **_begin(row),
-        "history_complete": row.history_complete,
+        **_begin(part),
+        "history_complete": row.history_complete and part.since is not None,
     }
 
 
-def _begin(row: AssignmentRow | None) -> OwnershipTime:
+def _begin(part: ReadInterval | None) -> OwnershipTime:
     """Return when an interval began and ended; nulls where the history does not show it."""
-    until = None if row is None else row.until
+    since = None if part is None else part.since
+    until = None if part is None else part.until
     return {
-        "epoch": None if row is None else row.epoch,
-        "since": utc(row.since.timestamp_ms) if row is not None and row.history_complete else None,
-        "until": None if until is None else utc(until.timestamp_ms),
-        "log": None if row is None else f"{row.since.partition}:{row.since.offset}",
+        "epoch": part.row.epoch if part is not None and since is not None else None,
+        "since": utc(since.timestamp_ms) if part is not None and since and part.row.history_complete else None,
+        "until": None if part is None or part.until_ms is None else utc(part.until_ms),
+        "log": None if since is None else f"{since.partition}:{since.offset}",
         "until_log": None if until is None else f"{until.partition}:{until.offset}",
     }
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.cluster.image import TopicImage
+    from coordinator_core.cluster.topic_history import TopicInterval
     from coordinator_core.groups.certainty import LogGaps
     from coordinator_core.groups.describe import Surroundings
     from coordinator_core.groups.offsets import TopicPartition
@@ -101,6 +102,9 @@ class GroupsThen(Protocol):
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
+
+    def lives(self, topic: str) -> Sequence[TopicInterval] | None:
+        """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.owners import Owner
-from coordinator_core.groups.streams.sources import readers
+from coordinator_core.groups.streams.sources import only_readers, readers
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
 from jobs.queries.interface import AsOf, OwnedBy
 
 
-def owned_by(name: str, groups: Iterable[Group]) -> OwnedBy:
-    """Return the selection for a topic or connector; ``groups`` have the topologies that say which tasks read it."""
+def owned_by(name: str, groups: Iterable[Group], *, has_partition_of_task: bool = True) -> OwnedBy:
+    """Return the selection for a topic or connector; ``groups`` have the topologies that say which tasks read it.
+
+    ``has_partition_of_task``: the topic is known to have the partitions; otherwise only tasks count that read no other
+    topic.
+    """
+    which = readers if has_partition_of_task else only_readers
     reading = {
-        group.group_id: frozenset(readers(group.state.topology, name))
+        group.group_id: frozenset(which(group.state.topology, name))
         for group in groups
         if isinstance(group.state, StreamsGroup)
     }
@@ -39,6 +46,58 @@ def interval_of(owner: Owner, rows: Iterable[AssignmentRow], moment: AsOf) -> As
         and not (row.until is not None and _has_begun(row.until, moment))
     ]
     return max(found, key=lambda row: row.since.offset, default=None)
+
+
+class ReadInterval(NamedTuple):
+    """An interval, and when it began and ended for the topic: a task may be older, or outlive it.
+
+    ``since`` is None where the interval began before the partition; ``until_ms`` is the time at which the member, or
+    the partition, ended.
+    """
+
+    row: AssignmentRow
+    since: LogPosition | None
+    until: LogPosition | None
+    until_ms: int | None
+
+
+def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> list[ReadInterval]:
+    """Return what of an interval belongs to the topic: of a task, the times at which the partition of its number was
+    there.
+
+    ``lives`` has the times of the topic in their order, None if topics are unknown.
+    """
+    if row.subtopology is None or lives is None:
+        return [ReadInterval(row, row.since, row.until, None if row.until is None else row.until.timestamp_ms)]
+    found = []
+    for begun, ended in _times_of(row.partition, lives):
+        overlaps = (row.until is None or row.until.timestamp_ms > begun.timestamp_ms) and (
+            ended is None or ended.timestamp_ms > row.since.timestamp_ms
+        )
+        if overlaps:
+            is_whole = begun.timestamp_ms <= row.since.timestamp_ms
+            outlives = ended is not None and (row.until is None or row.until.timestamp_ms > ended.timestamp_ms)
+            end = ended if outlives else row.until
+            found.append(
+                ReadInterval(
+                    row,
+                    row.since if is_whole else None,
+                    None if outlives else row.until,
+                    None if end is None else end.timestamp_ms,
+                )
+            )
+    return found
+
+
+def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[LogPosition, LogPosition | None]]:
+    """Yield when a partition began and ended; a topic that is created anew has others."""
+    begun: LogPosition | None = None
+    for life in lives:
+        there = life.partitions > partition
+        begun = begun if not there or begun is not None else life.since
+        if begun is not None and life.ended_by != "changed":
+            yield begun, life.until
+            begun = None
 
 
 def _has_begun(at: LogPosition, moment: AsOf) -> bool:

@@ -106,7 +106,9 @@ def wrong_owners(
             {(each.group_id, each.topic, each.partition, each.member_id, each.role): each for each in found}
             for found in (owners([then.group for then in each.groups()], image, topic) for each in (said, true))
         )
-        possible.update((each.group_id, each.member_id) for each in possible_owners(list(said.groups()), topic))
+        possible.update(
+            (each.group_id, each.member_id) for each in possible_owners(list(said.groups()), said.image(), topic)
+        )
         count["stated"] += len(mine)
         count["true"] += len(theirs)
         for key, each in mine.items():

@@ -74,6 +74,18 @@ def readers(topology: Topology | None, topic: str) -> set[str]:
     }
 
 
+def only_readers(topology: Topology | None, topic: str) -> set[str]:
+    """Return the subtopologies that read the topic and no other: they have a task for each of its partitions, and no
+    further one.
+    """
+    return {
+        each.subtopology_id
+        for each in (() if topology is None else topology.subtopologies)
+        if not each.source_topic_regex
+        and {*each.source_topics, *(source.name for source in each.repartition_source_topics)} == {topic}
+    }
+
+
 def _internal(topology: Topology) -> set[str]:
     return {
         topic.name

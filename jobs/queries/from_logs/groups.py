@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.proven_state import GroupThen
@@ -45,6 +45,10 @@ class ReplayedGroups:
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
         return None if self.topics is None else self.topics.image_at(self.time_ms)
+
+    def lives(self, topic: str) -> list[TopicInterval] | None:
+        """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
+        return None if self.topics is None else [*self.topics.intervals([topic])]
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Final
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps, record_key
 from coordinator_core.groups.describe import Surroundings
@@ -165,6 +165,11 @@ class StoredMoment:
         """Return the topics at the moment; None if they are unknown."""
         topics = self.topics()
         return None if topics is None else topics.image_at(self._time_ms)
+
+    def lives(self, topic: str) -> list[TopicInterval] | None:
+        """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
+        topics = self.topics()
+        return None if topics is None else [*topics.intervals([topic])]
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""

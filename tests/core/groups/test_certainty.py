@@ -126,8 +126,10 @@ def test_what_is_lost_may_have_ended_a_group(record: CoordinatorRecord) -> None:
 def test_an_unknown_assignment_may_be_of_any_partition() -> None:
     log = GroupLog()
     then = proven(log.join("a", 2, {"t": [0]}), COMPACTED, log.current("a", 3), log.member("b"))
-    found = [(each.member_id, each.client_id, each.partition, each.role) for each in possible_owners([then], "orders")]
+    found = [
+        (each.member_id, each.client_id, each.partition, each.role) for each in possible_owners([then], None, "orders")
+    ]
     assert found == [("a", "client-a", None, UNKNOWN), ("b", None, None, UNKNOWN)]
-    assert list(possible_owners([proven(log.join("a", 2, {}), COMPACTED)], "orders")) == []
-    (whole,) = possible_owners([proven([], COMPACTED, log.epoch(3))], "orders")
+    assert list(possible_owners([proven(log.join("a", 2, {}), COMPACTED)], None, "orders")) == []
+    (whole,) = possible_owners([proven([], COMPACTED, log.epoch(3))], None, "orders")
     assert (whole.group_id, whole.type, whole.member_id) == ("g", None, None)

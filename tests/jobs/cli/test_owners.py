@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from itertools import pairwise
 
 import pytest
@@ -62,3 +63,69 @@ def test_history_and_a_moment_exclude_each_other():
     result = CliRunner().invoke(app, ["owners", "x", "--history", "--at", "0", "--log", str(SAMPLE_LOGS)])
     assert result.exit_code == 2
     assert "either --history or a moment" in result.stderr
+
+
+# --- a streams group that reads by pattern ---------------------------------------------------------------------------
+
+BY_PATTERN = """
+lasts: 3m
+cluster: {brokers: 1, partitions: 1, profile: kip-1071}
+topics:
+  ev-a: {partitions: 3}
+  ev-b: {partitions: 5, created: 1m}
+  ev-c: {partitions: 2, created: 80s, deleted: 150s}
+groups:
+  rx: {type: streams, regex: ev-.*, members: 3}
+"""
+
+
+@pytest.fixture(scope="module")
+def by_pattern(tmp_path_factory):
+    """The folders of a scenario's logs, whole and without the metadata log."""
+    at = tmp_path_factory.mktemp("pattern")
+    (at / "scenario.yaml").write_text(BY_PATTERN)
+    result = CliRunner().invoke(app, ["simulate", str(at / "scenario.yaml"), "--out", str(at / "whole"), "--quiet"])
+    assert result.exit_code == 0, result.stderr
+    shutil.copytree(at / "whole" / "__consumer_offsets-0", at / "groups" / "__consumer_offsets-0")
+    return at
+
+
+def asked(folder, *arguments):
+    return CliRunner().invoke(app, ["owners", *arguments, "--log", str(folder), "--json"])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        ["ev-never-existed"],
+        ["ev-never-existed", "--history"],
+        ["ev-b", "--at", "2026-01-01T00:00:50Z"],
+        ["ev-c"],
+    ],
+    ids=" ".join,
+)
+def test_a_topic_that_is_not_there_has_no_owners_by_pattern(question, by_pattern):
+    result = asked(by_pattern / "whole", *question)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"no topic or connector '{question[0]}'" in result.stderr
+
+
+def test_owners_by_pattern_have_only_partitions_that_the_topic_has(by_pattern):
+    def rows(*question):
+        found = [json.loads(line) for line in asked(by_pattern / "whole", *question).stdout.splitlines()]
+        return [(each["partition"], each["since"] is not None, each["until"]) for each in found]
+
+    assert rows("ev-a") == [(0, True, None), (1, True, None), (2, True, None)]
+    older = [(number, False, None) for number in range(3)]
+    assert rows("ev-b") == [*older, (3, True, None), (4, True, None)]
+    deleted = "2026-01-01T00:02:30.000+00:00"
+    assert rows("ev-c", "--at", "2026-01-01T00:02:00Z") == [(0, False, deleted), (1, False, deleted)]
+    assert rows("ev-c", "--history") == rows("ev-c", "--at", "2026-01-01T00:02:00Z")
+
+
+def test_without_topics_it_is_unknown_what_tasks_read_by_pattern(by_pattern):
+    result = asked(by_pattern / "groups", "ev-b")
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(each["role"], each["partition"], each["since"]) for each in found] == [("unknown", None, None)] * 3
+    assert "no topics are known of that moment" in result.stderr
+    assert asked(by_pattern / "groups", "ev-b", "--history").stdout == ""

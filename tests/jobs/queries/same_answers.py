@@ -34,7 +34,7 @@ def offsets_then(then: GroupsThen) -> list[tuple[Any, ...]]:
             describe(group, held, around, certainty),
             held.committed,
             {of: each for of, each in held.pending.items() if each},
-            list(possible_owners([(group, held, certainty)], "orders")),
+            list(possible_owners([(group, held, certainty)], then.image(), "orders")),
         )
         for group, held, certainty in then.groups()
     ]
