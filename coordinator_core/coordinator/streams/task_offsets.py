@@ -60,9 +60,14 @@ class TaskOffsets:
         return merged
 
     def lag(self, process_id: str, task: TaskId) -> int | None:
-        """Return how far the process's copy is behind the end that members report; None if it is not known."""
+        """Return how far the process's copy is behind; None if it is not known.
+
+        The end is that of the process's own reports, else the largest of the others: see ``TaskState`` of the assignor.
+        """
         offset = self.of_process(process_id).get(task)
-        ends = [report.end_offsets[task] for report in self._reports.values() if task in report.end_offsets]
+        known = [report for report in self._reports.values() if task in report.end_offsets]
+        own = [report.end_offsets[task] for report in known if report.process_id == process_id]
+        ends = own or [report.end_offsets[task] for report in known]
         return None if offset is None or not ends else max(ends) - offset
 
 

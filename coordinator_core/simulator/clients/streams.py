@@ -34,6 +34,7 @@ class StreamsThread(ReconcilingClient):
         setup = self.setup
         self._topology = topology(self.group_id, setup.topics, self.script.streams, setup.regex, setup.topology_epoch)
         self._acceptable_lag = 0
+        self._report_every_ms = 0
 
     def abandon(self) -> None:
         """Return to epoch 0, without tasks."""
@@ -97,6 +98,7 @@ class StreamsThread(ReconcilingClient):
             return
         self.epoch = response["memberEpoch"]
         self._acceptable_lag = response["acceptableRecoveryLag"]
+        self._report_in(response["taskOffsetIntervalMs"])
         self._news = {}
         if any(each["statusCode"] == Status.SHUTDOWN_APPLICATION for each in response["status"] or ()):
             self.leave()
@@ -149,7 +151,11 @@ class StreamsThread(ReconcilingClient):
         return self.setup.disk.report(self.shard.now) if self._reports_offsets else {}
 
     def _restore(self) -> None:
-        """Restore the state of the tasks, and report when one that warms up has caught up."""
+        """Restore the state of the tasks; report when one that warms up has caught up, and when active ones process.
+
+        An active task that restores counts as behind. If the group did not learn that it is done, it would move the
+        task back to its former process at the next occasion, and forth again, for ever.
+        """
         if not self._reports_offsets:
             return
         stateful = {each["subtopologyId"] for each in self._topology["subtopologies"] if "stateChangelogTopics" in each}
@@ -159,13 +165,44 @@ class StreamsThread(ReconcilingClient):
         for task, role in held.items():
             if role == "warmupTasks":
                 self.soon(disk.caught_up_in(task, self._acceptable_lag, now), partial(self._caught_up, task))
+        active = [task for task, role in held.items() if role == "activeTasks"]
+        restored = max((disk.caught_up_in(task, 0, now) for task in active), default=0)
+        if restored:
+            self.soon(restored, self._send_offsets)
+
+    def _report_in(self, interval_ms: int) -> None:
+        """Report offsets once in this interval from now on, for as long as the process lives.
+
+        Without these reports the group would know of each task only the offset from when it was taken over, and hold
+        the state of every member to be far behind: no member would ever have to warm up.
+        """
+        begins = self._reports_offsets and self._report_every_ms == 0 < interval_ms
+        self._report_every_ms = interval_ms
+        if begins:
+            self.soon(interval_ms, self._report)
+
+    def _report(self) -> None:
+        self.soon(self._report_every_ms, self._report)
+        self._send_offsets()
+
+    def _send_offsets(self) -> None:
+        if self.epoch > 0 and not self._revoking:
+            warming_up = [(subtopology, number) for role, subtopology, number in self._owned if role == "warmupTasks"]
+            warm = any(self._is_caught_up(task) for task in warming_up)
+            self._beat_with_offsets((TrueCause("warmup_caught_up", self.member_id),) if warm else ())
+
+    def _is_caught_up(self, task: TaskId) -> bool:
+        return self.setup.disk.caught_up_in(task, self._acceptable_lag, self.shard.now) == 0
 
     def _caught_up(self, task: TaskId) -> None:
         if ("warmupTasks", *task) in self._owned and self.epoch > 0 and not self._revoking:
-            self._news |= self._offsets()
-            self._asleep = False
-            self._beat_number += 1
-            self.beat((TrueCause("warmup_caught_up", self.member_id),))
+            self._beat_with_offsets((TrueCause("warmup_caught_up", self.member_id),))
+
+    def _beat_with_offsets(self, why: tuple[TrueCause, ...]) -> None:
+        self._news |= self._offsets()
+        self._asleep = False
+        self._beat_number += 1
+        self.beat(why)
 
     def settled(self) -> bool:
         """Whether it is at its target and the group is ready."""

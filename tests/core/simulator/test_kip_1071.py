@@ -58,7 +58,6 @@ CAUSES = {
         "member_left_or_expired",
         "topic_created",
         "topology_changed",
-        "warmup_caught_up",
     },
     "static": {"member_joined", "static_member_left", "topic_created", "warmup_caught_up"},
     "regex": {"member_joined", "topic_created"},
@@ -114,6 +113,24 @@ def test_all_members_follow_a_shutdown() -> None:
     world = World.of(3, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"shutdown": group})
     (ending,) = [row for row in world.truth if row["kind"] == "ending"]
     assert ending["members"] == []
+
+
+def test_a_member_that_joins_late_warms_up_and_the_group_comes_to_rest() -> None:
+    """Members report offsets in the interval; else the state of all would seem old, and tasks would go to and fro."""
+    group = {
+        "type": "streams",
+        "topics": ["quiet"],
+        "members": 2,
+        "streams": {"stateful": True, "standbys": 1, "changes": 1_000, "restores": 5_000},
+        "events": [{"at": "3m", "join": 1}],
+    }
+    world = World.of(2, lasts="30m", cluster=CLUSTER, topics=TOPICS, groups={"warm": group})
+    rebalances = sorted(world.rebalances().values(), key=lambda row: row.at.timestamp_ms)
+    begins = rebalances[0].at.timestamp_ms
+    warmed = [row for row in rebalances if any(cause.kind == "warmup_caught_up" for cause in row.causes)]
+    assert 1 <= len(warmed) <= 6
+    assert rebalances[-1].at.timestamp_ms - begins < 15 * 60_000
+    assert {row.outcome for row in rebalances[-1:]} == {"converged"}
 
 
 @pytest.mark.parametrize(
