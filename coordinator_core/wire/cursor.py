@@ -128,6 +128,10 @@ class Cursor:
         entries = np.repeat(np.arange(len(self)), counts)
         return self.over(entries, starts, self.end[entries])
 
+    def has_failed(self) -> Mask:
+        """Return which entries are in failed rows, whichever cursor marked them."""
+        return self.failed if self.row is None else self.failed[self.row]
+
     def fail(self, entries: Mask) -> None:
         """Mark the entries of a mask as failed."""
         if entries.any():
@@ -189,8 +193,8 @@ def bitmap(null: Mask | None) -> pa.Buffer | None:
 
 
 def expand(array: pa.Array, entries: Ints, count: int) -> pa.Array:
-    """Return an array of ``count`` values that has those of ``array`` at ``entries`` (ascending), and nulls
-    elsewhere.
+    """Return an array of ``count`` values that has those of ``array`` at ``entries`` (ascending, each once), and
+    nulls elsewhere.
     """
     if len(entries) == count:
         return array

@@ -53,7 +53,10 @@ class TaggedColumns:
             pass
 
     def _fields(self, cursor: Cursor) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-        """The first field of all rows, then the second, ...: entries, tags, starts and ends of their contents."""
+        """Yield the first field of all rows, then the second, ...: entries, tags, starts and ends of their contents.
+
+        No entry has the same tag twice: tags ascend. So the entries of a tag are distinct, as ``expand`` needs them.
+        """
         counts = cursor.unsigned_varint()
         over = counts > len(self.columns)
         if over.any():
@@ -62,7 +65,11 @@ class TaggedColumns:
         most = int(counts.max(initial=0))
         last = np.full(len(cursor), -1)
         for done in range(most):
-            entries = np.flatnonzero(counts > done)
+            # A failed row reads nothing from then on. If it stayed in, it would be read at position 0 of the buffer,
+            # which belongs to another row, and could come out as one more field of its own.
+            entries = np.flatnonzero((counts > done) & ~cursor.has_failed())
+            if not len(entries):
+                return
             part = cursor.pick(entries)
             tags, sizes = part.unsigned_varint(), part.unsigned_varint()
             if not (most == 1 and _all_equal(tags) and int(tags[0]) in self.columns):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,17 @@ from coordinator_core.records import Family
 from coordinator_core.wire import batch_decode
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.batch_decode import FEW_RECORDS, NO_TYPE, Decoded, decode_keys, decode_values
+from coordinator_core.wire.message_layout import layout
 from coordinator_core.wire.record_codec import decode_key, decode_value, encode_key, encode_record, encode_value
 from coordinator_core.wire.schema import RecordSchema, record_schemas
 from tests.core.wire.samples import sample_records
+from tests.core.wire.seeded_records import random_batch, random_fields
 from tests.core.wire.strategies import every_version, records
 
 COORDINATOR_VERSIONS = [(schema, version) for schema, version in every_version() if schema.key]
+
+BATCHES = 24
+"""Batches of each version of each record type: enough to find a row that is read twice in all types with tags."""
 
 
 def agree(keys: list[bytes | None], values: list[bytes | None], family: Family) -> tuple[Decoded, Decoded]:
@@ -64,6 +70,23 @@ def test_every_version_of_every_type(schema: RecordSchema, version: int, data: s
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batch_decode, "FEW_RECORDS", 0)
         agree([key for key, _ in pairs], [value for _, value in pairs], schema.family)
+
+
+@pytest.mark.parametrize(
+    ("schema", "version"),
+    COORDINATOR_VERSIONS,
+    ids=lambda part: part.name if isinstance(part, RecordSchema) else f"v{part}",
+)
+def test_rows_of_two_releases_in_one_batch(schema: RecordSchema, version: int) -> None:
+    """More rows than are decoded one by one; from a seed, so that each run sees the same batches."""
+    assert schema.key is not None
+    rng = Random(f"{schema.name} {version}")
+    key = encode_key(
+        schema.type, random_fields(layout(schema.key, schema.key.versions.start), rng, is_newer=False), schema.family
+    )
+    for _ in range(BATCHES):
+        values = random_batch(schema, version, rng)
+        agree([key] * len(values), list(values), schema.family)
 
 
 @pytest.mark.parametrize("family", [Family.GROUP, Family.SHARE])

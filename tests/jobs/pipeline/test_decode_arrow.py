@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator_core.records import Family
+from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
 from coordinator_core.wire.record_codec import decode_record, encode_key, encode_value
 from jobs.pipeline import decode_arrow
 from jobs.sources.files import FAMILIES, find_logs
@@ -155,3 +156,15 @@ def test_bytes_that_no_row_gives_back_are_kept() -> None:
     assert [row["metadata"] for row in commits] == ["m", "m", None]
     assert groups == []
     assert sorted((row["log_offset"], row["part"]) for row in faulty) == [(2, "value"), (4, "damaged")]
+
+
+def test_records_of_a_newer_broker_leave_their_neighbours_as_they_are() -> None:
+    """Two releases in turn: what the newer one adds is kept, and no field of it ends in a row of the older one."""
+    plain = {"epoch": 3, "metadataHash": 4}
+    newer = {**plain, "validatedTopologyEpoch": 9, UNKNOWN_TAGGED_FIELDS: {7: b"", 8: b""}}
+    key, values = encode_key(17, {"groupId": "g"}), [encode_value(17, 0, each) for each in (plain, newer)]
+    log = log_of([(key, values[row % 2]) for row in range(200)])
+    found = [row["streams_group_metadata"]["value"] for row in rows_of(GROUP_RECORDS, log)]
+    assert [row["validatedTopologyEpoch"] for row in found] == [None, 9] * 100
+    assert [row["_unknownTaggedFields"] is None for row in found] == [True, False] * 100
+    assert rows_of(QUARANTINE, log) == []
