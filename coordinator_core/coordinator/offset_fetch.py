@@ -12,6 +12,7 @@ from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import RequestShape, boolean, checked, int32, int32s, string, structs
+from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -116,6 +117,8 @@ def delete(op: Operation, request: Request) -> Fields:
     group = op.memory.live.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+    if isinstance(group, LiveShareGroup):
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
     if isinstance(group, LiveClassicGroup) and not _may_delete(group):
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
     offsets = op.memory.log.offsets_of(group_id)

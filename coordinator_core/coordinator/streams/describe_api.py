@@ -18,7 +18,13 @@ from coordinator_core.records import Fields
 
 
 def state_of(group: LiveStreamsGroup) -> StreamsGroupState:
-    """Return the state of the group; a new one is empty."""
+    """Return the state of the group; a new one is empty.
+
+    A group whose metadata record does not say which topology was validated is not ready: the coordinator takes the
+    missing field as -1, while to a reader of the log it may be a record of Kafka 4.1, which has no such field.
+    """
+    if group.log.members and not group.log.is_validated:
+        return StreamsGroupState.NOT_READY
     return group_state(group.log) or StreamsGroupState.ASSIGNING
 
 

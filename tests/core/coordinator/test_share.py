@@ -87,6 +87,15 @@ def alter(cluster: Cluster, topic: str, offsets: dict[int, int]) -> RequestOutco
     return cluster.send("AlterShareGroupOffsets", 0, data)
 
 
+def test_committed_offsets_are_not_deleted_of_a_share_group() -> None:
+    at = Cluster.of({"orders": 2})
+    ShareConsumer(at, "a", ["orders"]).beat()
+    topics = [{"name": "orders", "partitions": [{"partitionIndex": 0}]}]
+    outcome = at.send("OffsetDelete", 0, {"groupId": GROUP, "topics": topics})
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
 def test_altered_offsets_are_asked_for_and_make_a_group_where_there_is_none() -> None:
     cluster = Cluster.of(TOPICS)
     outcome = alter(cluster, "a", {1: 40, 7: 1})

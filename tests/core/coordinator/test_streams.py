@@ -53,6 +53,17 @@ def test_internal_topics_are_to_be_created_before_tasks_are_assigned() -> None:
     assert one.active == {0, 1, 2}
 
 
+def test_a_group_is_not_ready_where_its_record_names_no_validated_topology() -> None:
+    """Records of Kafka 4.1 have no such field: the coordinator takes it as -1."""
+    cluster = Cluster.of({"in": 2}, **AT_ONCE)
+    settle(StreamsThread(cluster, "A", topology(0, "in")))
+    describe = DESCRIBE["StreamsGroupDescribe"]
+    image = TopicImage.of(())
+    assert describe(cluster.memory, GROUP, image)["groupState"] == "Stable"
+    streams_group(cluster).log.validated_topology_epoch = None
+    assert describe(cluster.memory, GROUP, image)["groupState"] == "NotReady"
+
+
 def test_the_empty_group_id_is_invalid() -> None:
     memory = Cluster.of({}).memory
     for api in ("StreamsGroupDescribe", "ConsumerGroupDescribe", "ShareGroupDescribe", "ConnectGroupDescribe"):
