@@ -62,7 +62,8 @@ class AuditSettings:
         found = []
         for name in names:
             for jdk in (17, 21) if self.jdk is None else (self.jdk,):
-                is_usual = name in (DEFAULT.name, KIP_1071) and jdk == DEFAULT.jdk
+                # KIP-1071 goes without saying only where the setting names it, and not where the log shows it.
+                is_usual = name in (DEFAULT.name, KIP_1071 if self.profile == KIP_1071 else "") and jdk == DEFAULT.jdk
                 said = "" if is_usual and not names_usual else f", {name} on Java {jdk}"
                 found.append((replace(PROFILES[name], jdk=jdk), said))
         return found

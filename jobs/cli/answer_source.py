@@ -13,7 +13,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, StoreOption, TopicsOption
+from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, ProfileOption, StoreOption, TopicsOption
 from jobs.environment import given
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.interface import Answers
@@ -34,6 +34,7 @@ class AnswerSource:
     tables: StoreOption = None
     cluster: ClusterOption = None
     config: ConfigOption = None
+    profile: ProfileOption = None
     quiet: QuietOption = False
     json: JsonOption = False
 
@@ -46,7 +47,7 @@ class AnswerSource:
         """Return the answers from the logs of ``--log``, or from the tables of ``--store``."""
         self.check()
         start_without_pandas()
-        flags = {"tables": self.tables, "cluster": self.cluster}
+        flags = self.flags
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
             return LogAnswers(logs, self.console.warn, self._settings(flags), self.listed_topics(logs))
@@ -56,6 +57,11 @@ class AnswerSource:
         tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
 
+    @property
+    def flags(self) -> dict[str, str | None]:
+        """The settings that options give, by dotted name."""
+        return {"tables": self.tables, "cluster": self.cluster, "audit.profile": self.profile}
+
     def _settings(self, flags: Mapping[str, str | None]) -> Callable[[], Settings]:
         """Return how to load the settings. What is given is checked now, even if the answer will not need it."""
 
@@ -64,7 +70,7 @@ class AnswerSource:
 
             return load(self.config, flags=flags)
 
-        if self.config is not None or self.cluster is not None or given(os.environ):
+        if self.config or self.cluster or self.profile or given(os.environ):
             load()
         return load
 
@@ -85,6 +91,10 @@ class AnswerSource:
         """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given."""
         if self.topics is not None and self.tables is not None:
             raise typer.BadParameter("--topics goes with --log: the tables have the topics of the metadata log")
+        if self.profile is not None and self.tables is not None:
+            raise typer.BadParameter(
+                "--profile goes with --log: the verdicts in tables are of the setting audit.profile"
+            )
         if bool(self.log) == (self.tables is not None):
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
 

@@ -41,6 +41,12 @@ GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")
 GROUP_TYPES: Final = (*GroupType, UNKNOWN.upper())
 GROUP_STATES: Final = ("EMPTY", "ASSIGNING", "RECONCILING", "STABLE", "NOT_READY", UNKNOWN.upper())
 """The states that a log shows: of a rebalance of a classic group it has the end only."""
+NOT_IN_THE_LOG: Final = {
+    "DEAD": "a deleted group leaves nothing but tombstones: the command history shows when a group ended",
+    "PREPARINGREBALANCE": "a classic group is logged when a rebalance ends: its state then is STABLE or EMPTY",
+    "COMPLETINGREBALANCE": "a classic group is logged when a rebalance ends: its state then is STABLE or EMPTY",
+}
+"""States that Kafka's Admin client may name, and that no record shows: why none can be listed."""
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
 
 
@@ -86,6 +92,8 @@ def _named(text: str, known: Sequence[str], option: str) -> set[str]:
     by_letters = {_letters(name): name for name in known}
     names = [each.strip() for each in text.split(",") if each.strip()]
     for name in names:
+        if _letters(name) in NOT_IN_THE_LOG and option == "--state":
+            raise UsageError(f"no record shows a group in state {name!r}: {NOT_IN_THE_LOG[_letters(name)]}")
         if _letters(name) not in by_letters:
             raise UsageError(f"invalid {option} {name!r}: use {', '.join(known)}")
     return {by_letters[_letters(name)] for name in names}

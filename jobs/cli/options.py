@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
 from jobs.queries.interface import AsOf
 from jobs.times import parse_time
@@ -47,6 +48,15 @@ ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", h
 ClusterOption = Annotated[str | None, typer.Option(metavar="NAME", help="Cluster name.")]
 TablesOption = Annotated[
     str | None, typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables.")
+]
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help=f"Release of the brokers, for the recomputation of targets: {', '.join(sorted(PROFILES))}. Without it, "
+        "what the log shows of the brokers.",
+    ),
 ]
 RemoteOption = Annotated[
     str | None,

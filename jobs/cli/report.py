@@ -44,7 +44,7 @@ def report_command(
     """Write the report about these logs, or about the tables: one HTML page, and its data as JSON next to it."""
     check_name(out)
     source.check()
-    flags = {"tables": source.tables, "cluster": source.cluster}
+    flags = source.flags
     if source.tables is None:
         logs = find_logs(source.log or [], snapshots=True)
         made = _of_logs(source, logs, load(source.config, flags=flags), ends)

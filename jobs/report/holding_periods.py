@@ -47,14 +47,15 @@ def _spells(rows: list[AssignmentRow]) -> list[Spell]:
 
 
 def _text(rows: Iterable[AssignmentRow]) -> str:
-    """Return what is owned, by role and resource: ``orders 0-3,7; standby 0 1``."""
-    numbers: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    """Return what is owned, by role and resource: ``orders 0-3,7; standby 0_1``."""
+    numbers: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for row in rows:
         name = row.topic or row.connector or row.subtopology or row.resource
-        numbers[row.role, name].append(row.partition)
+        # Tasks are written as Kafka does: subtopology 0, partition 1 is task 0_1.
+        numbers[row.role, name, "_" if row.subtopology and not row.topic else " "].append(row.partition)
     parts = []
-    for (role, name), held in sorted(numbers.items()):
+    for (role, name, joint), held in sorted(numbers.items()):
         prefix = "" if role == "partition" else f"{role} "
-        parts.append(f"{prefix}{name}" if role == "connector" else f"{prefix}{name} {number_ranges(held)}")
+        parts.append(f"{prefix}{name}" if role == "connector" else f"{prefix}{name}{joint}{number_ranges(held)}")
     text = "; ".join(parts)
     return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"

@@ -22,7 +22,13 @@ from coordinator_core.audit.targets.inputs import (
 )
 from coordinator_core.audit.targets.map_orders import can_matter
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.releases import has_several_releases, narrowed, profile_names, releases
+from coordinator_core.audit.targets.releases import (
+    has_several_releases,
+    narrowed,
+    profile_names,
+    releases,
+    streams_profile,
+)
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
@@ -65,8 +71,8 @@ class Attempts:
         self.operation = operation
         self.history = history
         self.settings = settings
-        self.is_kip_1071 = settings.chosen.is_kip_1071
         self.releases = narrowed(releases(history, operation.end.at.timestamp_ms), state, operation)
+        self.is_kip_1071 = streams_profile(state, self.releases, settings).is_kip_1071
         self.names_usual = has_several_releases(history)
         self.default_assignor = settings.default_at(history, operation.end.at.timestamp_ms)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Release
+from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Profile, Release
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.inputs import EpochState
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.streams.configs import shows_kip_1071
 from coordinator_core.groups.streams.state import StreamsGroup
 
 METADATA_VERSIONS: tuple[tuple[int, Release, Release], ...] = (
@@ -36,6 +37,9 @@ TIMES_TARGETS = (4, 3)
 
 RECORDS_CONFIGS = (4, 2)
 """The release since which the metadata of a streams group has the configurations and the validated topology."""
+
+WARMS_UP = (4, 4)
+"""The release that brought settings of warm-up tasks."""
 
 WITHOUT_RECORDED_TOPICS = ("kafka-4.4", DEFAULT.name, "kafka-4.1")
 WITH_RECORDED_TOPICS = ("kafka-4.0.1", "kafka-4.0", "kafka-3.9")
@@ -97,6 +101,18 @@ def narrowed(known: Releases | None, state: EpochState, operation: TargetOperati
     return both if both.oldest <= both.newest else shown
 
 
+def streams_profile(state: object, known: Releases | None, settings: AuditSettings) -> Profile:
+    """Return whether the setting's release or KIP-1071 made a streams group; without a setting the group's log decides.
+
+    What KIP-1071 defines is in no release up to 4.3. Later ones have parts of it, so that nothing follows where the
+    brokers may be of 4.4.
+    """
+    may_follow = settings.profile is None and (known is None or known.newest < WARMS_UP)
+    if may_follow and isinstance(state, StreamsGroup) and shows_kip_1071(state):
+        return PROFILES[KIP_1071]
+    return settings.chosen
+
+
 def profile_names(state: EpochState, known: Releases | None, settings: AuditSettings) -> list[str]:
     """Return the names of the profiles that may have made a target, the likeliest first.
 
@@ -110,6 +126,8 @@ def profile_names(state: EpochState, known: Releases | None, settings: AuditSett
         return list(WITH_RECORDED_TOPICS)
     if settings.profile is not None:
         return [settings.profile]
+    if streams_profile(state, known, settings).is_kip_1071:
+        return [KIP_1071]
     if known is None:
         return [DEFAULT.name]
     possible = [name for name in WITHOUT_RECORDED_TOPICS if _may_be(name, known)]

@@ -17,6 +17,7 @@ from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS, Con
 from coordinator_core.audit.targets.connect_inputs import as_work
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
+from coordinator_core.audit.targets.releases import releases, streams_profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, InputError
@@ -225,7 +226,7 @@ def _epoch(
     if isinstance(used, MissingInput):
         return None
     image = used.image
-    brokers = settings.chosen
+    brokers = streams_profile(state, releases(topics, record.at.timestamp_ms), settings)
     assignor = assignor_of(state, settings.default_at(topics, record.at.timestamp_ms), kip_1071=brokers.is_kip_1071)
     if isinstance(state, StreamsGroup):
         return _streams(record, state, image, assignor, brokers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from coordinator_core.assignors.inputs import StreamsConfigs
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.errors import InputError
-from coordinator_core.groups.streams.state import Topology
+from coordinator_core.groups.streams.state import StreamsGroup, Topology
 
 NUM_STANDBY_REPLICAS = "num.standby.replicas"
 """The configuration of the assignment that a release records with the group epoch."""
@@ -46,6 +46,22 @@ def _number(recorded: Mapping[str, str], name: str, default: int) -> int:
 def is_stateful(topology: Topology | None) -> bool:
     """Whether some task of the topology has state."""
     return topology is not None and any(each.state_changelog_topics for each in topology.subtopologies)
+
+
+def shows_kip_1071(state: StreamsGroup) -> bool:
+    """Whether the group has what KIP-1071 defines and no release up to 4.3 writes.
+
+    These are: configurations of the assignment other than the number of standby tasks, warm-up tasks, and sources by
+    pattern. A topology epoch proves nothing: a client may begin with any number.
+    """
+    return (
+        not state.last_assignment_configs.keys().isdisjoint(
+            (NUM_WARMUP_REPLICAS, ACCEPTABLE_RECOVERY_LAG, ASSIGNOR_NAME)
+        )
+        or any(target.warmup for target in state.targets.values())
+        or any(member.assigned.warmup for member in state.members.values())
+        or (state.topology is not None and any(each.source_topic_regex for each in state.topology.subtopologies))
+    )
 
 
 def assignor_name(recorded: Mapping[str, str], *, stateful: bool, kip_1071: bool) -> str:

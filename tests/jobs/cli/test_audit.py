@@ -32,6 +32,16 @@ def test_every_verdict_as_json_and_the_tally_for_people() -> None:
     assert "identical" in text
 
 
+def test_the_release_of_the_brokers_can_be_given() -> None:
+    wrong = run("audit", "--log", SAMPLES, "--profile", "kafka-9")
+    assert wrong.exit_code == 2
+    assert "no profile 'kafka-9'; there are kafka-3.9," in wrong.stderr
+    tables = run("findings", "--tables", "nowhere", "--profile", "kafka-4.4")
+    assert tables.exit_code == 2
+    assert "--profile goes with --log" in tables.stderr
+    assert {row["verdict"] for row in rows("audit", "--log", SAMPLES, "--profile", "kafka-4.3.1")} >= {"identical"}
+
+
 def test_one_group_and_from_a_time_on() -> None:
     judged = rows("audit", "--log", SAMPLES)
     group, last = judged[-1]["group_id"], max(row["at"]["timestamp_ms"] for row in judged)

@@ -100,9 +100,14 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
     assert listed("--type", "classic", "--state", "Stable") == ["billing"]
     assert listed("--state", "empty,reconciling") == ["payments", "simple"]
     assert listed("--state", "not_ready") == []
-    wrong = run("groups", "--log", folder, "--state", "dead")
+    wrong = run("groups", "--log", folder, "--state", "gone")
     assert wrong.exit_code == 2
-    assert "invalid --state 'dead': use EMPTY, ASSIGNING" in wrong.stderr
+    assert "invalid --state 'gone': use EMPTY, ASSIGNING" in wrong.stderr
+    for state, way_out in (("dead", "the command history"), ("PreparingRebalance", "when a rebalance ends")):
+        not_shown = run("groups", "--log", folder, "--state", state)
+        assert not_shown.exit_code == 2
+        assert f"no record shows a group in state '{state}'" in not_shown.stderr
+        assert way_out in not_shown.stderr
 
 
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:

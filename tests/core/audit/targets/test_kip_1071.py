@@ -45,6 +45,17 @@ def test_no_worked_example_is_called_wrong(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_the_log_shows_its_profile(name: str) -> None:
+    """Without the setting no target is called wrong, either: the group's records prove what KIP-1071 defines."""
+    play = played(name)
+    rows = [row for row in audited(play, AuditSettings()) if row.basis is not Basis.LEADER]
+    assert {row.verdict for row in rows} <= {Verdict.IDENTICAL, Verdict.UNKNOWN}
+    shows = any("acceptable.recovery.lag" in str(each.value) for each in group_records(play))
+    recomputed = [row for row in rows if row.verdict is Verdict.IDENTICAL and row.basis is Basis.ASSIGNOR]
+    assert all(("kip-1071" in (row.fitted or "")) == shows for row in recomputed)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_no_worked_example_breaks_a_rule(name: str) -> None:
     assert broken(played(name)) == []
 
@@ -73,7 +84,7 @@ def test_a_topology_has_the_next_epoch(change: Callable[[Fields], Any], detail: 
 def test_the_profile_decides_about_the_assignor() -> None:
     play = played("streams_warmup")
     assert {row.assignor for row in audited(play)} == {"highly_available"}
-    released = audited(play, AuditSettings())
+    released = audited(play, AuditSettings(profile="kafka-4.3.1"))
     assert {row.assignor for row in released} == {"sticky"}
     assert {row.verdict for row in released} == {Verdict.IDENTICAL, Verdict.DIVERGENT}
 
