@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import DEFAULT_ASSIGNOR, TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic import describe as classic
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -82,14 +82,15 @@ class Surroundings:
     """What a description needs beyond the group's own log. None: not given, and what depends on it is null.
 
     ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
-    partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, ``oldest_broker`` the
-    lowest of the highest metadata versions that they support; None: brokers are assumed to be newer.
+    partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, which no record has,
+    ``oldest_broker`` the lowest of the highest metadata versions that they support; None: brokers are assumed to be
+    newer.
     """
 
     topics: TopicImage | None = None
     share_state: ShareStateLog | None = None
     data_end: Mapping[TopicPartition, int] | None = None
-    default_assignor: str = DEFAULT_ASSIGNOR
+    default_assignor: str | None = None
     oldest_broker: int | None = None
 
     def with_brokers(self, topics: TopicHistory | None, time_ms: int | None) -> Surroundings:
@@ -117,7 +118,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         "listing": listing(group, certainty),
         "stateAsOf": state_as_of(group),
         "certainty": certainty_label(group, certainty),
-        "unknownFields": unknown_fields(group, certainty),
+        "unknownFields": _unknown_fields(group, around, certainty),
         "unknownMembers": list(certainty.unknown_members),
         "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
         "incompleteLists": _incomplete_lists(group, certainty),
@@ -164,6 +165,15 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
+
+
+def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) -> list[str]:
+    """Return the fields that are null although Admin has them: of missing records, and of an unknown setting."""
+    found = unknown_fields(group, certainty)
+    needs_default = isinstance(group.state, ConsumerGroup) and consumer.preferred_assignor(group.state) is None
+    if needs_default and around.default_assignor is None:
+        found = sorted({*found, "partitionAssignor"})
+    return found
 
 
 def _topology_check(

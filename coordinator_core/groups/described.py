@@ -278,7 +278,8 @@ class Description(TypedDict):
     """A group with the parts that Kafka's Admin client has for its type, and how certain it is.
 
     ``certainty`` is one of ``certain``, ``known in part`` and ``possibly there``. ``unknownFields`` are null because
-    records may be missing; those of a member are written as ``member.field``. ``unknownMembers`` may have been there,
+    records may be missing, or because no snapshot shows the brokers' setting (the assignor of a group whose members ask
+    for none); those of a member are written as ``member.field``. ``unknownMembers`` may have been there,
     and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may lack
     more that left no trace in the log.
 

@@ -79,7 +79,7 @@ class Replayer:
     def describe_all(self, checkpoint: Line) -> dict[str, Line]:
         share_state = self.share_state if self.has_share_log else None
         oldest_broker = self.topics.oldest_broker(checkpoint["ts_before"])
-        around = Surroundings(topic_image(checkpoint), share_state, data_end(checkpoint), oldest_broker=oldest_broker)
+        around = Surroundings(topic_image(checkpoint), share_state, data_end(checkpoint), "uniform", oldest_broker)
         return {
             group_id: describe(group, shard.offsets_of(group_id), around)
             for shard in self.shards.values()

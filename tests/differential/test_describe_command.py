@@ -31,7 +31,11 @@ def described(logs: Path, checkpoint: Line) -> dict[str, Line]:
 
 
 def explained(difference: Difference, rebalancing: set[tuple[str, str]]) -> str | None:
-    """Why the logs cannot know this: beyond ``reason``, the end of a data partition, and so the lag."""
+    """Why the logs cannot know this: beyond ``reason``, the end of a data partition, and so the lag; and the brokers'
+    settings.
+    """
+    if difference.part == "describe_consumer" and difference.log == {**difference.admin, "partitionAssignor": None}:
+        return "no snapshot shows the brokers' assignors"
     if difference.part == "share_offsets" and difference.log is not None:
         said = {name: each and {**each, "lag": None} for name, each in difference.admin.items()}
         return "no end offsets were given" if said == difference.log else None

@@ -83,16 +83,16 @@ def describe_consumer(
     group_id: str,
     group: ConsumerGroup,
     topics: TopicImage | None,
-    default_assignor: str,
+    default_assignor: str | None,
     certainty: Certainty = CERTAIN,
     *,
     tells_protocol: bool = True,
 ) -> DescribedConsumerGroup:
     """Return the group as ``Admin.describeConsumerGroups`` returns it; the log does not contain the coordinator's node.
 
-    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``. What is not certain is null, as is
-    what depends on it: the assignor that most members ask for. Brokers before 4.0 do not say which protocol a member
-    speaks (``tells_protocol``).
+    ``default_assignor`` is the first of the broker's ``group.consumer.assignors``, None if unknown: it counts where no
+    member asks for one. What is not certain is null, as is what depends on it: the assignor that most members ask for.
+    Brokers before 4.0 do not say which protocol a member speaks (``tells_protocol``).
     """
     state = group_state(group, certainty)
     return {

@@ -68,7 +68,7 @@ def proven(
 
 
 def described(then: GroupThen) -> dict:
-    return describe(*then[:2], Surroundings(), then.certainty)
+    return describe(*then[:2], Surroundings(default_assignor="uniform"), then.certainty)
 
 
 def test_a_group_that_has_not_changed_since_is_certain() -> None:

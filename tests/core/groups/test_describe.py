@@ -45,7 +45,21 @@ def test_consumer_group_holds_what_it_has_yet_to_give_up() -> None:
     assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}, "a deleted topic is left out"
     assert member["targetAssignment"] == {"topicPartitions": ["orders-0"]}
     assert member["upgraded"] is True
-    assert group["describe_consumer"]["partitionAssignor"] == "uniform"
+
+
+def test_the_assignor_that_no_member_asks_for_is_the_brokers_first() -> None:
+    group, log = Group("g", from_start=True), GroupLog()
+    for record in log.join("a", 2, {}):
+        group.apply(record)
+    known, unknown = (
+        describe(group, GroupOffsets(), Surroundings(default_assignor=default)) for default in ("range", None)
+    )
+    assert (known["describe_consumer"]["partitionAssignor"], known["unknownFields"]) == ("range", [])
+    assert unknown["describe_consumer"]["partitionAssignor"] is None
+    assert unknown["unknownFields"] == ["partitionAssignor"]
+    group.state.members["a"].server_assignor = "uniform"
+    asked = describe(group, GroupOffsets(), Surroundings())
+    assert (asked["describe_consumer"]["partitionAssignor"], asked["unknownFields"]) == ("uniform", [])
 
 
 def test_brokers_before_4_0_do_not_tell_which_protocol_a_member_speaks() -> None:
