@@ -7,10 +7,12 @@ computed with it. Source: KIP-415.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
+from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks, target
 from coordinator_core.assignors.declared_target import declare_target
 from coordinator_core.assignors.inputs import ConnectGroupSpec, WorkerSpec
@@ -38,15 +40,22 @@ def changes(happened: Sequence[Round]) -> list[Round]:
     return found
 
 
-def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[WorkUnit]]]]:
-    """For each change, yield the assignments of the rebalances that it leads to; the next change ends what still
-    waits.
+class Following(NamedTuple):
+    """One rebalance: what each worker runs after it, and for how long work then waited, summed over its units, in
+    milliseconds.
     """
+
+    assigned: dict[str, frozenset[WorkUnit]]
+    waited_ms: int
+
+
+def following(changed: Sequence[Round]) -> Iterator[list[Following]]:
+    """For each change, yield the rebalances that it leads to; the next change ends what still waits."""
     generation, memory, leader = 0, None, ""
     running: dict[str, ConnectorsAndTasks] = {}
-    for number, each in enumerate(changed):
+    for each, later in zip_longest(changed, changed[1:]):
         now = each.at.timestamp_ms
-        until = changed[number + 1].at.timestamp_ms if number + 1 < len(changed) else None
+        until = None if later is None else later.at.timestamp_ms
         memory = memory if each.leader == leader else None
         leader = each.leader
         assigned = []
@@ -55,11 +64,38 @@ def following(changed: Sequence[Round]) -> Iterator[list[dict[str, frozenset[Wor
             spec = _spec(each, running, generation, now, memory)
             step = _declared(each, spec) if each.is_declared else _told(each, spec)
             running, memory, generation = step.running, step.memory, step.generation
-            assigned.append({worker: connect_units(work) for worker, work in running.items()})
-            now += step.delay_ms
-            if not step.asks_again or (until is not None and now >= until):
+            runs = {worker: connect_units(work) for worker, work in running.items()}
+            then = now + step.delay_ms if step.asks_again else until
+            then = then if until is None or then is None else min(then, until)
+            ends_here = until is not None and then == until
+            afterwards = later.connectors if later is not None and ends_here else each.connectors
+            assigned.append(Following(runs, waiting_ms(each.connectors, afterwards, runs, now, then)))
+            if not step.asks_again or ends_here:
                 break
+            now += step.delay_ms
         yield assigned
+
+
+def waiting_ms(
+    connectors: Mapping[str, int],
+    afterwards: Mapping[str, int],
+    runs: Mapping[str, frozenset[WorkUnit]],
+    since_ms: int,
+    until_ms: int | None,
+) -> int:
+    """Return for how long connectors and tasks had no worker between two times, summed over them.
+
+    Both mappings have numbers of tasks. As in the history of the group, what is no longer there ``afterwards`` does not
+    count. ``until_ms`` None: it is not known how long this lasted, and counts nothing.
+    """
+    if until_ms is None:
+        return 0
+    waiting = (_units(connectors) & _units(afterwards)).difference(*runs.values())
+    return len(waiting) * max(until_ms - since_ms, 0)
+
+
+def _units(connectors: Mapping[str, int]) -> set[WorkUnit]:
+    return {WorkUnit("", name, number) for name, tasks in connectors.items() for number in range(CONNECTOR, tasks)}
 
 
 class _Step(NamedTuple):

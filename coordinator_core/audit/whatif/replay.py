@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import leader_order
@@ -32,7 +32,7 @@ from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.targets.verdict import units
-from coordinator_core.audit.whatif.connect import changes, following
+from coordinator_core.audit.whatif.connect import changes, following, waiting_ms
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
@@ -108,13 +108,15 @@ class _Assignment(NamedTuple):
     members: Assigned
     eager: bool
     rebalances: int = 1
+    waited_ms: int = 0
 
 
 def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None) -> Comparison:
     """Compare what happened with a changed setting.
 
     ``idle_ms`` is the idle time of these rounds in the history, None if unknown. The hypothetical idle time assumes
-    that each stopped partition is idle as long as a stopped one was on average.
+    that each stopped partition is idle as long as a stopped one was on average. Connect's work that waits for its
+    worker does so for as long as the delay says: that time is computed, and only the rest is an average.
 
     Raises:
         InputError: the group cannot use this assignor.
@@ -123,15 +125,31 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
-    actual = _outcome([_Assignment(each.recorded, each.eager) for each in happened], idle_ms)
-    repeated, hypothetical = (
-        _outcome(list(_assignments(list(_supposed(happened, each)))), None) for each in (WhatIf(), change)
-    )
+    recorded = [
+        _Assignment(each.recorded, each.eager, waited_ms=_waited_ms(each, later))
+        for each, later in zip_longest(happened, happened[1:])
+    ]
+    actual = _outcome(recorded, idle_ms)
+    supposed = [list(_assignments(list(_supposed(happened, each)))) for each in (WhatIf(), change)]
+    repeated, hypothetical = (_outcome(each, None) for each in supposed)
     if idle_ms is not None and actual.stopped:
-        mean = idle_ms / actual.stopped
-        repeated = repeated._replace(idle_ms=round(mean * repeated.stopped))
-        hypothetical = hypothetical._replace(idle_ms=round(mean * hypothetical.stopped))
+        mean = max(idle_ms - _all_waited_ms(recorded), 0) / actual.stopped
+        repeated, hypothetical = (
+            each._replace(idle_ms=round(mean * each.stopped) + _all_waited_ms(assignments))
+            for each, assignments in zip((repeated, hypothetical), supposed, strict=True)
+        )
     return Comparison(actual, repeated, hypothetical)
+
+
+def _waited_ms(of: Round, later: Round | None) -> int:
+    """For how long work of a Connect group had no worker between two rounds; other groups have no work that waits."""
+    if later is None or of.type is not AssignedGroupType.CONNECT:
+        return 0
+    return waiting_ms(of.connectors, later.connectors, of.recorded, of.at.timestamp_ms, later.at.timestamp_ms)
+
+
+def _all_waited_ms(assignments: Iterable[_Assignment]) -> int:
+    return sum(each.waited_ms for each in assignments)
 
 
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
@@ -276,7 +294,7 @@ def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
     """What the rounds assign, one after the other."""
     if supposed and supposed[0].type is AssignedGroupType.CONNECT:
         for change, assigned in zip(supposed, following(supposed), strict=True):
-            yield from (_Assignment(each, change.eager) for each in assigned)
+            yield from (_Assignment(each.assigned, change.eager, waited_ms=each.waited_ms) for each in assigned)
         return
     previous: Assigned = {}
     for number, each in enumerate(supposed):
@@ -408,7 +426,7 @@ def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> WhatIfO
     moved = stopped = worst = total = 0
     holders: dict[WorkUnit, str] = {}
     before = NO_UNITS
-    for members, eager, _ in assignments:
+    for members, eager, *_ in assignments:
         held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
         for unit, member in held.items():
             last = holders.get(unit)

@@ -12,8 +12,12 @@ from coordinator_core.audit.targets.classic_connect import NO_TOPICS
 from coordinator_core.audit.targets.rounds import Round, RoundMember, rounds
 from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import ConnectRecordType, Family, LogPosition
+from coordinator_core.records import AnyRecord, ConnectRecordType, Family, LogPosition
 from tests.core.simulator.simulations import World
 
 MINUTE = 60_000
@@ -123,3 +127,32 @@ def test_rounds_of_a_simulated_group_are_its_targets() -> None:
     assert outcome.actual.rebalances == len(found)
     assert outcome.hypothetical.rebalances == len(found)
     assert what_if(found, WhatIf(delay_ms=0)).hypothetical.rebalances < len(found)
+
+
+def idle_ms(records: list[AnyRecord], group: Group) -> int:
+    """The idle time of a group in its history."""
+    fold = GroupFold(group, None, None, Coverage({0: [(0, records[-1].at.offset)]}))
+    rows = []
+    for record in records:
+        known = fold.before(record)
+        group.apply(record)
+        rows += fold.after(record, known)
+    return sum(row.idle_ms or 0 for row in [*rows, *fold.open_rows()] if isinstance(row, RebalanceRow))
+
+
+def test_idle_time_is_that_of_the_delay() -> None:
+    """One world with three delays: from the log of each, the idle time of the other two."""
+    events = [{"at": "1m", "crash": 1}, {"at": "6m", "crash": 1}]
+    group = {"type": "connect-kip-848", "connectors": {"jdbc": 5}, "assignor": "sessioned", "members": 3}
+    found, true = {}, {}
+    delays = (0, 60_000, 180_000)
+    for delay in delays:
+        settings = group | {"delay": f"{delay // 1000}s", "events": events}
+        world = World.of(2, Family.CONNECT, lasts="12m", cluster={"partitions": 1}, groups={"g": settings})
+        true[delay] = idle_ms(world.logs[0], world.group("g"))
+        happened = list(rounds(world.logs[0], world.group("g"), None, AuditSettings()))
+        for other in delays:
+            found[delay, other] = what_if(happened, WhatIf(delay_ms=other), true[delay]).hypothetical.idle_ms
+    assert 0 < true[0] < true[60_000] < true[180_000]
+    for (actual, other), idle in found.items():
+        assert idle == pytest.approx(true[other], rel=0.2, abs=20_000), (actual, other, true)
