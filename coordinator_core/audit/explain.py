@@ -7,6 +7,12 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from coordinator_core.audit.broker_sentences import (
+    about_assignor,
+    about_beginning,
+    about_coordinator,
+    about_silence,
+)
 from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
@@ -43,6 +49,9 @@ CAUSES = {
     CauseKind.MEMBER_JOINED: "{member} joined",
     CauseKind.MEMBER_LEFT_OR_EXPIRED: "{member} left, or its session expired",
     CauseKind.STATIC_MEMBER_LEFT: "static {member} was removed",
+    CauseKind.MEMBER_LEFT: "{member} left",
+    CauseKind.MEMBER_EXPIRED: "the session of {member} expired",
+    CauseKind.MEMBER_TIMED_OUT: "{member} took longer than its rebalance timeout",
     CauseKind.STATIC_MEMBER_RETURNED: "static {member} returned",
     CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
@@ -106,15 +115,24 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
     """Return what happened in a rebalance: its epochs, causes, target, revocations, end, moves and broken rules."""
     return [
         *_opening(history, rebalance),
+        *_said(rebalance, about_beginning(rebalance, history.events)),
         *_why(history, rebalance),
+        *_said(rebalance, about_silence(rebalance, history.events)),
         *_readiness(history, rebalance),
         *_target(history, rebalance),
+        *_said(rebalance, about_assignor(rebalance, history.events)),
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
+        *_said(rebalance, about_coordinator(rebalance, history.events)),
         *_moves(history, rebalance),
         *_broken(history, rebalance),
         *_unknown(rebalance),
     ]
+
+
+def _said(row: RebalanceRow, texts: Iterable[str]) -> Iterator[Sentence]:
+    """What brokers' application logs say; the sentences name file and line."""
+    return (Sentence(text, (row.at,)) for text in texts)
 
 
 def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:

@@ -23,6 +23,12 @@ class CauseKind(StrEnum):
     """Leave and expiry write the same records; the hint says what the commits suggest."""
     STATIC_MEMBER_LEFT = "static_member_left"
     """A static member is gone for good: its session expired, or it was removed."""
+    MEMBER_LEFT = "member_left"
+    """A member left, or was removed by a request: a broker's application log says so."""
+    MEMBER_EXPIRED = "member_expired"
+    """The session of a member expired: a broker's application log says so."""
+    MEMBER_TIMED_OUT = "member_timed_out"
+    """A member took longer than its rebalance timeout: a broker's application log says so."""
     STATIC_MEMBER_RETURNED = "static_member_returned"
     """A static member is back, as it was, under a new member id."""
     STATIC_MEMBER_REPLACED = "static_member_replaced"
@@ -65,6 +71,9 @@ class CauseKind(StrEnum):
     UNKNOWN = "unknown"
     """The log shows no cause, or begins too late to show it."""
 
+
+DEPARTED = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
+"""Causes that leave open how a member went."""
 
 _KIND_OF_FACT = {
     "regex": CauseKind.SUBSCRIPTION_CHANGED,

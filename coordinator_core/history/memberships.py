@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.causes import DEPARTED, CauseKind, cause
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
-_DEPARTURES = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
+LEFT_OR_EXPIRED = "leave or expiry"
+"""How a membership ended that ended by itself: the log has the same records for both."""
 
 
 def join(writer: HistoryWriter, membership: OpenMembership) -> None:
@@ -20,7 +21,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.rebalance.behind[member_id] = True
     crossing = open_history.crossing.pop(member_id, None)
     if crossing is not None:
-        writer.withdraw(member_id, _DEPARTURES)
+        writer.withdraw(member_id, DEPARTED)
         membership.joined, membership.came_by = crossing.joined, crossing.came_by
         membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
         membership.missing = crossing.missing
@@ -35,7 +36,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
     membership.came_by, membership.replaces = "static replacement", replaced.member_id
     membership.first_epoch = open_history.last_epoch
     replaced.went_by, replaced.hint = "static replacement", None
-    writer.withdraw(replaced.member_id, _DEPARTURES)
+    writer.withdraw(replaced.member_id, DEPARTED)
     open_history.ownership.rename(replaced.member_id, member_id)
     silent = open_history.type == CLASSIC
     seen_away = replaced.away_since is not None or silent
@@ -60,7 +61,7 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     membership = open_history.memberships.pop(member_id, None)
     if membership is None:
         return
-    membership.left, membership.went_by, membership.last_epoch = at, "leave or expiry", open_history.last_epoch
+    membership.left, membership.went_by, membership.last_epoch = at, LEFT_OR_EXPIRED, open_history.last_epoch
     if open_history.type != CLASSIC and open_history.past.doubt is not None and open_history.past.is_lost:
         membership.last_epoch, membership.missing = None, membership.missing or open_history.past.doubt
     open_history.departed[member_id] = membership
@@ -80,7 +81,7 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
     if epoch.batch < 0 or coverage is None or not coverage.unbroken(at.partition, epoch.batch, at.offset):
         return
     for member_id, membership in open_history.crossing.items():
-        membership.went_by, instance = "leave or expiry", membership.instance_id
+        membership.went_by, instance = LEFT_OR_EXPIRED, membership.instance_id
         kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
         open_history.changes.append(cause(kind, at, member=member_id, instance=instance))
     writer.close(open_history.crossing)

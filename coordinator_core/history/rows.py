@@ -26,7 +26,9 @@ class Cause(NamedTuple):
     instance_id: Annotated[str | None, "that member's instance id, if static"]
     topics: Annotated[tuple[str, ...], "the topics (connectors) that it is about"]
     detail: Annotated[str | None, "what changed, from what to what"]
-    hint: Annotated[str | None, "what the log suggests but does not prove, such as left or expired"]
+    hint: Annotated[
+        str | None, "what the log suggests but does not prove, such as left or expired; file and line of a broker log"
+    ]
     source: Annotated[
         str, "where the evidence lies: group log, cluster metadata, topic snapshot, or the topic of another log"
     ]
@@ -154,7 +156,11 @@ class MembershipRow(NamedTuple):
     replaces: Annotated[str | None, "the member whose instance id it took over"]
     first_epoch: Annotated[int | None, "epoch or generation in which it first took part; null: unknown"]
     left: Annotated[MaybeAt, "the record that removes it; null while it is in the group"]
-    went_by: Annotated[str | None, "leave or expiry, static replacement, group deleted, downgrade, upgrade"]
+    went_by: Annotated[
+        str | None,
+        "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
+        "downgrade, upgrade",
+    ]
     hint: Annotated[str | None, "what the log suggests: it left or expired"]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
     last_epoch: Annotated[

@@ -138,6 +138,12 @@ def request_schemas() -> Mapping[str, RequestSchema]:
     }
 
 
+@cache
+def broker_messages() -> tuple[Mapping[str, Any], ...]:
+    """Return the messages of brokers' application logs, in the order in which they are tried."""
+    return tuple(message for source in _read("broker_log") for message in source["messages"])
+
+
 def _root() -> Traversable:
     packaged = files("coordinator_core") / "schemas"
     if packaged.is_dir():

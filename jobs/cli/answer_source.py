@@ -13,10 +13,21 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.options import ClusterOption, ConfigOption, LogsOption, ProfileOption, StoreOption, TopicsOption
+from jobs.cli.options import (
+    BrokerLogOption,
+    BrokerZoneOption,
+    ClusterOption,
+    ConfigOption,
+    LogsOption,
+    ProfileOption,
+    StoreOption,
+    TopicsOption,
+)
 from jobs.environment import given
 from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers
+from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.files import LogFile, find_logs
 
 if TYPE_CHECKING:
@@ -31,6 +42,8 @@ class AnswerSource:
     context: typer.Context
     log: LogsOption = None
     topics: TopicsOption = None
+    broker_log: BrokerLogOption = None
+    broker_log_zone: BrokerZoneOption = None
     tables: StoreOption = None
     cluster: ClusterOption = None
     config: ConfigOption = None
@@ -50,7 +63,8 @@ class AnswerSource:
         flags = self.flags
         if self.tables is None:
             logs = find_logs(self.log or [], snapshots=True)
-            return LogAnswers(logs, self.console.warn, self._settings(flags), self.listed_topics(logs))
+            listed = self.listed_topics(logs)
+            return LogAnswers(logs, self.console.warn, self._settings(flags), listed, self.broker_logs())
         from jobs.cli.stored_source import open_stored
         from jobs.queries.from_tables.answers import StoredAnswers
 
@@ -74,6 +88,15 @@ class AnswerSource:
             load()
         return load
 
+    def broker_logs(self) -> BrokerLogs:
+        """Return the application logs of ``--broker-log``; what is given is checked now."""
+        if self.broker_log_zone is not None and not self.broker_log:
+            raise typer.BadParameter("--broker-log-zone goes with --broker-log")
+        paths = self.broker_log or []
+        if paths:
+            find_broker_logs(paths)
+        return BrokerLogs(paths, None if self.broker_log_zone is None else parse_zone(self.broker_log_zone))
+
     def listed_topics(self, logs: Sequence[LogFile]) -> TopicHistory | None:
         """Return the topics of ``--topics``, and the settings that its snapshots show.
 
@@ -95,6 +118,8 @@ class AnswerSource:
             raise typer.BadParameter(
                 "--profile goes with --log: the verdicts in tables are of the setting audit.profile"
             )
+        if self.broker_log and self.tables is not None:
+            raise typer.BadParameter("--broker-log goes with --log")
         if bool(self.log) == (self.tables is not None):
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
 

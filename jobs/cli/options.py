@@ -29,6 +29,23 @@ TopicsOption = Annotated[
         help="Snapshots of the cluster (command snapshot): its topics, where the logs lack the metadata log.",
     ),
 ]
+BrokerLogOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--broker-log",
+        metavar="PATH",
+        help="Application logs of brokers (server.log): file, folder or pattern, also rotated or "
+        "compressed; repeatable.",
+    ),
+]
+BrokerZoneOption = Annotated[
+    str | None,
+    typer.Option(
+        "--broker-log-zone",
+        metavar="ZONE",
+        help="Time zone of their lines, as Europe/Berlin or +02:00, where it cannot be found from the log.",
+    ),
+]
 StoreOption = Annotated[
     str | None,
     typer.Option(

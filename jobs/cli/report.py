@@ -75,7 +75,8 @@ def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends
             lag_of=None if ends is None else partial(_lag_of, logs, all_ends(ends)),
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
-        histories = combined(group_histories(logs, warnings.append, audit=settings.audit, listed=listed))
+        lines = source.broker_logs().read(logs, warnings.append)
+        histories = combined(group_histories(logs, warnings.append, audit=settings.audit, listed=listed, brokers=lines))
         return build(histories, settings.findings, origin)
 
 

@@ -26,20 +26,30 @@ Line = dict[str, Any]
 
 def jars(release: str = KAFKA) -> str:
     """The class path; the jars come by Maven the first time. Raises RuntimeError where that cannot be."""
-    folder = CACHE / f"kafka-{release}"
+    return _fetched(f"kafka-{release}", "pom.xml", kafka=release, streams=STREAMS.get(release, release))
+
+
+def _fetched(name: str, pom: str, **wanted: str) -> str:
+    folder = CACHE / name
     for tool in ("javac", "mvn"):
         if shutil.which(tool) is None:
             raise RuntimeError(f"the broker tests need {tool}: sudo apt-get install openjdk-17-jdk-headless maven")
     if not folder.is_dir():
         fetched = folder.with_suffix(".part")
-        command = ["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-        wanted = {"kafka": release, "streams": STREAMS.get(release, release), "outputDirectory": fetched}
-        options = [f"-D{name}={value}" for name, value in wanted.items()]
+        command = ["mvn", "-q", "-B", "-f", str(HERE / pom), "dependency:copy-dependencies"]
+        options = [f"-D{key}={value}" for key, value in {**wanted, "outputDirectory": str(fetched)}.items()]
         done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"Maven could not fetch Kafka's jars (the first run needs the network): {done.stdout}")
         fetched.rename(folder)
     return f"{folder}/*"
+
+
+def logged(settings: Path, log: Path) -> list[str]:
+    """Java's options for a broker that writes its application log to ``log``, at INFO, as Kafka's own scripts do."""
+    configuration = settings.with_suffix(".log4j2.properties")
+    configuration.write_text(Template((HERE / "log4j2.properties").read_text()).substitute(log=log))
+    return [f"-Dlog4j2.configurationFile={configuration}"]
 
 
 def free_ports(count: int) -> list[int]:
@@ -53,15 +63,19 @@ def free_ports(count: int) -> list[int]:
 
 @contextmanager
 def broker(
-    home: Path, release: str = KAFKA, ports: tuple[int, int] | None = None, changed: dict[str, str] | None = None
+    home: Path,
+    release: str = KAFKA,
+    ports: tuple[int, int] | None = None,
+    changed: dict[str, str] | None = None,
+    log: Path | None = None,
 ) -> Iterator[str]:
     """A broker that is its own controller, with its data in ``home/data``; its address.
 
     Data that are there already go on. ``ports`` are those of the broker and the controller, ``changed`` settings
-    other than those of ``server.properties``.
+    other than those of ``server.properties``. Its application log goes to ``log``; None: it is not written.
     """
     port, controller = ports or free_ports(2)
-    process = start_broker(home, release, (port, controller), changed or {})
+    process = start_broker(home, release, (port, controller), changed or {}, log)
     try:
         yield f"127.0.0.1:{port}"
     finally:
@@ -69,7 +83,9 @@ def broker(
         process.wait(START_S)
 
 
-def start_broker(home: Path, release: str, ports: tuple[int, int], changed: dict[str, str]) -> subprocess.Popen[bytes]:
+def start_broker(
+    home: Path, release: str, ports: tuple[int, int], changed: dict[str, str], log: Path | None = None
+) -> subprocess.Popen[bytes]:
     """Start a broker as ``broker`` does, and return its process once it listens. Raises RuntimeError if it does not."""
     data, settings = home / "data", home / "server.properties"
     template = Template((HERE / "server.properties").read_text())
@@ -81,6 +97,9 @@ def start_broker(home: Path, release: str, ports: tuple[int, int], changed: dict
         made = subprocess.run([*storage, "random-uuid"], capture_output=True, text=True, check=True)
         cluster = made.stdout.split()[-1]
         subprocess.run([*storage, "format", "-t", cluster, "-c", str(settings)], capture_output=True, check=True)
+    if log is not None:
+        path = f"{_fetched('log4j', 'pom-log4j.xml')}:{jars(release)}"
+        java = ["java", "-Xmx512m", *logged(settings, log), "-cp", path]
     with (home / "broker.out").open("a") as out:
         process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:

@@ -16,6 +16,9 @@ MEMBERS_ONLY = frozenset(
         CauseKind.MEMBER_JOINED,
         CauseKind.MEMBER_LEFT_OR_EXPIRED,
         CauseKind.STATIC_MEMBER_LEFT,
+        CauseKind.MEMBER_LEFT,
+        CauseKind.MEMBER_EXPIRED,
+        CauseKind.MEMBER_TIMED_OUT,
         CauseKind.STATIC_MEMBER_RETURNED,
         CauseKind.PARTITIONS_REVOKED,
     )

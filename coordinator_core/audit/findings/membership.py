@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
+from coordinator_core.audit.folds.witness import GONE, HOW
+from coordinator_core.broker_log.events import EventKind
+from coordinator_core.history.memberships import LEFT_OR_EXPIRED
 from coordinator_core.history.rows import MembershipRow
-
-LEFT = "leave or expiry"
 
 
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -23,7 +24,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             row
             for row in rows
             if row.left is not None
-            and row.went_by == LEFT
+            and row.went_by in GONE
             and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
         ]
         if len(short) >= limits.flapping_stays:
@@ -60,7 +61,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
         rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
         alone = _one_at_a_time(rows)
         for gone, back in itertools.pairwise(rows):
-            if not alone or gone.left is None or gone.went_by != LEFT:
+            if not alone or gone.left is None or gone.went_by not in GONE:
                 continue
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
                 yield _Restart(name, gone, back)
@@ -119,7 +120,7 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         classic = row.group_type == "CLASSIC"
         if taken is not None and row.away_since is None and not classic:
             fenced[row.instance_id].append(row.left)
-        elif row.went_by == LEFT and (row.away_since is not None or (row.hint or "").startswith("expired")):
+        elif _expired(row):
             expired[row.instance_id].append(row.left)
     kinds = (
         (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was in it"),
@@ -132,6 +133,13 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
                 yield history.finding(
                     kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
                 )
+
+
+def _expired(row: MembershipRow) -> bool:
+    """Whether the session of a static member expired, as far as the log tells or a broker's log says."""
+    if row.went_by == LEFT_OR_EXPIRED:
+        return row.away_since is not None or (row.hint or "").startswith("expired")
+    return row.went_by == HOW[EventKind.MEMBER_EXPIRED][1]
 
 
 def _by_client(history: GroupHistory) -> dict[str, list[MembershipRow]]:

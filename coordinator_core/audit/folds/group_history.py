@@ -13,8 +13,10 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
+from coordinator_core.audit.folds.witness import Testimony, expired_offset, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -102,6 +104,8 @@ class GroupHistory:
     ``partitions`` has the number of partitions by topic name as of then; empty where the topics are not known.
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
     sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
+    ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
+    rows.
     """
 
     group_id: str
@@ -123,20 +127,23 @@ class GroupHistory:
     own_ms: int = 0
     share_logs: ShareLogs = NO_SHARE_LOGS
     lost: LostRecords = NOTHING_LOST
+    events: Sequence[BrokerEvent] = ()
 
     @classmethod
     def gather(
         cls,
         group_id: str,
         own_ms: int,
-        rows: Iterable[AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize],
+        rows: Iterable[GatheredRow],
         partitions: Mapping[str, int],
         share_logs: ShareLogs,
         lost: LostRecords = NOTHING_LOST,
+        brokers: Sequence[BrokerEvent] = (),
     ) -> GroupHistory:
         """Return the history of the group from its rows, given in any order.
 
-        Rows are sorted by offset; the type of the group decides where it lives in two logs.
+        Rows are sorted by offset; the type of the group decides where it lives in two logs. ``brokers`` are the
+        lines of brokers' application logs that name no group.
         """
         by_type: dict[type, list[Any]] = defaultdict(list)
         for row in rows:
@@ -145,20 +152,19 @@ class GroupHistory:
         now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
         if own_ms:
             share_logs = share_logs._replace(groups_ms={})
+        told = _told(by_type, brokers)
         return cls(
             group_id,
             now_ms,
-            epochs=sorted(by_type[GroupEpochRow], key=lambda row: (row.opened.offset, row.group_type)),
-            rebalances=sorted(by_type[RebalanceRow], key=lambda row: (row.at.offset, row.group_type)),
-            memberships=sorted(
-                by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id, row.group_type)
-            ),
+            epochs=told.epochs,
+            rebalances=told.rebalances,
+            memberships=told.memberships,
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
-            commits=sorted(by_type[PartitionCommits]),
+            commits=sorted(_with_removals(each, told.events) for each in by_type[PartitionCommits]),
             commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
@@ -170,6 +176,7 @@ class GroupHistory:
             own_ms=own_ms,
             share_logs=share_logs,
             lost=lost,
+            events=told.events,
         )
 
     @property
@@ -275,6 +282,43 @@ class GroupHistory:
     @cached_property
     def _members(self) -> dict[str, MembershipRow]:
         return {row.member_id: row for row in self.memberships}
+
+
+GatheredRow = AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize | BrokerEvent
+"""A row of a history, or a sum of such rows, or a line of a broker's application log that names the group."""
+
+
+def _told(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> Testimony:
+    """Return the rows in their order, with what the lines of brokers' application logs add."""
+    epochs = sorted(by_type[GroupEpochRow], key=lambda row: (row.opened.offset, row.group_type))
+    rebalances = sorted(by_type[RebalanceRow], key=lambda row: (row.at.offset, row.group_type))
+    memberships = sorted(by_type[MembershipRow], key=lambda row: (row.joined.offset, row.member_id, row.group_type))
+    events: list[BrokerEvent] = by_type[BrokerEvent]
+    if not (events or brokers):
+        return Testimony(epochs, rebalances, memberships, ())
+    places = {row.at.partition for row in rebalances} | {row.opened.partition for row in epochs}
+    places |= {row.last.partition for row in by_type[PartitionCommits]}
+    return testify(
+        epochs, rebalances, memberships, {*events, *(each for each in brokers if each.log_partition in (None, *places))}
+    )
+
+
+def _with_removals(row: PartitionCommits, events: Sequence[BrokerEvent]) -> PartitionCommits:
+    """Return the commits with how offsets were removed, as far as a broker's log says so."""
+    if not events or not row.removals:
+        return row
+    return row._replace(
+        removals=tuple(
+            each._replace(how="expired")
+            if each.how == EXPIRED_OR_DELETED and expired_offset(events, row.topic, row.partition, each.at) is not None
+            else each
+            for each in row.removals
+        )
+    )
+
+
+EXPIRED_OR_DELETED = "expired or deleted"
+"""How an offset was removed where its tombstone does not tell."""
 
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:

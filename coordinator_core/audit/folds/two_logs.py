@@ -101,6 +101,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
             each.commit_counts,
             each.transactions,
             each.sizes,
+            (event for event in each.events if event.group_id is not None),
         )
         for each in (connect, classic)
     )
@@ -112,6 +113,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         classic.partitions,
         classic.share_logs,
         LostRecords({**connect.lost.ranges, **classic.lost.ranges}),
+        [event for event in classic.events if event.group_id is None],
     )
 
 
@@ -133,6 +135,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         commits=() if on_kip_848 else history.commits,
         commit_counts=() if on_kip_848 else history.commit_counts,
         transactions=() if on_kip_848 else history.transactions,
+        events=() if on_kip_848 else history.events,
         sizes=[row for row in history.sizes if (row.log_topic == LOG_TOPICS[Family.CONNECT]) == on_kip_848],
     )
 

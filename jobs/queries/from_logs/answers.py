@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
+from jobs.queries.from_logs.brokers import NO_BROKER_LOGS, BrokerLines, BrokerLogs
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.interface import NO_ENDS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.bounded_warnings import Warn
@@ -33,7 +34,8 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
 class LogAnswers:
     """Answers from log files. ``warn`` is called once for each problem with reading or decoding them.
 
-    ``listed`` are the topics of snapshots of the cluster, for logs without the metadata log. ``load_settings`` is
+    ``listed`` are the topics of snapshots of the cluster, for logs without the metadata log, ``brokers`` the
+    application logs of brokers. ``load_settings`` is
     called only for an answer that needs settings, as it takes long for a single question.
     """
 
@@ -41,6 +43,8 @@ class LogAnswers:
     warn: Warn
     load_settings: Callable[[], Settings]
     listed: TopicHistory | None = None
+    brokers: BrokerLogs = NO_BROKER_LOGS
+    _lines: BrokerLines | None = None
 
     @property
     def cluster_name(self) -> str:
@@ -167,7 +171,9 @@ class LogAnswers:
         """Yield the histories of one group or all; targets are judged if there are settings for it."""
         from jobs.queries.from_logs.history import group_histories
 
-        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed)
+        if self._lines is None:
+            self._lines = self.brokers.read(self.logs, self.warn)
+        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed, self._lines)
 
     def _warn_once(self) -> Warn:
         """Return ``warn`` for the first pass only: every pass meets the same problems."""

@@ -9,6 +9,7 @@ from itertools import chain
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
 from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
 from coordinator_core.audit.folds.group_history import (
+    GatheredRow,
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
@@ -27,6 +28,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
+from jobs.queries.from_logs.brokers import NO_LINES, BrokerLines
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.queries.missing_records import about_history
 from jobs.sources.bounded_warnings import Warn
@@ -66,14 +68,15 @@ def group_histories(
     group_id: str | None = None,
     audit: AuditSettings | None = None,
     listed: TopicHistory | None = None,
+    brokers: BrokerLines = NO_LINES,
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
     Targets are recomputed with the settings ``audit``; None: they are not. ``listed`` are the topics where the metadata
-    log is not given.
+    log is not given, ``brokers`` the lines of brokers' application logs.
     """
     readers, topics, share_readers = _opened(logs, warn, listed)
-    surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id))
+    surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id), brokers)
     for reader in readers:
         yield from _partition(reader, surroundings, group_id, audit)
     _warn_of_losses(readers, warn)
@@ -161,6 +164,7 @@ class _Surroundings:
 
     topics: TopicHistory | None
     shares: _ShareState
+    brokers: BrokerLines
 
     def history(
         self, group_id: str, own_ms: int, rows: Iterable[FoundRow], lost: LostRecords = NOTHING_LOST
@@ -170,10 +174,11 @@ class _Surroundings:
         return GroupHistory.gather(
             group_id,
             own_ms,
-            chain[FoundRow](rows, of_share_state),
+            chain[GatheredRow](rows, of_share_state, self.brokers.of_group.get(group_id, ())),
             _partition_counts(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
             lost,
+            self.brokers.others,
         )
 
 

@@ -1,0 +1,340 @@
+"""What brokers' application logs add to the history of a group: how members went, when rebalances began, and why.
+
+The log of the coordinator stays the truth. A line is bound to the record that it speaks of by group, member and epoch
+or generation, and says in words what that record leaves open. A line that fits no record changes nothing, lines that
+contradict each other decide nothing, and where no line is, nothing follows.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.causes import DEPARTED, CauseKind
+from coordinator_core.history.memberships import LEFT_OR_EXPIRED
+from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.records import LogPosition
+
+SLACK_MS = 5_000
+"""A line and its record may be this far apart: clocks of brokers differ, and a record waits for its batch."""
+
+HOW = {
+    EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),
+    EventKind.MEMBER_EXPIRED: (CauseKind.MEMBER_EXPIRED, "expiry"),
+    EventKind.MEMBER_TIMED_OUT: (CauseKind.MEMBER_TIMED_OUT, "rebalance timeout"),
+    EventKind.MEMBER_FENCED: (CauseKind.MEMBER_EXPIRED, "expiry"),
+}
+"""Lines about a member that went: the cause, and how its membership ended."""
+
+AWAY = frozenset((EventKind.COORDINATOR_UNLOADED, EventKind.COORDINATOR_STOPPED))
+BACK = frozenset((EventKind.COORDINATOR_LOADED,))
+
+
+class Testimony(NamedTuple):
+    """The rows of a group with what the lines add, and the lines with the records that they belong to."""
+
+    epochs: list[GroupEpochRow]
+    rebalances: list[RebalanceRow]
+    memberships: list[MembershipRow]
+    events: tuple[BrokerEvent, ...]
+
+
+class Absence(NamedTuple):
+    """A time in which no broker served the groups of a log partition; None: no line says when it began."""
+
+    since: BrokerEvent | None
+    until: BrokerEvent
+
+
+def testify(
+    epochs: Sequence[GroupEpochRow],
+    rebalances: Sequence[RebalanceRow],
+    memberships: Sequence[MembershipRow],
+    events: Iterable[BrokerEvent],
+) -> Testimony:
+    """Return the rows with what the lines about this group, and about its log partition, add."""
+    lines = sorted(events, key=_line_order)
+    departures = _Departures(memberships, lines)
+    begun = {row.at: began for row in rebalances if (began := _began(row, lines)) is not None}
+    away = absences(lines)
+    return Testimony(
+        [_epoch(row, lines, departures) for row in epochs],
+        [_rebalance(row, begun.get(row.at), departures, away, lines) for row in rebalances],
+        [departures.membership(row) for row in memberships],
+        tuple(_bound(each, departures, epochs) for each in lines),
+    )
+
+
+def _line_order(each: BrokerEvent) -> tuple[int, str, int]:
+    at = each.timestamp_ms if each.timestamp_ms is not None else each.local_ms
+    return (at or 0, each.file, each.line)
+
+
+class _Departures:
+    """Which line says how a member went, by member and the record that removes it."""
+
+    def __init__(self, memberships: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> None:
+        told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
+        for each in lines:
+            if each.kind in HOW and each.member_id is not None:
+                told[each.member_id].append(each)
+        lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
+        for row in memberships:
+            if row.member_id in told and row.left is not None and row.group_type != GroupType.CONNECT:
+                lives[row.member_id].append(row)
+        self.of: dict[tuple[str, LogPosition], list[BrokerEvent]] = {}
+        for member_id, rows in lives.items():
+            rows.sort(key=lambda row: row.joined.offset)
+            for row, found in zip(rows, _shared_out(rows, told[member_id]), strict=True):
+                if found and row.left is not None and row.went_by in GONE:
+                    self.of[member_id, row.left] = found
+
+    def membership(self, row: MembershipRow) -> MembershipRow:
+        """Return the membership with how it ended."""
+        found = None if row.left is None or row.went_by != LEFT_OR_EXPIRED else self.of.get((row.member_id, row.left))
+        if not found:
+            return row
+        if (one := _agreed(found)) is None:
+            return row._replace(hint=_disagreement(found))
+        return row._replace(went_by=HOW[EventKind(one.kind)][1], hint=quoted(one))
+
+    def cause(self, row: Cause) -> Cause:
+        """Return the cause with how its member went."""
+        found = self.of.get((row.member_id or "", row.at)) if row.kind in DEPARTED else None
+        if not found:
+            return row
+        if (one := _agreed(found)) is None:
+            return row._replace(hint=_disagreement(found))
+        detail = "; ".join(part for part in (row.detail, in_words(one)) if part) or None
+        return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
+
+
+GONE = frozenset((LEFT_OR_EXPIRED, *(how for _, how in HOW.values())))
+
+
+def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> list[list[BrokerEvent]]:
+    """Share the lines about a member out to its lives: by time, or one to each in order where the zone is not known."""
+    if any(each.timestamp_ms is None for each in lines):
+        if len(lives) == 1:
+            return [list(lines)]
+        return [[each] for each in lines] if len(lives) == len(lines) else [[] for _ in lives]
+    found: list[list[BrokerEvent]] = [[] for _ in lives]
+    for each in lines:
+        fitting = [place for place, row in enumerate(lives) if _within(row, each, 0)]
+        fitting = fitting or [place for place, row in enumerate(lives) if _within(row, each, SLACK_MS)]
+        for place in fitting[:1]:
+            found[place].append(each)
+    return found
+
+
+def _within(row: MembershipRow, line: BrokerEvent, slack_ms: int) -> bool:
+    assert row.left is not None
+    assert line.timestamp_ms is not None
+    return row.joined.timestamp_ms - slack_ms <= line.timestamp_ms <= row.left.timestamp_ms + slack_ms
+
+
+def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
+    """Return the line that tells how a member went; None: they say different things."""
+    return lines[-1] if len({HOW[EventKind(each.kind)] for each in lines}) == 1 else None
+
+
+def _disagreement(lines: Sequence[BrokerEvent]) -> str:
+    return f"broker logs contradict each other: {'; '.join(quoted(each) for each in lines[:3])}"
+
+
+def in_words(line: BrokerEvent) -> str | None:
+    """Return what a line about a member that went says beyond the kind of the cause."""
+    if line.kind == EventKind.MEMBER_LEFT:
+        return None if line.reason is None else f'"{line.reason}"'
+    if line.kind == EventKind.MEMBER_TIMED_OUT:
+        return "rebalance timeout passed" if line.duration_ms is None else f"rebalance timeout of {line.duration_ms} ms"
+    return line.reason
+
+
+def quoted(line: BrokerEvent) -> str:
+    """Return a line as answers name it: file, number, and the message."""
+    return f"{line.place}: {line.text}"
+
+
+# --- rebalances ------------------------------------------------------------------------------------------------------
+
+
+def _began(row: RebalanceRow, lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
+    """Return the line with which a rebalance of a classic group began: the first after the generation before."""
+    if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
+        return None
+    found = [each for each in lines if each.kind == EventKind.REBALANCE_BEGAN and each.epoch == row.from_epoch]
+    if any(each.timestamp_ms is None for each in found):
+        return found[0] if len(found) == 1 else None
+    after = -1 if row.began_after_ms is None else row.began_after_ms
+    for slack in (0, SLACK_MS):
+        fitting = [each for each in found if after - slack <= (each.timestamp_ms or 0) <= row.at.timestamp_ms + slack]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 else None
+    return None
+
+
+def _rebalance(
+    row: RebalanceRow,
+    began: BrokerEvent | None,
+    departures: _Departures,
+    away: Sequence[Absence],
+    lines: Sequence[BrokerEvent],
+) -> RebalanceRow:
+    causes = tuple(departures.cause(each) for each in row.causes)
+    if began is not None and began.reason is not None:
+        causes = tuple(
+            each._replace(hint=f"{began.place}: {began.reason}") if each.kind == CauseKind.UNKNOWN else each
+            for each in causes
+        )
+    row = row._replace(causes=causes)
+    if began is not None and began.timestamp_ms is not None:
+        at_ms = min(began.timestamp_ms, row.at.timestamp_ms)
+        if row.began_after_ms is not None:
+            at_ms = max(at_ms, row.began_after_ms)
+        took = row.at.timestamp_ms - at_ms
+        row = row._replace(began_after_ms=at_ms, began_before_ms=at_ms, duration_min_ms=took, duration_max_ms=took)
+    if row.held_up_by is not None and absences_within(row, away):
+        row = row._replace(held_up_by=None)
+    return row
+
+
+def _epoch(row: GroupEpochRow, lines: Sequence[BrokerEvent], departures: _Departures) -> GroupEpochRow:
+    causes = tuple(departures.cause(each) for each in row.causes)
+    assignor = row.assignor
+    if assignor is None and (computed := computed_target(row.epoch, row.opened, lines)) is not None:
+        assignor = computed.reason
+    return row._replace(causes=causes, assignor=assignor)
+
+
+def computed_target(epoch: int, opened: LogPosition, lines: Iterable[BrokerEvent]) -> BrokerEvent | None:
+    """Return the line about the target of an epoch, which opened there; None: there is none, or several may be it."""
+    found = [each for each in lines if each.kind == EventKind.TARGET_COMPUTED and each.epoch == epoch]
+    known = [each for each in found if each.timestamp_ms is not None]
+    if found and not known:
+        return found[0] if len(found) == 1 else None
+    return next((each for each in known if (each.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
+
+
+def beginning(row: RebalanceRow, lines: Iterable[BrokerEvent]) -> BrokerEvent | None:
+    """Return the line with which a rebalance began, as far as one is known."""
+    return _began(row, list(lines))
+
+
+def unfinished(row: RebalanceRow, lines: Iterable[BrokerEvent]) -> Iterator[tuple[int, BrokerEvent]]:
+    """Yield the generations between those of a rebalance that lines name, each with its first line: none completed."""
+    if row.group_type != GroupType.CLASSIC or row.from_epoch is None or not row.skipped_generations:
+        return
+    seen: set[int] = set()
+    for each in lines:
+        epoch = each.epoch
+        if each.kind != EventKind.GENERATION_JOINED or epoch is None or epoch in seen:
+            continue
+        if row.from_epoch < epoch < row.to_epoch and _is_before(each, row):
+            seen.add(epoch)
+            yield epoch, each
+
+
+def _is_before(line: BrokerEvent, row: RebalanceRow) -> bool:
+    if line.timestamp_ms is None:
+        return True
+    return (row.began_after_ms or 0) - SLACK_MS <= line.timestamp_ms <= row.at.timestamp_ms + SLACK_MS
+
+
+# --- the coordinator -------------------------------------------------------------------------------------------------
+
+
+def absences(lines: Iterable[BrokerEvent]) -> list[Absence]:
+    """Return the times in which no broker served a log partition, from the lines about it whose time is known."""
+    found: list[Absence] = []
+    gone: BrokerEvent | None = None
+    serving: int | None = None
+    for each in lines:
+        if each.timestamp_ms is None:
+            continue
+        if each.kind in AWAY and gone is None and (serving is None or each.broker_id == serving):
+            gone = each
+        elif each.kind in BACK:
+            found.append(Absence(gone, each))
+            gone, serving = None, each.broker_id
+    return found
+
+
+def absences_within(row: RebalanceRow, away: Iterable[Absence]) -> list[Absence]:
+    """Return the absences that a rebalance lasted through, in part or as a whole."""
+    began = row.at.timestamp_ms if row.began_after_ms is None else min(row.began_after_ms, row.at.timestamp_ms)
+    if row.group_type != GroupType.CLASSIC:
+        began = row.at.timestamp_ms
+    ended = None if row.finished is None else row.finished.timestamp_ms
+    return [
+        each
+        for each in away
+        if (each.until.timestamp_ms or 0) >= began
+        and (ended is None or ((each.since or each.until).timestamp_ms or 0) <= ended)
+    ]
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def _bound(line: BrokerEvent, departures: _Departures, epochs: Sequence[GroupEpochRow]) -> BrokerEvent:
+    """Return the line with the record that it belongs to, if one is known."""
+    if line.kind in HOW:
+        at = next((at for (_, at), found in departures.of.items() if line in found), None)
+        return line if at is None else line._replace(record=at)
+    if line.group_id is None or line.epoch is None or line.kind not in OF_EPOCH:
+        return line
+    places = [row for row in epochs if row.epoch == line.epoch and row.group_type != GroupType.CONNECT]
+    if len(places) > 1 and line.timestamp_ms is not None:
+        places.sort(key=lambda row: abs(row.opened.timestamp_ms - (line.timestamp_ms or 0)))
+        places = places[:1]
+    if len(places) != 1:
+        return line
+    of_target = line.kind == EventKind.TARGET_COMPUTED
+    return line._replace(record=places[0].target if of_target else places[0].opened)
+
+
+OF_EPOCH = frozenset(
+    (EventKind.EPOCH_BUMPED, EventKind.TARGET_COMPUTED, EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
+)
+"""Lines that are written together with the record of the epoch or generation that they name."""
+
+
+def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent], until_ms: int) -> list[BrokerEvent]:
+    """Return the lines that say that a member went which, up to ``until_ms`` in the log, did not go.
+
+    Only lines whose time is known count, with members that the log shows before and after that time.
+    """
+    found = []
+    by_member: defaultdict[str, list[MembershipRow]] = defaultdict(list)
+    for row in memberships:
+        if row.group_type != GroupType.CONNECT:
+            by_member[row.member_id].append(row)
+    for line in lines:
+        at_ms = line.timestamp_ms
+        if line.kind not in HOW or at_ms is None or line.record is not None or line.member_id is None:
+            continue
+        there = (row for row in by_member[line.member_id] if row.left is None)
+        if at_ms + LATEST_MS < until_ms and any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there):
+            found.append(line)
+    return found
+
+
+LATEST_MS = 10 * 60_000
+"""A classic group writes who went only with its next generation, which waits for the rebalance timeout."""
+
+
+def expired_offset(lines: Iterable[BrokerEvent], topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that the offset of a partition expired with this tombstone; None: there is none."""
+    found = [
+        each
+        for each in lines
+        if each.kind == EventKind.OFFSET_EXPIRED and (each.topic, each.partition) == (topic, partition)
+    ]
+    if found and all(each.timestamp_ms is None for each in found):
+        return found[0] if len(found) == 1 else None
+    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    return next(near, None)

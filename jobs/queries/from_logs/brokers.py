@@ -1,0 +1,79 @@
+"""Lines of brokers' application logs beside log files: their zone is found from the records that they speak of."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.zones import Epoch, anchor_of, with_zones
+from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
+from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.batch_format import Kind
+from jobs.sources.bounded_warnings import Warn
+from jobs.sources.broker_logs import Zone, read_broker_logs
+from jobs.sources.files import LogPart
+from jobs.sources.log_reader import LogReader, by_partition
+
+EPOCH_TYPES = frozenset((RecordType.GROUP_METADATA, *(types.epoch for types in EPOCH_GROUP_RECORDS)))
+"""The types of the records with a group's epoch or generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLines:
+    """The lines by group, and those that name no group."""
+
+    of_group: Mapping[str, Sequence[BrokerEvent]] = field(default_factory=dict)
+    others: Sequence[BrokerEvent] = ()
+
+
+NO_LINES = BrokerLines()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogs:
+    """Where brokers' application logs are, and their zone; None: it is found from the log."""
+
+    paths: Sequence[Path] = ()
+    zone: Zone | None = None
+
+    def read(self, logs: Iterable[LogPart], warn: Warn) -> BrokerLines:
+        """Read them; ``logs`` are those of the coordinator. Raises InputError if a path cannot be read."""
+        if not self.paths:
+            return NO_LINES
+        events = list(read_broker_logs(self.paths, warn, self.zone))
+        if any(each.timestamp_ms is None for each in events):
+            events = with_zones(events, _written_ms(logs, {anchor for each in events if (anchor := anchor_of(each))}))
+        if homeless := sum(each.timestamp_ms is None for each in events):
+            warn(f"the time of {homeless} lines of broker logs is not known: give their zone with --broker-log-zone")
+        of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
+        for each in events:
+            if each.group_id is not None:
+                of_group[each.group_id].append(each)
+        return BrokerLines(of_group, [each for each in events if each.group_id is None])
+
+
+NO_BROKER_LOGS = BrokerLogs()
+
+
+def _written_ms(logs: Iterable[LogPart], wanted: set[Epoch]) -> dict[Epoch, list[int]]:
+    """Return when each of these epochs was written (ms): once in each life of its group."""
+    found: defaultdict[Epoch, list[int]] = defaultdict(list)
+    newest: dict[str, int] = {}
+    for files in by_partition(logs)[Family.GROUP].values():
+        reader = LogReader(files, lambda message: None)  # the pass that answers warns of what cannot be read
+        for row in reader.rows():
+            if row.kind != Kind.RECORD.value or int.from_bytes(row.key[:2]) not in EPOCH_TYPES:
+                continue
+            record = reader.decoded(row)
+            if record is None:
+                continue
+            value: dict[str, Any] = record.value or {}
+            epoch: int = value.get("generation", value.get("epoch", -1))
+            if newest.get(record.group_id) != epoch and (record.group_id, epoch) in wanted:
+                found[record.group_id, epoch].append(record.at.timestamp_ms)
+            newest[record.group_id] = epoch
+    return found

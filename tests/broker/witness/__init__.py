@@ -1,0 +1,237 @@
+"""Members that leave, die and are too slow, one after the other, at a broker that writes its own log; and the truth.
+
+``python -m tests.broker.witness FOLDER [RELEASE]`` records it. ``pytest tests/broker/test_witness.py`` holds what is
+said of each departure against what was done.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tests.broker.kafka import HERE, KAFKA, Clients, Line, broker, free_ports
+from tests.broker.scenario import QUIET_S, SETTLE_S
+
+CONSUMER, CLASSIC, SHARED, STREAMS = "payments", "billing", "thumbnails", "word-count"
+SESSION_MS = 6_000
+CHANGED = {
+    **{f"group.{kind}.session.timeout.ms": str(SESSION_MS) for kind in ("consumer", "share", "streams")},
+    "offsets.retention.minutes": "1",
+    "offsets.retention.check.interval.ms": "5000",
+    "group.initial.rebalance.delay.ms": "300",
+}
+KEPT = ("__consumer_offsets-*", "__cluster_metadata-*", "__share_group_state-*")
+
+
+class Departure(NamedTuple):
+    """A member that went: its group, its client id, how it went (a ``CauseKind``), and words that are to be said."""
+
+    group: str
+    client: str
+    how: str
+    words: str
+
+
+@dataclass
+class Script:
+    """Drives the clients, and keeps what was done."""
+
+    servers: str
+    home: Path
+    has: frozenset[str]
+    clients: Clients
+    done: list[Departure] = field(default_factory=list)
+    members: dict[str, int] = field(default_factory=dict)
+    others: list[Clients] = field(default_factory=list)
+
+    def apart(self) -> Clients:
+        """A process of clients of its own, which can be stopped and killed."""
+        self.others.append(Clients(self.servers, self.home, main="WildClients"))
+        return self.others[-1]
+
+    def settle(self, group: str, members: int) -> None:
+        """Wait until the group has so many members, and is stable."""
+        end, before = time.monotonic() + SETTLE_S, None
+        while time.monotonic() < end:
+            said = self.clients.do("describe")
+            parts = said["groups"].get(group, {})
+            described = next((value for part, value in parts.items() if part.startswith("describe")), None)
+            found = (len(described["members"]), described["groupState"]) if described else None
+            if found == before == (members, "STABLE" if members else "EMPTY"):
+                return
+            before = found
+            time.sleep(QUIET_S / 3)
+        raise RuntimeError(f"{group} did not settle at {members} members within {SETTLE_S} s: {before}")
+
+    def join(self, group: str, name: str, clients: Clients | None = None, **settings: Any) -> None:
+        """A member joins, and the group settles."""
+        members = self.members[group] = self.members.get(group, 0) + 1
+        (clients or self.clients).do(**_order(self.home, group, name, settings))
+        self.settle(group, members)
+
+    def gone(self, group: str, name: str, how: str, act: Callable[[], Any], words: str = "") -> None:
+        """A member goes, and the group settles without it."""
+        self.members[group] -= 1
+        act()
+        self.done.append(Departure(group, name, how, words))
+        self.settle(group, self.members[group])
+
+
+def _order(home: Path, group: str, name: str, settings: dict[str, Any]) -> Line:
+    base: Line = {"group": group, "name": name, "topics": ["orders"], "seed": 7}
+    if group == SHARED:
+        return {"order": "wild_share", **base, "topics": ["images"], "settings": settings}
+    if group == STREAMS:
+        more: Line = {"other": "lines2", "to": "out", "shape": "stateless", "state": str(home / name)}
+        return {"order": "wild_streams", **base, **more, "topics": ["lines"], "settings": {"group.protocol": "streams"}}
+    protocol: dict[str, Any] = {"group.protocol": "consumer"}
+    if group == CLASSIC:
+        cooperative = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+        protocol = {"group.protocol": "classic", "partition.assignment.strategy": cooperative}
+        protocol |= {"session.timeout.ms": str(SESSION_MS), "heartbeat.interval.ms": "500"}
+    return {"order": "wild_consumer", **base, "commits": "plain", "settings": protocol | settings}
+
+
+def consumers(run: Script) -> None:
+    """Members of a consumer group: one leaves, one dies, a static one leaves for good, one does not revoke in time."""
+    do = run.clients.do
+    run.join(CONSUMER, "c1")
+    run.join(CONSUMER, "c2")
+    run.gone(CONSUMER, "c2", "member_left", partial(do, "close", name="c2"))
+    doomed = run.apart()
+    run.join(CONSUMER, "c3", doomed)
+    run.gone(CONSUMER, "c3", "member_expired", doomed.kill, "session")
+    run.join(CONSUMER, "c4", **{"group.instance.id": "till-4"})
+    run.gone(CONSUMER, "c4", "member_expired", partial(do, "close", name="c4"), "session")
+    frozen = run.apart()
+    run.join(CONSUMER, "c5", frozen, **{"group.instance.id": "till-5"})
+
+    def removed() -> None:
+        os.kill(frozen.process.pid, signal.SIGSTOP)  # it would join again at once
+        do("remove_static", group=CONSUMER, instance="till-5")
+
+    run.gone(CONSUMER, "c5", "member_left", removed, "removed by an admin")
+    frozen.kill()
+    do("configure", group=CONSUMER, settings={"consumer.session.timeout.ms": "45000"})
+    slow = run.apart()
+    run.join(CONSUMER, "c6", slow, **{"max.poll.interval.ms": "4000"})
+
+    def stuck() -> None:
+        slow.do("pause", name="c6", ms=30_000)
+        time.sleep(0.3)
+        do(**_order(run.home, CONSUMER, "c7", {}))
+        run.members[CONSUMER] += 1
+        time.sleep(1.7)
+        os.kill(slow.process.pid, signal.SIGSTOP)
+
+    run.gone(CONSUMER, "c6", "member_timed_out", stuck, "4000 ms")
+    slow.kill()
+    do("configure", group=CONSUMER, settings={"consumer.session.timeout.ms": None})
+    run.gone(CONSUMER, "c7", "member_left", partial(do, "close", name="c7"))
+    run.gone(CONSUMER, "c1", "member_left", partial(do, "close", name="c1"))
+
+
+def classics(run: Script) -> None:
+    """The same in a classic group, whose clients say why they leave; one does not join a rebalance in time."""
+    do = run.clients.do
+    run.join(CLASSIC, "b1", **{"max.poll.interval.ms": "5000"})
+    run.join(CLASSIC, "b2")
+    run.gone(CLASSIC, "b2", "member_left", partial(do, "close", name="b2"), "the consumer is being closed")
+    doomed = run.apart()
+    run.join(CLASSIC, "b3", doomed)
+    run.gone(CLASSIC, "b3", "member_expired", doomed.kill, "session")
+    run.join(CLASSIC, "b4", **{"max.poll.interval.ms": "3000"})
+    run.gone(CLASSIC, "b4", "member_left", partial(do, "pause", name="b4", ms=12_000), "poll timeout has expired")
+    do("close", name="b4")
+    late = run.apart()
+    run.join(CLASSIC, "b5", late, **{"max.poll.interval.ms": "5000", "session.timeout.ms": "45000"})
+
+    def silent() -> None:
+        late.kill()
+        do(**_order(run.home, CLASSIC, "b6", {"max.poll.interval.ms": "5000"}))
+        run.members[CLASSIC] += 1
+
+    run.gone(CLASSIC, "b5", "member_timed_out", silent, "rebalance timeout")
+    run.gone(CLASSIC, "b6", "member_left", partial(do, "close", name="b6"), "the consumer is being closed")
+    run.gone(CLASSIC, "b1", "member_left", partial(do, "close", name="b1"), "the consumer is being closed")
+
+
+def shares(run: Script) -> None:
+    """A share group: one leaves, one dies."""
+    do = run.clients.do
+    run.join(SHARED, "s1")
+    run.join(SHARED, "s2")
+    run.gone(SHARED, "s2", "member_left", partial(do, "close", name="s2"))
+    doomed = run.apart()
+    run.join(SHARED, "s3", doomed)
+    run.gone(SHARED, "s3", "member_expired", doomed.kill, "session")
+    run.gone(SHARED, "s1", "member_left", partial(do, "close", name="s1"))
+
+
+def streams(run: Script) -> None:
+    """A streams group: one leaves, one dies."""
+    do = run.clients.do
+    run.join(STREAMS, "w1")
+    run.join(STREAMS, "w2")
+    run.gone(STREAMS, "w2", "member_left", partial(do, "close", name="w2"))
+    doomed = run.apart()
+    run.join(STREAMS, "w3", doomed)
+    run.gone(STREAMS, "w3", "member_expired", doomed.kill, "session")
+    run.gone(STREAMS, "w1", "member_left", partial(do, "close", name="w1"))
+
+
+PARTS = {"consumer": consumers, "classic": classics, "share": shares, "streams": streams}
+
+
+def record(home: Path, out: Path, release: str = KAFKA, has: frozenset[str] = frozenset(PARTS)) -> list[Departure]:
+    """Run the parts of the script that the release has, and copy the logs to ``out``; what was done is ``truth.json``.
+
+    The broker stops and starts once in between: its coordinators are away for that time.
+    """
+    ports = (free_ports(1)[0], free_ports(1)[0])
+    log = home / "server.log"
+    changed = {**CHANGED, "group.coordinator.rebalance.protocols": ",".join(sorted(has | {"classic"}))}
+    done: list[Departure] = []
+    with broker(home, release, ports, changed, log) as servers:
+        clients = Clients(servers, home, main="WildClients")
+        run = Script(servers, home, has, clients)
+        for topic, partitions in (("orders", 4), ("images", 2), ("lines", 3), ("lines2", 1), ("out", 1)):
+            clients.do("create", topic=topic, partitions=partitions)
+        clients.do("produce", topic="orders", count=40)
+        for name, part in PARTS.items():
+            if name in has:
+                part(run)
+        clients.close()
+        done += run.done
+        for other in run.others:
+            other.process.kill()
+    with broker(home, release, ports, changed, log) as servers:
+        clients = Clients(servers, home, main="WildClients")
+        run = Script(servers, home, has, clients)
+        run.join(CLASSIC, "b8")
+        run.gone(CLASSIC, "b8", "member_left", partial(clients.do, "close", name="b8"), "the consumer is being closed")
+        if "consumer" in has:
+            run.join(CONSUMER, "c8")
+            clients.do("delete_offset", group=CONSUMER, topic="lines", partition=0)
+            run.gone(CONSUMER, "c8", "member_left", partial(clients.do, "close", name="c8"))
+        time.sleep(75)
+        clients.close()
+        done += run.done
+    out.mkdir(parents=True, exist_ok=True)
+    for pattern in KEPT:
+        for folder in (home / "data").glob(pattern):
+            shutil.copytree(folder, out / folder.name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.swap"))
+    shutil.copy(log, out / "server.log")
+    (out / "truth.json").write_text(json.dumps([each._asdict() for each in done], indent=1))
+    return done
+
+
+__all__ = ["HERE", "PARTS", "Departure", "record"]

@@ -1,0 +1,110 @@
+"""Answers from log files with brokers' application logs beside them."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.errors import InputError
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.brokers import BrokerLogs
+from jobs.queries.from_logs.history import group_histories
+from jobs.queries.interface import RebalanceFilter
+from jobs.settings import load
+from jobs.sources.broker_logs import parse_zone
+from jobs.sources.files import find_logs
+from tests.broker_lines import Told, written
+from tests.shared_data import ROOT
+
+LOGS = find_logs([ROOT / "data" / "samples" / "logs"], snapshots=True)
+HOW = ("member_left", "member_expired", "member_timed_out")
+
+
+@pytest.fixture(scope="module")
+def histories() -> list[GroupHistory]:
+    return list(group_histories(LOGS, lambda message: None))
+
+
+def answers(*paths: Path, zone: str | None = None, warnings: list[str] | None = None) -> LogAnswers:
+    brokers = BrokerLogs(paths, None if zone is None else parse_zone(zone))
+    return LogAnswers(LOGS, (warnings if warnings is not None else []).append, load, brokers=brokers)
+
+
+def causes(found: LogAnswers) -> set[Told]:
+    rows = found.rebalances(RebalanceFilter())
+    return {
+        Told(row.group_id, each.member_id or "", each.kind) for row in rows for each in row.causes if each.kind in HOW
+    }
+
+
+@pytest.mark.parametrize("ahead", [timedelta(0), timedelta(hours=5, minutes=45), timedelta(hours=-11)])
+def test_causes_are_those_of_the_lines_in_every_zone(
+    histories: list[GroupHistory], tmp_path: Path, ahead: timedelta
+) -> None:
+    text, told = written(histories, ahead)
+    (tmp_path / "server.log").write_text(text)
+    warnings: list[str] = []
+    found = answers(tmp_path, warnings=warnings)
+    assert causes(found) == set(told)
+    assert not [each for each in warnings if "broker" in each]
+    rows = found.rebalances(RebalanceFilter())
+    open_causes = Counter(each.kind for row in rows for each in row.causes)
+    assert not open_causes["member_left_or_expired"]
+    assert all(str(tmp_path) in (each.hint or "") for row in rows for each in row.causes if each.kind in HOW)
+    began = [row for row in rows if row.group_type == "CLASSIC" and row.from_epoch is not None]
+    assert [row.at.timestamp_ms - row.began_before_ms for row in began] == [row.duration_max_ms for row in began]
+    assert {row.duration_max_ms for row in began} == {1}
+
+
+def test_rotated_compressed_and_doubled_files_are_one_log(histories: list[GroupHistory], tmp_path: Path) -> None:
+    text, told = written(histories)
+    lines = text.splitlines(keepends=True)
+    half = len(lines) // 2
+    (tmp_path / "server.log.1.gz").write_bytes(gzip.compress("".join(lines[: half + 5]).encode()))
+    (tmp_path / "server.log").write_text("".join(lines[half:]))
+    assert causes(answers(tmp_path)) == set(told)
+    assert causes(answers(Path(f"{tmp_path}/server.log*"))) == set(told)
+
+
+def test_half_a_file_decides_half_of_the_causes(histories: list[GroupHistory], tmp_path: Path) -> None:
+    text, told = written(histories)
+    lines = text.splitlines(keepends=True)
+    (tmp_path / "server.log").write_text("".join(lines[: len(lines) // 2]))
+    found = causes(answers(tmp_path))
+    assert found < set(told)
+    assert found
+
+
+def test_lines_that_contradict_each_other_decide_nothing(histories: list[GroupHistory], tmp_path: Path) -> None:
+    text, told = written(histories)
+    other = text.replace("has failed, removing it from the group.", "x")
+    for each in told:
+        if each.how == "member_left":
+            other += other.splitlines()[0].split("] [")[0].split("INFO")[0]
+            context = "INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0] "
+            other += (
+                f"{context}Member {each.member_id} in group {each.group_id} has failed, removing it from the group.\n"
+            )
+    (tmp_path / "server.log").write_text(other)
+    found = answers(tmp_path).rebalances(RebalanceFilter())
+    doubted = [each for row in found for each in row.causes if "contradict each other" in (each.hint or "")]
+    assert doubted
+    assert {each.kind for each in doubted} == {"member_left_or_expired"}
+
+
+def test_a_file_about_other_groups_changes_nothing_and_is_told(tmp_path: Path) -> None:
+    (tmp_path / "server.log").write_text("[2026-11-23 14:25:07,123] INFO Kafka startTimeMs: 1 (x.y.Z)\n")
+    warnings: list[str] = []
+    rows = answers(tmp_path, warnings=warnings).rebalances(RebalanceFilter())
+    assert rows == answers().rebalances(RebalanceFilter())
+    assert any("no line of the group coordinator" in each for each in warnings)
+
+
+def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        answers(tmp_path / "server.log").rebalances(RebalanceFilter())
