@@ -40,6 +40,8 @@ class FindingKind(StrEnum):
     RECORD_NEAR_LIMIT = "record_near_limit"
     RULES_BROKEN = "rules_broken"
     TARGETS_WRONG = "targets_wrong"
+    WARMUP_STUCK = "warmup_stuck"
+    TOPOLOGY_HALF_UPDATED = "topology_half_updated"
     SHARE_ARCHIVED = "share_archived"
     SHARE_REDELIVERED = "share_redelivered"
     SHARE_STALLED = "share_stalled"
@@ -110,6 +112,21 @@ FINDINGS: tuple[FindingEntry, ...] = (
         "topics are named. At the end of the log any time is enough, unless only internal topics are missing.",
         "milliseconds not ready",
         "not_ready_ms",
+    ),
+    FindingEntry(
+        FindingKind.WARMUP_STUCK,
+        6,
+        "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).",
+        "milliseconds since the first of them was assigned",
+        "warmup_ms",
+    ),
+    FindingEntry(
+        FindingKind.TOPOLOGY_HALF_UPDATED,
+        4,
+        "At the end of the log some members of a streams group have an older topology than others (KIP-1071): they get "
+        "no new tasks.",
+        "members with an older topology",
+        "any",
     ),
     FindingEntry(
         FindingKind.NEVER_CONVERGES,

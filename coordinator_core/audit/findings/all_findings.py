@@ -15,6 +15,7 @@ from coordinator_core.audit.findings import (
     record_sizes,
     resets,
     share,
+    streams,
     unassigned,
 )
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -63,6 +64,8 @@ FINDERS: tuple[Finder, ...] = (
     offsets.floods,
     offsets.open_transactions,
     record_sizes.near_limit,
+    streams.stuck_warmups,
+    streams.half_updated_topology,
     share.archived,
     share.redelivered,
     share.stalled,

@@ -37,6 +37,7 @@ class Thresholds:
     flood_commits: int
     open_transaction_ms: int
     record_bytes: int
+    warmup_ms: int
     share_archived: int
     share_redelivered: int
     share_redelivered_ratio: float

@@ -1,0 +1,68 @@
+"""Streams groups (KIP-1071): warm-up tasks that never take over, and topology updates that are left half done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.history.rows import AssignmentRow
+
+
+def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each member with tasks that have warmed up for long and still do.
+
+    A warm-up task ends when its state has caught up: the next target makes it active. No record has the task's
+    offsets, so the log cannot say whether it lags, or whether nobody looked.
+    """
+    by_member: dict[str, list[AssignmentRow]] = {}
+    for row in history.assignments:
+        if row.is_open and row.kind == "current" and row.role == "warmup":
+            by_member.setdefault(row.member_id, []).append(row)
+    for member_id, rows in sorted(by_member.items()):
+        late = sorted(
+            (row for row in rows if history.now_ms - row.since.timestamp_ms >= limits.warmup_ms),
+            key=lambda row: (row.since.timestamp_ms, row.subtopology or "", row.partition),
+        )
+        if not late:
+            continue
+        longest = history.now_ms - late[0].since.timestamp_ms
+        tasks = ", ".join(f"{row.subtopology}_{row.partition}" for row in late)
+        yield history.finding(
+            FindingKind.WARMUP_STUCK,
+            longest,
+            limits.warmup_ms,
+            f"{counted(len(late), 'task')} of member {member_id} warm up for up to {longest} ms and did not become "
+            f"active: {tasks}; compare restore rate and acceptable.recovery.lag",
+            list(dict.fromkeys(row.since for row in late)),
+            subject=member_id,
+            until_ms=history.now_ms,
+            complete=all(row.history_complete for row in late),
+        )
+
+
+def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding if members of more than one topology epoch are in the group at the end of the log.
+
+    Members of the older topology get no new tasks (KIP-1071, topology updates).
+    """
+    members = [row for row in history.memberships if row.is_open and row.topology_epoch is not None]
+    newest = max((row.topology_epoch or 0 for row in members), default=0)
+    older = [row for row in members if row.topology_epoch != newest]
+    newer = [row for row in members if row.topology_epoch == newest]
+    if not older:
+        return
+    first = min((row.joined for row in newer), key=lambda at: at.timestamp_ms)
+    names = ", ".join(sorted(row.member_id for row in older)[:5])
+    yield history.finding(
+        FindingKind.TOPOLOGY_HALF_UPDATED,
+        len(older),
+        1,
+        f"{len(older)} of {counted(len(members), 'member')} still have an older topology than epoch {newest}, which "
+        f"a member brought {history.now_ms - first.timestamp_ms} ms before the end of the log; they get no new tasks: "
+        f"{names}",
+        [first],
+        until_ms=history.now_ms,
+        complete=all(row.history_complete for row in members),
+    )
