@@ -38,8 +38,11 @@ class MigrationPolicy(StrEnum):
         return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
 
 
-REBALANCE_PROTOCOLS = ("classic", "consumer", "share", "streams")
-"""The values of ``group.coordinator.rebalance.protocols``; all are enabled unless a configuration says otherwise."""
+REBALANCE_PROTOCOLS = ("classic", "consumer", "share", "streams", "connect")
+"""The values of ``group.coordinator.rebalance.protocols``; all are enabled unless a configuration says otherwise.
+
+``connect`` is the feature flag of Connect on KIP-848, which no release has.
+"""
 
 
 @dataclass(frozen=True, slots=True)

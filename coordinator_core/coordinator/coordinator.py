@@ -53,7 +53,12 @@ REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
 }
 """API name to the function that serves it; it returns None for a request that stays pending."""
 
-PROTOCOL_OF = {"ConsumerGroupHeartbeat": "consumer", "ShareGroupHeartbeat": "share", "StreamsGroupHeartbeat": "streams"}
+PROTOCOL_OF = {
+    "ConsumerGroupHeartbeat": "consumer",
+    "ShareGroupHeartbeat": "share",
+    "StreamsGroupHeartbeat": "streams",
+    "ConnectGroupHeartbeat": "connect",
+}
 """The heartbeats that need a protocol to be enabled, which ``group.coordinator.rebalance.protocols`` lists."""
 CONNECT_REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {**REQUESTS, **classic_workers.REQUESTS}
 """The same in a coordinator of Connect groups: it serves workers of the classic protocol in its own way."""

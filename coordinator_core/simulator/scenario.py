@@ -28,6 +28,8 @@ from coordinator_core.simulator.scenario_events import (
 )
 
 _NUMBER = "{n}"
+MOST_TASKS_IN_RECORDS = 128
+"""Tasks of one connector that the records of Connect on KIP-848 can name: the task id is an int8, from 0 on."""
 
 
 class ScenarioTopic(Part):
@@ -238,6 +240,13 @@ class ScenarioGroup(Part):
                 raise ValueError("Connect groups have connectors, no topics")
         elif not self.topics and self.regex is None:
             raise ValueError("a group needs topics")
+        for connectors in (self.connectors, *(event.connectors or {} for event in self.events)):
+            for name, tasks in connectors.items():
+                if Family.CONNECT in self.families and tasks > MOST_TASKS_IN_RECORDS:
+                    raise ValueError(
+                        f"connector {name} has {tasks} tasks: records of Connect on KIP-848 have room for "
+                        f"{MOST_TASKS_IN_RECORDS} (int8 task id)"
+                    )
         if self.family is Family.CONNECT and (self.session_timeout is not None or self.config):
             raise ValueError("the coordinator sets the session timeout of Connect groups on KIP-848, not the scenario")
         if self.static and self.type not in ("consumer", "classic", "streams"):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from coordinator_core.assignors.profiles import KIP_1071, profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
-from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.config import REBALANCE_PROTOCOLS, BrokerConfig
 from coordinator_core.coordinator.describe_api import DESCRIBE
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -287,10 +287,15 @@ def test_threads_converge(threads: int, partitions: int, standbys: int, data: st
 
 @pytest.mark.parametrize(
     ("api", "protocol"),
-    [("StreamsGroupHeartbeat", "streams"), ("ConsumerGroupHeartbeat", "consumer"), ("ShareGroupHeartbeat", "share")],
+    [
+        ("StreamsGroupHeartbeat", "streams"),
+        ("ConsumerGroupHeartbeat", "consumer"),
+        ("ShareGroupHeartbeat", "share"),
+        ("ConnectGroupHeartbeat", "connect"),
+    ],
 )
 def test_a_protocol_that_is_not_enabled(api: str, protocol: str) -> None:
-    others = [each for each in ("classic", "consumer", "share", "streams") if each != protocol]
+    others = [each for each in REBALANCE_PROTOCOLS if each != protocol]
     memory = coordinator.new_state(BrokerConfig.of({"group.coordinator.rebalance.protocols": ",".join(others)}))
     request = Request(api, 1, "c", {"groupId": "g", "memberId": "m", "memberEpoch": 0}, "/h", 1)
     outcome = coordinator.handle(memory, request, TopicImage.of([]), 5, iter(()))

@@ -147,6 +147,19 @@ def test_what_only_the_document_has_needs_its_profile(group: dict[str, Any], wha
         Scenario.model_validate({"topics": TOPICS, "groups": {"some": {"type": "streams", **group}}})
 
 
+@pytest.mark.parametrize(
+    "group",
+    [
+        {"type": "connect-kip-848", "connectors": {"large": 129}},
+        {"type": "connect", "connectors": {"large": 200}, "events": [{"at": "2m", "migrate": "connect-kip-848"}]},
+        {"type": "connect-kip-848", "events": [{"at": "2m", "connectors": {"large": 129}}]},
+    ],
+)
+def test_tasks_that_no_record_can_name_are_refused_first(group: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"connector large has \d+ tasks: records of Connect on KIP-848"):
+        Scenario.model_validate({"groups": {"workers": group}})
+
+
 def test_a_task_catches_up_while_it_is_open() -> None:
     disk = StateDirectory(0, changes=1_000, restores=11_000)
     task = ("0", 1)
