@@ -8,6 +8,7 @@ from typing import Final
 from py4j.protocol import Py4JError
 
 from coordinator_core.errors import CoordinatorAuditError
+from jobs.secret_values import redacted
 
 OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
 """One of the project's own errors, at the end of the traceback of a Python worker."""
@@ -33,8 +34,11 @@ class SparkJobError(CoordinatorAuditError):
 
 
 def one_line(error: Exception) -> str:
-    """Return the cause in one line: the project's own error, else the root cause in the JVM, else the first line."""
-    text = BELOW.sub(": ", str(error))
+    """Return the cause in one line: the project's own error, else the root cause in the JVM, else the first line.
+
+    Values of settings that may be secret are left out.
+    """
+    text = redacted(BELOW.sub(": ", str(error)))
     if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])
     if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):

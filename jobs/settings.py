@@ -17,7 +17,7 @@ from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
-from jobs import yaml_files
+from jobs import secret_values, yaml_files
 from jobs.environment import PREFIX, given
 
 NULL = "tag:yaml.org,2002:null"
@@ -142,6 +142,8 @@ def combine(stack: Iterable[Layer]) -> Settings:
     """Return the settings from all layers, merged key by key. Raise UsageError as ``load`` does."""
     values: dict[str, Any] = {}
     for layer in stack:
+        for name, value in _leaves(layer.values):
+            secret_values.remember(name, value)
         values = _merge(values, layer.values)
         try:
             settings = Settings.model_validate(values)
@@ -163,7 +165,8 @@ def assignments(texts: Iterable[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            raise UsageError(f"invalid setting {text!r}: use NAME=VALUE, as in spark.master=local[2]")
+            given = secret_values.shown_name(text)
+            raise UsageError(f"invalid setting {given!r}: use NAME=VALUE, as in spark.master=local[2]")
         flags[name] = _parse(value, name)
     return flags
 
@@ -213,7 +216,7 @@ def _from_file(file: Traversable) -> Layer:
     return Layer(str(file), yaml_files.read_mapping(file, UsageError, TextLoader))
 
 
-class TextLoader(yaml.SafeLoader):
+class TextLoader(yaml_files.BoundedLoader):
     """YAML whose scalars stay text, except null: the model knows which of them are numbers."""
 
 

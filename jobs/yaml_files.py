@@ -3,21 +3,50 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from yaml.scanner import ScannerError
 
 from coordinator_core.errors import CoordinatorAuditError
+from jobs.secret_values import shown_name
 
 UNKNOWN_KEY = ("extra_forbidden", "unexpected_keyword_argument")
 """Pydantic's error types for a key that the model does not have."""
 
 
+QUOTED = re.compile(r"'(?![<?:,\[\]{}-])[^']{2,}'|\"(?!<)[^\"]{2,}\"")
+"""A piece of the text in an error of the parser; what it says of tokens is in angle brackets."""
+
+
+DEEPEST = 100
+"""Nested more deeply is nothing that this software reads, and each token of it takes time for all levels."""
+
+
+class BoundedLoader(yaml.SafeLoader):
+    """YAML that is not nested very deeply."""
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """Begin a list or mapping in brackets."""
+        self._check_depth(self.flow_level)
+        super().fetch_flow_collection_start(token)
+
+    def add_indent(self, column: int) -> bool:
+        """Begin a list or mapping of indented lines."""
+        self._check_depth(len(self.indents))
+        return bool(super().add_indent(column))
+
+    def _check_depth(self, depth: int) -> None:
+        if depth >= DEEPEST:
+            raise ScannerError(None, None, f"it is nested more than {DEEPEST} deep", self.get_mark())
+
+
 def read_mapping(
-    file: Traversable, error: type[CoordinatorAuditError], loader: type[yaml.SafeLoader] = yaml.SafeLoader
+    file: Traversable, error: type[CoordinatorAuditError], loader: type[BoundedLoader] = BoundedLoader
 ) -> dict[str, Any]:
     """Return the mapping in a YAML file; an empty file is an empty mapping. Raise ``error`` if it has no mapping."""
     try:
@@ -33,13 +62,26 @@ def read_mapping(
 
 
 def parse(
-    text: str, origin: str, error: type[CoordinatorAuditError], loader: type[yaml.SafeLoader] = yaml.SafeLoader
+    text: str, origin: str, error: type[CoordinatorAuditError], loader: type[BoundedLoader] = BoundedLoader
 ) -> Any:
-    """Return the value of a YAML text. Raise ``error``, which names the ``origin``, if it is not YAML."""
+    """Return the value of a YAML text. Raise ``error``, which names the ``origin``, if it is not YAML.
+
+    The error has the place of the problem, and nothing of the text: that may be a password.
+    """
     try:
         return yaml.load(text, loader)
-    except yaml.YAMLError as cause:
-        raise error(f"{origin}: not valid YAML: {' '.join(str(cause).split())}") from cause
+    except yaml.MarkedYAMLError as cause:
+        mark = cause.problem_mark or cause.context_mark
+        place = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
+        said = QUOTED.sub("something", cause.problem or cause.context or "it cannot be read")
+        raise error(f"{origin}: not valid YAML{place}: {said}") from None
+    except yaml.reader.ReaderError as cause:
+        raise error(f"{origin}: not valid YAML: character {cause.position + 1} is not a printable one") from None
+    except RecursionError:
+        raise error(f"{origin}: not valid YAML: it is nested too deeply") from None
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError):
+        # Values with a tag, numbers and dates are made by Python's own types, which raise what they raise.
+        raise error(f"{origin}: not valid YAML: a number, a date or a value with a tag is invalid") from None
 
 
 def first_problem(error: ValidationError, known: Iterable[str], what: str, *, by_path: bool = False) -> str:
@@ -50,7 +92,8 @@ def first_problem(error: ValidationError, known: Iterable[str], what: str, *, by
     """
     problems = error.errors()
     first = next((each for each in problems if each["type"] in UNKNOWN_KEY), problems[0])
-    path = ".".join(str(part) for part in first["loc"])
+    is_hidden = by_path  # of settings: what stands for a name may be a password in the wrong place
+    path = ".".join(shown_name(part) if is_hidden and isinstance(part, str) else str(part) for part in first["loc"])
     if first["type"] not in UNKNOWN_KEY:
         message = first["msg"].removeprefix("Value error, ")
         return f"{path}: {message}" if path else message

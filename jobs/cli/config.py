@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from json import dumps
 from typing import Annotated
 
@@ -13,9 +12,7 @@ from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption
 from jobs.cli.output import print_json
-
-SECRET = re.compile(r"password|secret|\.pem$", re.IGNORECASE)
-"""Matches the names of librdkafka and Spark settings whose values are secret."""
+from jobs.secret_values import shown, shown_name
 
 
 def config_command(
@@ -29,13 +26,13 @@ def config_command(
 ) -> None:
     """Show the effective settings and where each value comes from: default, file, environment or flag.
 
-    Secrets are not shown.
+    Settings for Spark and for Kafka's client are shown as *** unless they are known to be harmless.
     """
     console = Console.of(context)
     effective = settings.explain(settings.layers(config, os.environ, settings.assignments(assignments or [])))
     for name, known, origin in effective:
-        value = "***" if SECRET.search(name) else known
+        told, value = shown_name(name), shown(name, known)
         if console.json:
-            print_json({"setting": name, "value": value, "from": origin})
+            print_json({"setting": told, "value": value, "from": origin})
         else:
-            print(f"{name}: {dumps(value, ensure_ascii=False)}  # {origin}")
+            print(f"{told}: {dumps(value, ensure_ascii=False)}  # {origin}")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from jobs.formatting import visible
+from jobs.secret_values import redacted
 
 
 class LogFormat(StrEnum):
@@ -95,6 +96,8 @@ class Console:
         return self.json or self.log_format is LogFormat.JSON
 
     def _say(self, level: str, message: str, facts: dict[str, Any]) -> None:
+        message = redacted(message)
+        facts = {name: redacted(value) if isinstance(value, str) else value for name, value in facts.items()}
         if self.log_format is LogFormat.JSON:
             now = datetime.now(UTC).isoformat(timespec="milliseconds")
             line = json.dumps({"time": now, "level": level, "message": message, **self.logged, **facts})

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 from jobs.cli.app import app
+from jobs.errors import one_line
 
 
 def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_path: Path) -> None:
@@ -79,6 +80,57 @@ def test_config_shows_values_and_origins_but_no_secrets(tmp_path: Path) -> None:
     assert told_by["nightly.report"] == ("r.html", "flag for nightly.report")
     assert told_by["kafka.sasl.password"] == ("***", str(file))
     assert told_by["kafka.sasl.username"] == ("me", str(file))
+
+
+SECRETS = {
+    "COORDINATOR_AUDIT_SPARK__REMOTE": "sc://spark.example:443/;token=dapi-swordfish;user_id=me",
+    "COORDINATOR_AUDIT_KAFKA": "{sasl.oauthbearer.client.secret: swordfish-1, ssl.key.pem: swordfish-2}",
+    "COORDINATOR_AUDIT_SPARK__CONF": "{fs.azure.account.key.lake.dfs.core.windows.net: swordfish-3, "
+    "spark.hadoop.fs.s3a.session.token: swordfish-4, fs.azure.sas.fixed.token: swordfish-5, "
+    "spark.driver.extraJavaOptions: -Dpassword=swordfish-6, fs.azure.account.oauth2.client.id: swordfish-7}",
+    "COORDINATOR_AUDIT_TABLES": "s3://key:swordfish-8@bucket/tables?sig=swordfish-9",
+}
+
+
+def test_whatever_is_not_known_to_be_harmless_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In what ``config`` shows, and in errors: also of libraries, which repeat what they were given."""
+    for name, text in SECRETS.items():
+        monkeypatch.setenv(name, text)
+    for options in ([], ["--json"]):
+        told = CliRunner().invoke(app, ["config", *options])
+        assert told.exit_code == 0, told.output
+        assert "swordfish" not in told.output
+        assert "s3://***@bucket/tables?***" in told.stdout
+    asked = CliRunner().invoke(app, ["groups", "--tables", SECRETS["COORDINATOR_AUDIT_TABLES"]])
+    assert asked.exit_code == 1
+    assert "swordfish" not in asked.output
+    failed = one_line(ValueError(f"cannot connect to {SECRETS['COORDINATOR_AUDIT_SPARK__REMOTE']}"))
+    assert "swordfish" not in failed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{sasl.password: "swordfish',
+        "{sasl.password: *swordfish}",
+        "{sasl.password: !swordfish x}",
+        "{sasl.password: swordfish: swordfish}",
+        "{sasl.password=swordfish}",
+        "sasl.password=swordfish",
+        "[swordfish]",
+        "{sasl.password: 'swordfish\u0007'}",
+        "{sasl.password: !!timestamp swordfish}",
+        "{sasl.password: [swordfish]}",
+        "[" * 5000 + "swordfish",
+    ],
+)
+def test_settings_that_cannot_be_read_are_not_repeated(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A password, with one character too few around it."""
+    monkeypatch.setenv("COORDINATOR_AUDIT_KAFKA", text)
+    told = CliRunner().invoke(app, ["config"])
+    assert (told.exit_code, type(told.exception)) == (2, SystemExit)
+    assert "COORDINATOR_AUDIT_KAFKA" in told.stderr
+    assert "swordfish" not in told.output
 
 
 def test_a_flag_without_a_value_is_an_input_error() -> None:

@@ -1,0 +1,93 @@
+"""Which values of settings are shown, and how the others are kept out of messages.
+
+A list names the keys that are harmless: whatever is not on it is hidden, as nobody can list the ways in which Spark,
+Kafka's client and object stores are given credentials. What is hidden is remembered when the settings are read, and
+taken out of each message: the errors of libraries repeat URLs and settings.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+HIDDEN: Final = "***"
+
+FREE: Final = ("kafka.", "spark.conf.")
+"""Begins of settings whose further names are not this software's own."""
+
+SECRET: Final = frozenset({"spark.remote"})
+"""Settings of this software that may hold a token."""
+
+HARMLESS: Final = re.compile(
+    r"kafka\.(bootstrap\.servers|security\.protocol|sasl\.mechanisms?|sasl\.username|client\.id|group\.id|log_level"
+    r"|ssl\.ca\.location|ssl\.endpoint\.identification\.algorithm|enable\.ssl\.certificate\.verification"
+    r"|broker\.address\.family|([a-z]+\.)+(ms|bytes|kbytes|messages))"
+    r"|spark\.conf\.spark\.((driver|executor)\.(memory|memoryOverhead|cores|instances|maxResultSize)|app\.name|log\.level"
+    r"|ui\.enabled|ui\.showConsoleProgress|default\.parallelism|task\.cpus|speculation"
+    r"|dynamicAllocation\.(enabled|minExecutors|maxExecutors)|jars|jars\.packages|sql\.extensions|sql\.warehouse\.dir"
+    r"|sql\.shuffle\.partitions|sql\.session\.timeZone|sql\.ansi\.enabled|sql\.adaptive\.\w+(\.\w+)*"
+    r"|sql\.codegen\.\w+|sql\.files\.\w+|sql\.execution\.arrow\.[\w.]+|sql\.autoBroadcastJoinThreshold"
+    r"|sql\.catalog\.\w+|databricks\.delta\.[\w.]+)"
+)
+"""Free settings whose values are shown."""
+
+NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
+"""What names of settings look like; anything else may be a value that was written in the wrong place."""
+
+SHORTEST: Final = 4
+"""Shorter values are no secrets, and messages have them for other reasons."""
+
+CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]*[^/\s@]@|(?<=[?;])[^\s'\"]+")
+"""What a URL has besides its place: a user and password before ``@``, parameters behind ``?`` or ``;``."""
+
+CONTAINER: Final = re.compile(r"(abfss?|wasbs?)://[^/\s@:]*@")
+"""The names of containers on Azure stand where other URLs have a user."""
+
+_REMEMBERED: set[str] = set()
+
+
+def shown(name: str, value: Any) -> Any:
+    """Return the value of a setting as it may be shown."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if _is_hidden(name):
+        return HIDDEN
+    if isinstance(value, str):
+        return without_credentials(value)
+    return [shown(name, each) for each in value] if isinstance(value, list) else value
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a setting, or a part of it, as it may be shown."""
+    return name if NAME.fullmatch(name) else HIDDEN
+
+
+def remember(name: str, value: Any) -> None:
+    """Keep a value of a setting, or the credentials in it, out of all later messages of this process."""
+    if isinstance(value, list):
+        for each in value:
+            remember(name, each)
+    elif value is not None:
+        text = str(value)
+        found = {text} if _is_hidden(name) else set[str]()
+        if "://" in text and CONTAINER.match(text) is None:
+            found.update(each.rstrip("@") for each in CREDENTIALS.findall(text))
+        _REMEMBERED.update(each for each in found if len(each) >= SHORTEST)
+
+
+def redacted(text: str) -> str:
+    """Return a message without the values that were remembered."""
+    for secret in sorted(_REMEMBERED, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def without_credentials(text: str) -> str:
+    """Return a text in which URLs have no credentials."""
+    if "://" not in text or CONTAINER.match(text) is not None:
+        return text
+    return CREDENTIALS.sub(lambda found: HIDDEN + ("@" if found[0].endswith("@") else ""), text)
+
+
+def _is_hidden(name: str) -> bool:
+    return name in SECRET or (name.startswith(FREE) and HARMLESS.fullmatch(name) is None)
