@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class CoordinatorAuditError(Exception):
     """Base of all errors that this software raises on purpose."""
+
+
+INVALID: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What Python raises where values that somebody gave do not have the form that they should have."""
 
 
 class SchemaError(CoordinatorAuditError):

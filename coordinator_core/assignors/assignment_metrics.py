@@ -110,6 +110,6 @@ def _units(
 def _misses_rack(image: TopicImage, unit: PartitionOrTask, rack: str) -> bool:
     name, partition = unit
     topic: Topic | None = image.by_id.get(name) or image.by_name.get(name)
-    if topic is None or partition >= len(topic.racks) or not topic.racks[partition]:
+    if topic is None or not 0 <= partition < len(topic.racks) or not topic.racks[partition]:
         return False
     return rack not in topic.racks[partition]

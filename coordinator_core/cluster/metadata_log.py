@@ -155,6 +155,11 @@ class MetadataLog:
         if replaced is not None and replaced != topic_id:
             self._gap(self._last, f"topic {name} appears under a new id; the deletion of {replaced} was not seen")
             del self._topics[replaced]
+        earlier = self._topics.get(topic_id)
+        if earlier is not None and earlier.name != name:
+            self._gap(self._last, f"topic id {topic_id} appears under a new name; it was {earlier.name}")
+            del self._ids[earlier.name]
+            self._removed.add(earlier.name)
         self._ids[name] = topic_id
         self._topics[topic_id] = _TopicState(name)
         self._touched.add(topic_id)

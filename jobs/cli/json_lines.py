@@ -1,15 +1,16 @@
-"""JSON lines from a file (optionally gzipped) or from standard input."""
+"""JSON lines from a file (optionally gzipped) or from standard input: cases and traces."""
 
 from __future__ import annotations
 
-import gzip
-import json
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
+from jobs.sources.bounded_text import MOST_LINE_BYTES, json_value, lines_of
 
 STANDARD_INPUT = Path("-")
 
@@ -18,28 +19,36 @@ def read_lines(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a file (``-``: standard input), one from each line.
 
     Raises:
-        InputError: a line is not a JSON object; the message names it.
+        InputError: a line is not a JSON object, or a topic in it has more partitions than can be; the message names it.
     """
     if file == STANDARD_INPUT:
-        yield from _objects("standard input", sys.stdin)
-        return
-    with open(file, "rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    opener = gzip.open if packed else open
-    with opener(file, "rt", encoding="utf-8") as lines:
-        yield from _objects(str(file), lines)
+        lines = iter(lambda: sys.stdin.readline(MOST_LINE_BYTES), "")
+        yield from _objects("standard input", takewhile(bool, lines))
+    else:
+        yield from _objects(str(file), lines_of(file))
 
 
-def _objects(name: str, lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    number = 0
-    try:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                value = json.loads(line)
-                if not isinstance(value, dict):
-                    raise InputError(f"{name}, line {number}: not a JSON object")
-                yield value
-    except json.JSONDecodeError as cause:
-        raise InputError(f"{name}, line {number}: {cause}") from cause
-    except (EOFError, UnicodeDecodeError, gzip.BadGzipFile) as cause:
-        raise InputError(f"{name}, after line {number}: {cause}") from cause
+def _objects(name: str, lines: Iterable[bytes | str]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            value = json_value(line)
+            if not isinstance(value, dict):
+                raise InputError("not a JSON object")
+            _check_counts(value)
+        except InputError as error:
+            raise InputError(f"{name}, line {number}: {error}") from None
+        yield value
+
+
+def _check_counts(value: Any) -> None:
+    """Raise InputError for a number of partitions that no topic has: they would be listed one by one."""
+    if isinstance(value, list):
+        for each in value:
+            _check_counts(each)
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            if name == "partitions" and isinstance(each, int) and each > MOST_PARTITIONS:
+                raise InputError(f"{each} partitions, but a topic has at most {MOST_PARTITIONS}")
+            _check_counts(each)

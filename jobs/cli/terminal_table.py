@@ -32,6 +32,9 @@ INDENT: Final = 4
 UNBOUNDED: Final = 1 << 20
 """Line width of output that does not go to a terminal."""
 
+WIDEST: Final = 2_000
+"""The largest width of a column: each row is filled up to the widest text of all rows. A longer text is folded."""
+
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d\.\d{3})\+00:00")
 _UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 # 22 characters of base 64, among them upper and lower case: other words of that length have one case.
@@ -62,7 +65,7 @@ class TerminalTable:
     def _whole(self) -> Table:
         table = Table(box=SIMPLE, pad_edge=False)
         for name in self.cells:
-            table.add_column(name, justify=self._justify(name))
+            table.add_column(name, justify=self._justify(name), max_width=WIDEST, overflow="fold")
         for row in zip(*self.cells.values(), strict=True):
             table.add_row(*map(Text, row))
         return table

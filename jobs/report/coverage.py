@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import nlargest
 
+from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.records import Family
 from jobs.report.data import AbsentPartitions, Gap, LogCoverage
 from jobs.sources.files import LogPart
@@ -42,7 +43,7 @@ def absent(
         if min(there) < 0:  # the partition of a dump is not known: it may be any of them
             continue
         known = max(counts.get(topic, 0), max(there) + 1)
-        missing = tuple(number for number in range(known) if number not in there)
+        missing = tuple(number for number in range(min(known, MOST_PARTITIONS)) if number not in there)
         if missing:
             yield AbsentPartitions(topic, missing, known)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +13,18 @@ import pyarrow.compute as pc
 from coordinator_core.audit.offsets.lag import EndOffset
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
+from jobs.sources.bounded_text import check_unpacked
 
 COLUMNS = pa.schema(
     {"topic": pa.string(), "partition": pa.int64(), "timestamp_ms": pa.int64(), "end_offset": pa.int64()}
 )
 """Columns of a snapshot: the end offset of a partition at a time (ms since the epoch)."""
+
+MOST_BYTES: Final = 1 << 30
+"""The largest JSON file that is read, unpacked."""
+
+MOST_ROWS: Final = 20_000_000
+"""The largest number of rows of Parquet that is read."""
 
 EndOffsets = Mapping[TopicPartition, Sequence[EndOffset]]
 """End offsets of partitions, each in order of time."""
@@ -78,6 +85,7 @@ def _read(path: Path) -> Any:
 def _read_json(path: Path) -> Any:
     from pyarrow import json
 
+    check_unpacked(path, MOST_BYTES)
     return json.read_json(path)
 
 
@@ -85,4 +93,7 @@ def _read_parquet(path: Path) -> Any:
     """Return the rows of Parquet files. Arrow's datasets import pandas if it is there, which takes most of a second."""
     import pyarrow.dataset as ds
 
-    return ds.dataset(path, format="parquet").to_table()
+    found = ds.dataset(path, format="parquet")
+    if (rows := found.count_rows()) > MOST_ROWS:
+        raise InputError(f"{path}: has {rows} rows; of more than {MOST_ROWS}, name the newest files")
+    return found.to_table(columns=[name for name in (*COLUMNS.names, "topic_id") if name in found.schema.names])

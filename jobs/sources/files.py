@@ -9,14 +9,16 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
+from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
+from jobs.sources.archives import members, read_member
 
 LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -122,8 +124,7 @@ class LogFile:
             with open(self.path, "rb") as stream:
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
         else:
-            with tarfile.open(self.path) as archive, _member(archive, self) as stream:
-                yield _seeking(stream)
+            yield read_member(self.path, self.member)
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
         """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
@@ -193,13 +194,9 @@ def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
 
 
 def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:
-    try:
-        with tarfile.open(path) as archive:
-            for member in archive:
-                if member.isfile() and (place := PurePosixPath(member.name)) in wanted:
-                    yield _log_file(path, member.size, place, member=member.name)
-    except (tarfile.TarError, EOFError) as error:
-        raise InputError(f"{path}: the archive is damaged: {error}") from None
+    for member in members(path):
+        if (place := PurePosixPath(member.name)) in wanted:
+            yield _log_file(path, member.size, place, member=member.name)
 
 
 def _place(path: str) -> PurePosixPath:
@@ -210,25 +207,10 @@ def _log_file(path: str, size: int, place: PurePosixPath, *, member: str = "") -
     folder = FOLDER.fullmatch(place.parent.name)
     if folder is None:
         return LogFile(path, size, place.name, member=member)
-    return LogFile(path, size, place.name, folder["topic"], int(folder["partition"]), member)
+    if (partition := int(folder["partition"][:10])) >= MOST_PARTITIONS:
+        raise InputError(f"{place.parent}: partition {folder['partition']}, but a topic has at most {MOST_PARTITIONS}")
+    return LogFile(path, size, place.name, folder["topic"], partition, member)
 
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-@contextmanager
-def _member(archive: tarfile.TarFile, log: LogFile) -> Iterator[IO[bytes]]:
-    stream = archive.extractfile(log.member)
-    if stream is None:
-        raise InputError(f"{log.name}: not a file in the archive")
-    with stream:
-        yield stream
-
-
-def _seeking(stream: IO[bytes]) -> ReadAt:
-    def read_at(position: int, size: int) -> bytes:
-        stream.seek(position)
-        return stream.read(size)
-
-    return read_at

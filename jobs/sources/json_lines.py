@@ -23,9 +23,7 @@ from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.kafka_json import key_from_json, value_from_json
 from coordinator_core.wire.record_codec import encode_key, encode_value
-
-MAX_LINE_BYTES: Final = 16 << 20
-"""Longer lines are not records: by default, brokers accept batches of up to 1 MB."""
+from jobs.sources.bounded_text import MOST_LINE_BYTES, json_value
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
@@ -46,10 +44,10 @@ def read(file: Path) -> Iterator[Row]:
         while True:
             number += 1
             try:
-                line = lines.readline(MAX_LINE_BYTES)
-                whole = len(line) < MAX_LINE_BYTES or line.endswith(b"\n")
+                line = lines.readline(MOST_LINE_BYTES)
+                whole = len(line) < MOST_LINE_BYTES or line.endswith(b"\n")
                 while not whole:
-                    whole = len(more := lines.readline(MAX_LINE_BYTES)) < MAX_LINE_BYTES or more.endswith(b"\n")
+                    whole = len(more := lines.readline(MOST_LINE_BYTES)) < MOST_LINE_BYTES or more.endswith(b"\n")
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 yield damaged(b"", f"the file is truncated or damaged after line {number - 1}: {error}", number)
                 return
@@ -61,8 +59,8 @@ def read(file: Path) -> Iterator[Row]:
 
 def _row_or_damage(line: bytes, number: int) -> Row:
     try:
-        if len(line) >= MAX_LINE_BYTES:
-            raise InputError(f"the line has {MAX_LINE_BYTES} bytes or more")
+        if len(line) >= MOST_LINE_BYTES:
+            raise InputError(f"the line has {MOST_LINE_BYTES} bytes or more")
         return {**parse(line), "place": number}
     except (CoordinatorAuditError, ValueError, TypeError, KeyError, RecursionError) as error:
         cause = str(error) if isinstance(error, CoordinatorAuditError) else f"{type(error).__name__}: {error}"
@@ -81,10 +79,7 @@ def parse(line: bytes) -> Row:
         InputError: the line is not a JSON object, has no key, or has a value of the wrong form.
         EncodeError: a key or value printed by a console formatter does not fit its schema.
     """
-    try:
-        record = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
+    record = json_value(line)
     if not isinstance(record, dict):
         raise InputError(f"expected a JSON object, not a {type(record).__name__}")
     if "typeName" in record or "isControl" in record:

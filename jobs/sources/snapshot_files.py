@@ -5,7 +5,6 @@ They give the lag of groups (``--end-offsets``), and the topics where the metada
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
@@ -13,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.snapshot_settings import (
     METADATA_VERSION,
@@ -27,7 +27,11 @@ from coordinator_core.cluster.snapshot_settings import (
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.errors import InputError
+from jobs.sources.bounded_text import json_value, lines_of
 from jobs.sources.end_offsets import JSON_SUFFIXES
+
+MOST_BYTES: Final = 512 << 20
+"""The largest file of snapshots that gives topics, unpacked: what they list is kept in memory."""
 
 SINGLE_SETTING: Final = ("timestamp_ms", "resource_type", "resource", "name", "value")
 
@@ -36,11 +40,9 @@ def is_snapshot(path: str) -> bool:
     """Return whether a path is a local file of snapshots, by its first line."""
     if not (path.endswith(JSON_SUFFIXES) and Path(path).is_file()):
         return False
-    opened = gzip.open if path.endswith(".gz") else open
     try:
-        with opened(path, "rt", encoding="utf-8") as file:
-            row = json.loads(file.readline())
-    except (OSError, ValueError):
+        row = json_value(next(lines_of(Path(path)), b""))
+    except InputError:
         return False
     return isinstance(row, dict) and "timestamp_ms" in row and ("end_offset" in row or "resource_type" in row)
 
@@ -58,45 +60,84 @@ def read_topics(path: Path) -> TopicHistory:
     Raises:
         InputError: the file cannot be read, or a line of it is not a row of a snapshot.
     """
-    try:
-        with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
-    partitions: list[dict[str, Any]] = []
-    settings: list[dict[str, Any]] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            row = json.loads(line)
-            if "resource" in row:
-                settings.append({**row, "timestamp_ms": int(row["timestamp_ms"])})
-            else:
-                numbers = {name: int(row[name]) for name in ("timestamp_ms", "partition")}
-                partitions.append({**row, "topic": row["topic"], **numbers})
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: line {number} is not a row of a snapshot: {error!r}") from error
-    if not partitions and not settings:
+    settings: list[Mapping[str, Any]] = []
+    history = topics_of(_partitions(path, settings))
+    if not history.gaps and not settings:
         raise InputError(f"{path}: contains no snapshot")
-    history = topics_of(partitions)
     history.snapshots = settings_of(settings)
     return history
+
+
+def _partitions(path: Path, settings: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of partitions, and add those of settings to a list."""
+    for number, line in enumerate(lines_of(path, MOST_BYTES), 1):
+        try:
+            row = json_value(line)
+            if not isinstance(row, dict):
+                raise InputError("not a JSON object")
+            if "resource" in row:
+                settings.append(_checked_settings(row))
+                continue
+            partition = _checked_partition(row)
+        except InputError as error:
+            raise InputError(f"{path}: line {number} is not a row of a snapshot: {error}") from None
+        yield partition
+
+
+def _checked_partition(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row of a partition. Raise InputError for a field that is missing or of another type."""
+    racks = row.get("replica_racks")
+    if racks is not None and not (isinstance(racks, list) and all(isinstance(rack, str | None) for rack in racks)):
+        raise InputError("replica_racks is not a list of texts")
+    partition = _number(row, "partition")
+    if not 0 <= partition < MOST_PARTITIONS:
+        raise InputError(f"partition {partition} is not one of the {MOST_PARTITIONS} that a topic may have")
+    topic_id = None if row.get("topic_id") is None else _text(row, "topic_id")
+    place = {"timestamp_ms": _number(row, "timestamp_ms"), "topic": _text(row, "topic"), "partition": partition}
+    return {**place, "topic_id": topic_id, "replica_racks": racks}
+
+
+def _checked_settings(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a row of settings. Raise InputError for a field that is missing or of another type."""
+    configs = row.get("configs") or {}
+    if not isinstance(configs, dict):
+        raise InputError("configs is not an object")
+    missing = None if row.get(MISSING) is None else _text(row, MISSING)
+    named = {name: _text(row, name) for name in ("resource_type", "resource")}
+    return {**named, "timestamp_ms": _number(row, "timestamp_ms"), "configs": configs, MISSING: missing}
+
+
+def _number(row: Mapping[str, Any], name: str) -> int:
+    value = row.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not -(1 << 63) <= value < 1 << 63:
+        raise InputError(f"{name} is not a whole number of 64 bits")
+    return value
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name)
+    if not isinstance(value, str):
+        raise InputError(f"{name} is not a text")
+    return value
 
 
 def topics_of(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
     """Return the history of topics in rows of snapshots: ``cluster_snapshot.ROW``, without the end offset."""
     listed: dict[tuple[int, str], dict[str, Any]] = {}
+    same: dict[tuple[str | None, ...], tuple[str | None, ...]] = {}  # each snapshot repeats the racks
     for row in rows:
         name, time_ms = row["topic"], row["timestamp_ms"]
         topic = listed.setdefault(
             (time_ms, name), {"name": name, "id": row.get("topic_id"), "time": time_ms, "racks": {}}
         )
-        topic["racks"][row["partition"]] = list(row.get("replica_racks") or ())
+        racks = tuple(row.get("replica_racks") or ())
+        topic["racks"][row["partition"]] = same.setdefault(racks, racks)
     return fold_snapshots(map(_listed, listed.values()))
 
 
 def _listed(topic: Mapping[str, Any]) -> dict[str, Any]:
     """Return a topic with its partitions counted; a topic of which a partition is missing has unknown racks."""
-    racks: dict[int, list[str | None]] = topic["racks"]
+    racks: dict[int, tuple[str | None, ...]] = topic["racks"]
     count = max(racks) + 1
     known = [racks[number] for number in range(count)] if len(racks) == count else []
     has_racks = any(rack is not None for each in known for rack in each)

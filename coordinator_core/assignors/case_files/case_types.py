@@ -9,7 +9,7 @@ from coordinator_core.assignors import registry
 from coordinator_core.assignors.case_files import broker, client, connect, hash_order, streams, streams_mock
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.registry import Assign
-from coordinator_core.errors import InputError
+from coordinator_core.errors import INVALID, InputError
 
 Runner = Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
@@ -41,11 +41,11 @@ def run_case(
         InputError: the kind is unknown, or the input lacks what its kind needs.
     """
     kind = case.get("assignor")
-    if kind not in RUNNERS:
+    if not isinstance(kind, str) or kind not in RUNNERS:
         raise InputError(f"no assignor {kind!r} to run a case; there are {', '.join(sorted(RUNNERS))}")
     try:
         expected = RUNNERS[kind](case["input"], profile, assign)
-    except (AttributeError, KeyError, TypeError, ValueError) as cause:
+    except INVALID as cause:
         raise InputError(f"case {case.get('id')!r} is no {kind} case: {type(cause).__name__} {cause}") from cause
     if not presented:
         for step in expected.get("steps", ()):

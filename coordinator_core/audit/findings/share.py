@@ -68,7 +68,7 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
     """Topics of which many deliveries were not the first ones."""
     for topic, deliveries in _by_topic(history.deliveries).items():
         again, ended = sum(each.redelivered for each in deliveries), sum(each.ended for each in deliveries)
-        if again < limits.share_redelivered or again < limits.share_redelivered_ratio * ended:
+        if ended <= 0 or again < limits.share_redelivered or again < limits.share_redelivered_ratio * ended:
             continue
         most = max(each.most_delivered for each in deliveries)
         share = round(100 * again / ended)

@@ -80,4 +80,4 @@ def _delivery(rows: Sequence[SharePartitionRow]) -> ShareDelivery:
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:
-    return sum(each.last - each.first + 1 for each in ranges)
+    return sum(max(0, each.last - each.first + 1) for each in ranges)  # a broken record has its bounds swapped

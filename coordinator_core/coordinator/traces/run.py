@@ -21,7 +21,7 @@ from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
 from coordinator_core.coordinator.traces.difference import Difference
 from coordinator_core.coordinator.traces.summary import summary
-from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.errors import INVALID, DecodeError, InputError
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.records import CoordinatorRecord, Fields
 
@@ -60,7 +60,7 @@ def run_traces(lines: Iterable[Fields], behaviour: Profile = DEFAULT) -> Iterato
                 yield trace.run(line)
             elif kind != "end" or trace is None:
                 raise InputError(f"a trace has header, step and end lines, in this order; there is {kind!r}")
-        except (KeyError, TypeError, ValueError, AttributeError, DecodeError) as cause:
+        except (*INVALID, DecodeError) as cause:
             where = "header of a trace" if kind == "header" else f"{kind} {line.get('i')} of a trace"
             raise InputError(f"{where}: {type(cause).__name__}: {cause}") from cause
 

@@ -102,7 +102,7 @@ def test_a_cut_archive_gives_what_is_before_the_cut(tmp_path: Path) -> None:
 
 
 def test_an_overlong_line_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "MAX_LINE_BYTES", 20)
+    monkeypatch.setattr(json_lines, "MOST_LINE_BYTES", 20)
     file = tmp_path / "dump.jsonl"
     file.write_bytes(b'"' + b"x" * 70 + b'"\n{"key": "aw=="}\n')
     assert [(row["kind"], row["place"]) for row in json_lines.read(file)] == [("damaged", 1), ("record", 2)]
