@@ -16,11 +16,8 @@ _RUNNING = -_NO_END
 class TaskState:
     """State of tasks by process. Members are numbered as presented, processes in the order of Streams clients.
 
-    A copy's lag is measured against the end that its own process reported with it. Members report at different times
-    (task.offset.interval.ms), and what was written in between would count as lag. Only the state of a task that the
-    process does not have open comes without an end: it is measured against the largest end that any member reported.
-    Members of one process share its state directory; where they report different offsets, the largest counts. A process
-    without an offset has to read the whole changelog.
+    A task's end offset is the largest that any member reported. Members of one process share its state directory; where
+    they report different offsets, the largest counts. A process without an offset has to read the whole changelog.
     """
 
     def __init__(self, spec: StreamsGroupSpec, topology: NumberedTopology) -> None:
@@ -32,7 +29,6 @@ class TaskState:
         self.tags: list[dict[str, str]] = [{} for _ in ids]
         self._offsets: dict[int, dict[int, int]] = {}
         self._ends: dict[int, int] = {}
-        self._own_ends: dict[tuple[int, int], int] = {}
         tasks = {task: number for number, task in enumerate(topology.tasks)}
         for member, had in enumerate(spec.members.values()):
             process = self.process_of[member]
@@ -45,9 +41,7 @@ class TaskState:
                     known[process] = max(offset, known.get(process, offset))
             for task_id, end in had.task_end_offsets.items():
                 if task_id in tasks:
-                    task = tasks[task_id]
-                    self._ends[task] = max(end, self._ends.get(task, end))
-                    self._own_ends[process, task] = max(end, self._own_ends.get((process, task), end))
+                    self._ends[tasks[task_id]] = max(end, self._ends.get(tasks[task_id], end))
         self._running = self._find_running(spec, topology)
 
     @property
@@ -59,10 +53,7 @@ class TaskState:
         """Return how much the process has to read before it can run the task; least where it runs already."""
         if self._running.get(task) == process:
             return _RUNNING
-        offset = self._offsets.get(task, {}).get(process)
-        if offset is None:
-            return self._ends.get(task, _NO_END)
-        return self._own_ends.get((process, task), self._ends.get(task, _NO_END)) - offset
+        return self._ends.get(task, _NO_END) - self._offsets.get(task, {}).get(process, 0)
 
     def caught_up(self, process: int, task: int) -> bool:
         """Whether the process runs the task or is within the acceptable recovery lag of a known end offset."""

@@ -148,7 +148,7 @@ def _with_offsets(group: LiveStreamsGroup, members: Mapping[str, StreamsMemberSp
         member_id: replace(
             each,
             task_offsets=of_process[each.process_id],
-            task_end_offsets=group.task_offsets.of_member(member_id)[1],
+            task_end_offsets=group.task_offsets.ends_of_member(member_id),
         )
         for member_id, each in members.items()
     }

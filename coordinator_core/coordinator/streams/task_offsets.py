@@ -49,26 +49,40 @@ class TaskOffsets:
         report = self._reports.get(member_id)
         return ({}, {}) if report is None else (report.offsets, report.end_offsets)
 
+    def ends(self) -> dict[TaskId, int]:
+        """Return the newest end of the changelog of each task: the largest that a member reported."""
+        newest: dict[TaskId, int] = {}
+        for report in self._reports.values():
+            for task, end in report.end_offsets.items():
+                newest[task] = max(end, newest.get(task, end))
+        return newest
+
     def of_process(self, process_id: str) -> dict[TaskId, int]:
-        """Return the offsets of the state on the process's disk; if its members differ, the most recent report
-        counts.
+        """Return the offsets of the state on the process's disk, as if all members had reported together.
+
+        Members report at different times (``task.offset.interval.ms``), and what was written in between is no lag: a
+        copy that was 5 records behind the end that its process reported is taken as 5 records behind the newest end.
+        State that the process does not have open comes without an end, and stays where it is. If the members of the
+        process differ, the most recent report counts.
         """
+        newest = self.ends()
         merged: dict[TaskId, int] = {}
         for report in self._reports.values():
             if report.process_id == process_id:
-                merged.update(report.offsets)
+                for task, offset in report.offsets.items():
+                    own_end = report.end_offsets.get(task)
+                    merged[task] = offset if own_end is None else newest[task] - (own_end - offset)
         return merged
 
-    def lag(self, process_id: str, task: TaskId) -> int | None:
-        """Return how far the process's copy is behind; None if it is not known.
+    def ends_of_member(self, member_id: str) -> dict[TaskId, int]:
+        """Return the newest ends of the tasks of which the member reported an end."""
+        newest = self.ends()
+        return {task: newest[task] for task in self.of_member(member_id)[1]}
 
-        The end is that of the process's own reports, else the largest of the others: see ``TaskState`` of the assignor.
-        """
-        offset = self.of_process(process_id).get(task)
-        known = [report for report in self._reports.values() if task in report.end_offsets]
-        own = [report.end_offsets[task] for report in known if report.process_id == process_id]
-        ends = own or [report.end_offsets[task] for report in known]
-        return None if offset is None or not ends else max(ends) - offset
+    def lag(self, process_id: str, task: TaskId) -> int | None:
+        """Return how far the process's copy is behind; None if it is not known."""
+        offset, end = self.of_process(process_id).get(task), self.ends().get(task)
+        return None if offset is None or end is None else end - offset
 
 
 def from_fields(values: Iterable[Fields] | None) -> dict[TaskId, int] | None:

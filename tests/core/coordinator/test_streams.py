@@ -16,6 +16,7 @@ from coordinator_core.coordinator.config import REBALANCE_PROTOCOLS, BrokerConfi
 from coordinator_core.coordinator.describe_api import DESCRIBE
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
+from coordinator_core.coordinator.streams.task_offsets import TaskOffsets
 from coordinator_core.errors import InputError
 from tests.core.coordinator.clients import GROUP, Cluster
 from tests.core.coordinator.newer_clients import ROLES, StreamsThread, topology
@@ -62,6 +63,18 @@ def test_a_group_is_not_ready_where_its_record_names_no_validated_topology() -> 
     assert describe(cluster.memory, GROUP, image)["groupState"] == "Stable"
     streams_group(cluster).log.validated_topology_epoch = None
     assert describe(cluster.memory, GROUP, image)["groupState"] == "NotReady"
+
+
+def test_what_was_written_between_two_reports_is_no_lag() -> None:
+    """B's copy was 5 records behind when B reported; A reported 60,000 records later. C has the state on disk only."""
+    task, reported = ("0", 0), TaskOffsets()
+    reported.report("B", "b", {task: 9_995}, {task: 10_000})
+    reported.report("A", "a", {task: 70_000}, {task: 70_000})
+    reported.report("C", "c", {task: 9_995}, {})
+    assert [reported.lag(process, task) for process in "abcd"] == [0, 5, 60_005, None]
+    assert reported.of_process("b") == {task: 69_995}
+    assert reported.ends_of_member("B") == {task: 70_000}
+    assert reported.of_member("B") == ({task: 9_995}, {task: 10_000}), "Describe shows what the member said"
 
 
 def test_the_empty_group_id_is_invalid() -> None:
