@@ -6,8 +6,13 @@ DEMO ?= out/demo
 RECORDS ?= 20000
 EXTRAS := .[spark,checks,live,dev]
 LOCK := requirements-dev.lock
+# Half of a quick run is waiting for Spark: two processes keep two cores busy. WORKERS=0 runs all tests in one.
+WORKERS ?= 2
+SEED ?= $(shell date +%s)
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+QUICK := -m "not long" --ignore tests/browser --ignore tests/broker --ignore tests/cluster
 
-.PHONY: help setup demo lint test test-wide test-long test-browser test-broker test-cluster bench docs lock clean java
+.PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster bench docs lock clean java
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -42,12 +47,13 @@ lint: setup  ## linters, types, import contracts
 	$(BIN)/lint-imports
 
 test: lint  ## linters and the quick tests
-	$(BIN)/python -m pytest -m "not long" --ignore tests/differential --ignore tests/end_to_end --ignore tests/browser \
-	  --ignore tests/broker --ignore tests/cluster
+	$(PYTEST) $(QUICK) --ignore tests/differential --ignore tests/end_to_end
 
 test-wide: lint  ## also the differential and end-to-end tests
-	$(BIN)/python -m pytest -m "not long" --ignore tests/browser --ignore tests/broker \
-	  --ignore tests/cluster
+	$(PYTEST) $(QUICK)
+
+test-shuffled: setup  ## the quick tests in another order and with another seed each time (SEED=1234: those of that seed)
+	$(PYTEST) $(QUICK) --ignore tests/differential --ignore tests/end_to_end -p randomly --randomly-seed $(SEED)
 
 test-long: setup  ## the tests that take minutes each
 	$(BIN)/python -m pytest -m long --ignore tests/cluster

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,11 @@ def run(*command: str | Path, home: Path) -> subprocess.CompletedProcess[str]:
     """In a folder of its own, without anything that names the checkout."""
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
     return subprocess.run([*map(str, command)], cwd=home, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_wheel_is_typed(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {"coordinator_audit/py.typed", "coordinator_core/py.typed", "jobs/py.typed"} <= set(names)
 
 
 def test_the_wheel_dumps_and_knows_its_settings(scripts: Path, tmp_path: Path) -> None:

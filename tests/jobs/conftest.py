@@ -1,4 +1,4 @@
-"""One Spark session for all tests that ask for it; asking marks a test as ``spark``."""
+"""One Spark session for all tests that ask for it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_LOGS = ROOT / "data" / "samples" / "logs"
 SMALL: dict[str, str] = yaml.safe_load((ROOT / "conf" / "small.yaml").read_text())["spark"]["conf"]
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

@@ -96,6 +96,36 @@ def test_there_is_a_template_for_each_kind_of_issue() -> None:
     assert coordinates[0]["validations"] == {"required": True}
 
 
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+def test_there_is_a_workflow_for_each_tier_that_needs_no_broker() -> None:
+    assert [file.stem for file in WORKFLOWS] == ["browser", "docs", "lint", "quick", "wheel", "wide"]
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_a_workflow_runs_what_is_there(file) -> None:
+    text = file.read_text(encoding="utf-8")
+    workflow = yaml.safe_load(text)
+    assert {"name", "permissions", "jobs"} <= set(workflow)
+    assert workflow["name"] == file.stem
+    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
+    assert all(set(step) & {"uses", "run"} for step in steps)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"make ([a-z-]+)$", text, re.MULTILINE):
+        assert f"\n{target}:" in makefile
+    for step in steps:
+        action = step.get("uses", "")
+        assert not action.startswith("./") or (ROOT / action / "action.yml").exists()
+    assert "://" not in text
+
+
+def test_packages_say_that_they_are_typed() -> None:
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    for package in packages["targets"]["wheel"]["packages"]:
+        assert (ROOT / package / "py.typed").exists()
+
+
 def test_make_lists_its_targets() -> None:
     command = ["make", "--no-print-directory", "help"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
