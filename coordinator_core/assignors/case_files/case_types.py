@@ -25,7 +25,8 @@ RUNNERS: dict[str, Runner] = {
     "uniform": broker.uniform,
     "range": broker.range_,
     "simple": broker.simple,
-    "streams-sticky": streams.sticky,
+    "streams-sticky": streams.runner("sticky"),
+    "streams-highly_available": streams.runner("highly_available"),
     "streams-mock": streams_mock.run,
 }
 

@@ -1,12 +1,20 @@
-"""Cases of streams groups: kind ``streams-sticky``."""
+"""Cases of streams groups: kinds ``streams-sticky`` and ``streams-highly_available``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView
-from coordinator_core.assignors.inputs import Assignment, StreamsConfigs, StreamsGroupSpec, SubtopologyTasks, Tasks
+from coordinator_core.assignors.inputs import (
+    Assignment,
+    StreamsConfigs,
+    StreamsGroupSpec,
+    SubtopologyTasks,
+    TaskId,
+    Tasks,
+)
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import TopicImage
@@ -15,10 +23,17 @@ from coordinator_core.java.hash_codes import utf16
 
 Step = dict[str, Any]
 StreamsAssign = Callable[[StreamsGroupSpec, Profile], Assignment[Tasks]]
+Offsets = dict[TaskId, int]
+
+CONFIGS = ("num_standby_replicas", "num_warmup_replicas", "acceptable_recovery_lag", "rack_aware_tags")
+"""The configurations of a case; the last three are of KIP-1071, and only ``highly_available`` reads them."""
 
 
 class StreamsCase:
-    """The group of a case after the steps so far."""
+    """The group of a case after the steps so far.
+
+    ``offsets`` has what each member reported last: the offsets of its process's state, and the ends that it knows.
+    """
 
     def __init__(
         self, view: StreamsView, run_assignor: StreamsAssign, case: Mapping[str, Any], profile: Profile
@@ -26,41 +41,63 @@ class StreamsCase:
         self.view = view
         self.run_assignor = run_assignor
         self.profile = profile
+        self.offsets: dict[str, tuple[Offsets, Offsets]] = {}
         self.subtopologies: list[SubtopologyTasks] = []
         self.configs = StreamsConfigs()
         self.change_topology(case)
 
     def change_topology(self, change: Mapping[str, Any]) -> None:
-        """Set other subtopologies, or another number of standby replicas."""
+        """Set other subtopologies, or other configurations."""
         if "subtopologies" in change:
             self.subtopologies = [
                 SubtopologyTasks(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
             ]
-        if "num_standby_replicas" in change:
-            self.configs = StreamsConfigs(num_standby_replicas=change["num_standby_replicas"])
+        changed = {name: change[name] for name in CONFIGS if name in change}
+        if "rack_aware_tags" in changed:
+            changed["rack_aware_tags"] = tuple(changed["rack_aware_tags"])
+        self.configs = replace(self.configs, **changed)
 
     def step(self, step: Mapping[str, Any]) -> Step:
         """Return the result of one step; if the assignor fails, nothing of its result is applied."""
         self.change_topology(step)
         if step["op"] == "join":
             member = step["member"]
+            self._report(member)
             return self._assign(member["id"], _process(member))
         if step["op"] == "bulk":
             for member in step["members"]:
+                self._report(member)
                 self.view.put_member(member["id"], _process(member))
         elif step["op"] == "leave":
             for member_id in step["members"]:
                 self.view.remove_target(member_id)
                 self.view.remove_member(member_id)
+                self.offsets.pop(member_id, None)
+        elif step["op"] == "report":
+            for member in step["members"]:
+                self._report(member)
         elif step["op"] == "set_target":
             for member_id, target in step["assignments"].items():
-                self.view.put_target(member_id, Tasks(target["active"], target["standby"]))
+                self.view.put_target(member_id, Tasks(target["active"], target["standby"], target.get("warmup", {})))
         elif step["op"] != "topology":
             raise InputError(f"no step {step['op']!r} in a case of a streams group")
         by = step.get("by", "")
         if by not in self.view.members:
             return {"skipped": True}
         return self._assign(by, self.view.members[by])
+
+    def _report(self, member: Mapping[str, Any]) -> None:
+        """Take in the task offsets of a member, by task id such as ``0_3``; a member without any keeps its former."""
+        if "offsets" in member or "end_offsets" in member:
+            self.offsets[member["id"]] = _by_task(member.get("offsets", {})), _by_task(member.get("end_offsets", {}))
+
+    def _with_offsets(self, spec: StreamsGroupSpec) -> StreamsGroupSpec:
+        members = {
+            member_id: replace(had, task_offsets=reported[0], task_end_offsets=reported[1])
+            for member_id, had in spec.members.items()
+            if (reported := self.offsets.get(member_id)) is not None
+        }
+        return replace(spec, members={**spec.members, **members}) if members else spec
 
     def _assign(self, member: str, process: Process) -> Step:
         """One heartbeat of a member that leads to a new target, and the records that it causes.
@@ -72,7 +109,7 @@ class StreamsCase:
         updates: dict[str, Process | None] = {member: process}
         if replaced != member:
             updates[replaced] = None
-        spec = view.spec(self.subtopologies, self.configs, updates)
+        spec = self._with_offsets(view.spec(self.subtopologies, self.configs, updates))
         presented = {"presented": _presented(spec)}
         try:
             assignment = self.run_assignor(spec, self.profile)
@@ -95,14 +132,22 @@ class StreamsCase:
         }
 
 
-def sticky(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
-    """Return every step of a case of the ``sticky`` assignor."""
+def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
+    """Return the function that runs a case of the streams assignor of that name, and returns its steps."""
 
-    def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
-        return assign("sticky", spec, TopicImage.of(()), profile)
+    def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+        def run_assignor(spec: StreamsGroupSpec, profile: Profile) -> Assignment[Tasks]:
+            return assign(name, spec, TopicImage.of(()), profile)
 
-    group = StreamsCase(StreamsView(jdk=profile.jdk), run_assignor, case, profile)
-    return {"steps": [group.step(step) for step in case["steps"]]}
+        group = StreamsCase(StreamsView(jdk=profile.jdk), run_assignor, case, profile)
+        return {"steps": [group.step(step) for step in case["steps"]]}
+
+    return run
+
+
+def _by_task(offsets: Mapping[str, int]) -> Offsets:
+    """Return offsets by task, from ids as ``0_3``: subtopology and partition."""
+    return {(task.rpartition("_")[0], int(task.rpartition("_")[2])): offset for task, offset in offsets.items()}
 
 
 def _process(member: Mapping[str, Any]) -> Process:
@@ -126,7 +171,9 @@ def _as_recorded(tasks: Tasks) -> Tasks:
 
 def _as_json(tasks: Tasks) -> dict[str, Any]:
     recorded = _as_recorded(tasks)
-    return {"active": recorded.active, "standby": recorded.standby}
+    shown = {"active": recorded.active, "standby": recorded.standby}
+    # Only KIP-1071 has this role; results of a release are compared with recordings that do not have it.
+    return {**shown, "warmup": recorded.warmup} if recorded.warmup else shown
 
 
 def _presented(spec: StreamsGroupSpec) -> dict[str, Any]:

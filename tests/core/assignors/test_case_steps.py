@@ -34,3 +34,23 @@ def test_the_target_of_a_replaced_static_member_is_written_again_in_the_new_orde
     ]
     assert all(same == other for same, other in shown)
     assert any(order != sorted(order) for order, _ in shown)
+
+
+def test_task_offsets_of_a_case_decide_where_tasks_are_active():
+    """A runs everything; B warms up until it reports that it is within the acceptable lag."""
+    ends = {"0_0": 900, "0_1": 900}
+    steps = [
+        {"op": "join", "member": {"id": "A", "process_id": "a", "offsets": ends, "end_offsets": ends}},
+        {"op": "join", "member": {"id": "B", "process_id": "b"}},
+        {"op": "report", "members": [{"id": "B", "offsets": {"0_1": 799}, "end_offsets": {"0_1": 900}}], "by": "B"},
+        {"op": "report", "members": [{"id": "B", "offsets": {"0_1": 800}, "end_offsets": {"0_1": 900}}], "by": "B"},
+    ]
+    group = {"subtopologies": [{"id": "0", "tasks": 2, "stateful": True}], "acceptable_recovery_lag": 100}
+    case = {"id": "late", "assignor": "streams-highly_available", "input": {**group, "steps": steps}}
+    given = [step["assignment"].get("B", {}) for step in run_case(case)["steps"]]
+    assert [(roles.get("active"), roles.get("warmup")) for roles in given] == [
+        (None, None),
+        ({}, {"0": [1]}),
+        ({}, {"0": [1]}),
+        ({"0": [1]}, None),
+    ]
