@@ -91,7 +91,7 @@ def test_the_cases_in_the_documentation_have_the_results_beside_them():
     objects = [json.loads(line) for line in lines if line.startswith("    {")]
     cases = {each["id"]: each for each in objects if "input" in each}
     results = {each["id"]: each["expected"] for each in objects if "expected" in each}
-    assert len(cases) == 4
+    assert len(cases) == 5
     assert {name: run_case(case) for name, case in cases.items()} == results
 
 

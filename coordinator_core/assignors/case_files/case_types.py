@@ -26,7 +26,7 @@ RUNNERS: dict[str, Runner] = {
     "range": broker.range_,
     "simple": broker.simple,
     "streams-sticky": streams.runner("sticky"),
-    "streams-highly_available": streams.runner("highly_available"),
+    "streams-highly-available": streams.runner("highly_available"),
     "streams-mock": streams_mock.run,
 }
 

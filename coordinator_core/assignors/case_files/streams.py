@@ -1,4 +1,4 @@
-"""Cases of streams groups: kinds ``streams-sticky`` and ``streams-highly_available``."""
+"""Cases of streams groups: kinds ``streams-sticky`` and ``streams-highly-available``."""
 
 from __future__ import annotations
 

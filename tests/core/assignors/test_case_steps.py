@@ -46,7 +46,7 @@ def test_task_offsets_of_a_case_decide_where_tasks_are_active():
         {"op": "report", "members": [{"id": "B", "offsets": {"0_1": 800}, "end_offsets": {"0_1": 900}}], "by": "B"},
     ]
     group = {"subtopologies": [{"id": "0", "tasks": 2, "stateful": True}], "acceptable_recovery_lag": 100}
-    case = {"id": "late", "assignor": "streams-highly_available", "input": {**group, "steps": steps}}
+    case = {"id": "late", "assignor": "streams-highly-available", "input": {**group, "steps": steps}}
     given = [step["assignment"].get("B", {}) for step in run_case(case)["steps"]]
     assert [(roles.get("active"), roles.get("warmup")) for roles in given] == [
         (None, None),
