@@ -9,7 +9,7 @@ LOCK := requirements-dev.lock
 # Half of a quick run is waiting for Spark: two processes keep two cores busy. WORKERS=0 runs all tests in one.
 WORKERS ?= 2
 SEED ?= $(shell date +%s)
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 QUICK := -m "not long" --ignore tests/browser --ignore tests/broker --ignore tests/cluster
 
 .PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster bench docs lock clean java

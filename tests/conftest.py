@@ -9,13 +9,17 @@ before it in the same process.
 from __future__ import annotations
 
 import os
+import re
 from importlib.util import find_spec
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
-from tests.shared_data import SHARED
+from tests.shared_data import ROOT, SHARED
+
+SPARK_FIXTURE = re.compile(r"\bspark: SparkSession\b|\bsample: CoordinatorAudit\b|[(, ](spark|sample)[,)]")
 
 settings.register_profile("quick", max_examples=12, derandomize=True, deadline=None)
 settings.register_profile("exhaustive", max_examples=1000, deadline=None)
@@ -29,19 +33,31 @@ if find_spec("playwright") is None:
     collect_ignore.append("browser")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the Spark session, and say which tests ``--dist loadgroup`` keeps in one process.
-
-    All tests with Spark are one group, for the one session; the others are grouped by file, for fixtures of a module.
-    """
+    """Mark what uses the Spark session."""
     for item in items:
-        with_spark = "spark" in getattr(item, "fixturenames", ())
-        if with_spark:
+        if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-        item.add_marker(
-            pytest.mark.xdist_group("spark" if with_spark else str(item.path.relative_to(item.config.rootpath)))
-        )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Divide the tests among processes by file, for the fixtures of modules; all files with Spark go to one process.
+
+    A session takes seconds to start, and the samples' tables are filled once in each process that asks for them. The
+    processes collect the tests, and this one knows only their names: so a file is looked at for the names of fixtures.
+    """
+    from xdist.scheduler import LoadFileScheduling
+
+    files = ROOT.glob("tests/*/**/test_*.py")
+    with_spark = {str(file.relative_to(ROOT)) for file in files if SPARK_FIXTURE.search(file.read_text("utf-8"))}
+
+    class BySession(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = super()._split_scope(nodeid)
+            return "spark" if file in with_spark else file
+
+    return BySession(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
