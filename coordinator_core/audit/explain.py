@@ -22,7 +22,7 @@ from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import NO_COMPUTING_WORKER, AssignmentRow, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
 MOST_MEMBERS = 12
@@ -190,6 +190,9 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     if row.target is None:
         if row.members_after != 0:
             yield Sentence("No target assignment was installed for it.", (row.at,))
+        if epoch is not None and epoch.assignment_error == NO_COMPUTING_WORKER:
+            text = "No worker could compute one: none supports the versions of all others (FATAL)."
+            yield Sentence(text, (row.at,))
         return
     when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
     yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))

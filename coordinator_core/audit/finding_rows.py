@@ -92,17 +92,17 @@ FINDINGS: tuple[FindingEntry, ...] = (
     FindingEntry(
         FindingKind.UNASSIGNED_WORK,
         9,
-        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target: they do not run. While the "
-        "scheduled rebalance delay runs, the work of a worker that left waits for it.",
+        "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there is no "
+        "worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.",
         "connectors and tasks",
         "unassigned_partitions",
     ),
     FindingEntry(
         FindingKind.ASSIGNOR_FAILED,
         8,
-        "The assignor of a Connect group on KIP-848 reported an error: its workers keep what they run, and changes of "
-        "connectors have no effect.",
-        "targets with an error",
+        "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL): its workers "
+        "keep what they run, and changes of connectors have no effect.",
+        "epochs with an error",
         "any",
     ),
     FindingEntry(

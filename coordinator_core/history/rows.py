@@ -45,6 +45,10 @@ class Revocation(NamedTuple):
     duration_ms: Annotated[int | None, "from asked to given"]
 
 
+NO_COMPUTING_WORKER = -1
+"""The ``assignment_error`` of an epoch for which no worker could compute a target (FATAL in Connect on KIP-848)."""
+
+
 class GroupEpochRow(NamedTuple):
     """One epoch (classic: generation) of one group."""
 
@@ -78,7 +82,8 @@ class GroupEpochRow(NamedTuple):
     ]
     assignment_error: Annotated[
         int | None,
-        "Connect groups on KIP-848: error that the assignor reported with the target, 0 for none; null: no target",
+        "Connect groups on KIP-848: error that the assignor reported with the target, 0 for none; null: no target; "
+        "-1 without a target: no worker can compute one, as none supports the versions of all others (FATAL)",
     ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]

@@ -7,8 +7,21 @@ acknowledges it.
 
 from __future__ import annotations
 
-from coordinator_core.groups.connect.describe import common_assignor, is_reconciled, worker_url
-from coordinator_core.groups.connect.state import Assignor, ConnectGroup, ConnectMember, Work, max_delay_ms, unassigned
+from coordinator_core.groups.connect.describe import (
+    common_assignor,
+    is_reconciled,
+    is_without_computing_worker,
+    worker_url,
+)
+from coordinator_core.groups.connect.state import (
+    Assignor,
+    ConnectGroup,
+    ConnectMember,
+    Work,
+    max_delay_ms,
+    unassigned,
+    units,
+)
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
@@ -18,7 +31,7 @@ from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
-from coordinator_core.history.rows import Cause
+from coordinator_core.history.rows import NO_COMPUTING_WORKER, Cause
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupCurrentMemberAssignmentRecord,
     ConnectWorkerGroupMemberMetadataRecord,
@@ -99,6 +112,7 @@ def on_work(writer: HistoryWriter, record: CoordinatorRecord, before: set[tuple[
             writer.open_history.changes.append(
                 cause(CauseKind.CONNECTORS_CHANGED, record.at, topics=names, detail=detail)
             )
+        _note_idle_work(writer)
 
 
 def on_configuration(writer: HistoryWriter, record: CoordinatorRecord, before: None) -> None:
@@ -125,7 +139,17 @@ def on_epoch(writer: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, be
         open_history.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     if due:
         open_history.due_ms = None
-    writer.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
+    epoch = writer.bump(value["epoch"], tuple(members), "ASSIGNING" if members else "EMPTY", at)
+    if is_without_computing_worker(group):
+        epoch.assignment_error = NO_COMPUTING_WORKER
+    _note_idle_work(writer)
+
+
+def _note_idle_work(writer: HistoryWriter) -> None:
+    """Without workers no target is made, and all work is in none; a later worker's target counts again."""
+    group, epoch = _group(writer), writer.open_history.epoch
+    if epoch is not None and not group.members and group.work_epoch is not None:
+        epoch.unassigned = len(units(group.work))
 
 
 def on_target(writer: HistoryWriter, record: CoordinatorRecord, before: None) -> None:

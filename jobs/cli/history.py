@@ -14,6 +14,7 @@ from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
+    NO_COMPUTING_WORKER,
     TABLES,
     AssignmentRow,
     Cause,
@@ -206,6 +207,9 @@ def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
             if row.assignment_error and row.target is not None:
                 detail = f"error {row.assignment_error} at epoch {row.epoch}: the workers keep what they run"
                 yield TimelineEntry(row.target, "assignor failed", detail)
+            elif row.assignment_error == NO_COMPUTING_WORKER:
+                detail = f"no worker supports the versions of all others at epoch {row.epoch}: no target is made"
+                yield TimelineEntry(row.opened, "assignor failed", detail)
             if row.ended is not None and row.ended_by != "next epoch":
                 yield TimelineEntry(row.ended, row.ended_by or "ended", f"{row.group_type} group at epoch {row.epoch}")
         elif isinstance(row, ShareInitializationRow):

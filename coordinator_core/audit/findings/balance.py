@@ -9,6 +9,7 @@ from coordinator_core.audit.findings.converged_states import ConvergedState, con
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
 from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow
 
 STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))
 MEMBERS_ONLY = frozenset(
@@ -116,6 +117,9 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             )
 
 
+WITHOUT_TARGET = "in no worker's target"
+
+
 def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding for the connectors and tasks that are in no worker's target now, whatever the group's state.
 
@@ -125,10 +129,10 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         return
     begun = last = None
     for epoch in history.epochs:
-        if epoch.members == () or epoch.unassigned == 0:
+        if epoch.unassigned == 0 or (epoch.members == () and epoch.unassigned is None):
             begun = None
-        elif epoch.unassigned is not None and epoch.target is not None:
-            begun, last = begun or epoch.target, epoch
+        elif epoch.unassigned is not None and (epoch.target is not None or epoch.members == ()):
+            begun, last = begun or epoch.target or epoch.opened, epoch
     if begun is None or last is None or last.unassigned is None or last.unassigned < limits.unassigned_partitions:
         return
     waited_ms = history.now_ms - begun.timestamp_ms
@@ -136,8 +140,9 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
         limits.unassigned_partitions,
-        f"in no worker's target for {waited_ms} ms: {counted(last.unassigned, CONNECTOR_OR_TASK)}",
-        list(dict.fromkeys(each for each in (begun, last.target) if each is not None)),
+        f"{'without a worker' if history.epochs[-1].members == () else WITHOUT_TARGET} for {waited_ms} ms: "
+        f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
+        list(dict.fromkeys((begun, last.target or last.opened))),
         until_ms=history.now_ms,
         complete=last.history_complete,
     )
@@ -147,6 +152,12 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
     """Yield one finding for the targets with which an assignor reported an error."""
     failed = [epoch for epoch in history.epochs if epoch.assignment_error]
     if failed and history.group_type == "CONNECT":
-        listed = ", ".join(f"{each.epoch} (error {each.assignment_error})" for each in failed[:5])
+        listed = ", ".join(f"{each.epoch} ({_failure(each)})" for each in failed[:5])
         evidence = [each.target or each.opened for each in failed]
         yield history.finding(FindingKind.ASSIGNOR_FAILED, len(failed), 1, f"epochs {listed}", evidence)
+
+
+def _failure(epoch: GroupEpochRow) -> str:
+    if epoch.target is None and epoch.assignment_error == NO_COMPUTING_WORKER:
+        return "no worker supports the versions of all others: FATAL"
+    return f"error {epoch.assignment_error}"

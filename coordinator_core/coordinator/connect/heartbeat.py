@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
+from coordinator_core.assignors.connect.selection import select_assignor, select_worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import records, validation
 from coordinator_core.coordinator.connect.group import Computation, ConnectCoordinatorState, as_fields, from_fields
@@ -14,8 +14,8 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.timer_keys import rebalance_key, session_key
 from coordinator_core.errors import AssignorError
+from coordinator_core.groups.connect.describe import worker_ranges
 from coordinator_core.groups.connect.state import (
-    CLASSIC_VERSION,
     Assignor,
     ConnectGroup,
     ConnectMember,
@@ -235,7 +235,7 @@ def _computes(op: Operation, group: ConnectGroup, data: Fields) -> bool:
 
 def _chosen(group: ConnectGroup, former: Computation | None) -> str:
     """The worker that computed last does it again; not if it did not in time and another one can."""
-    ranges = _ranges(group)
+    ranges = worker_ranges(group, assignor_of(group))
     try:
         able = [each for each, member in group.members.items() if not is_classic(member)]
         worker = select_worker(ranges, None if former is None else former.worker, able)
@@ -245,17 +245,6 @@ def _chosen(group: ConnectGroup, former: Computation | None) -> str:
     except AssignorError as error:
         raise ApiError(ErrorCode.FATAL, error.message) from error
     return worker
-
-
-def _ranges(group: ConnectGroup) -> dict[str, VersionRange]:
-    """The metadata versions that each worker's assignor of the common name supports."""
-    name = assignor_of(group)
-    return {
-        member_id: VersionRange(max(assignor.minimum_version, CLASSIC_VERSION + 1), assignor.maximum_version)
-        for member_id, member in group.members.items()
-        for assignor in member.assignors
-        if assignor.name == name
-    }
 
 
 def assignor_of(group: ConnectGroup) -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coordinator_core.assignors.connect.selection import select_assignor
+from coordinator_core.assignors.connect.selection import VersionRange, select_assignor, select_worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
 from coordinator_core.errors import AssignorError, DecodeError
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker
 from coordinator_core.groups.connect.state import (
+    CLASSIC_VERSION,
     ConnectGroup,
     ConnectGroupState,
     ConnectMember,
     Work,
+    is_classic,
     max_delay_ms,
     unassigned,
     units,
@@ -72,6 +74,29 @@ def common_assignor(group: ConnectGroup) -> str | None:
         return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
     except AssignorError:
         return None
+
+
+def worker_ranges(group: ConnectGroup, assignor: str) -> dict[str, VersionRange]:
+    """Return by worker the metadata versions that its assignor of this name supports, in the group's order."""
+    return {
+        member_id: VersionRange(max(each.minimum_version, CLASSIC_VERSION + 1), each.maximum_version)
+        for member_id, member in group.members.items()
+        for each in member.assignors
+        if each.name == assignor
+    }
+
+
+def is_without_computing_worker(group: ConnectGroup) -> bool:
+    """Whether the log shows that no worker can compute a target, as none supports the versions of all (FATAL)."""
+    assignor = common_assignor(group)
+    if assignor is None:
+        return False
+    ranges = worker_ranges(group, assignor)
+    try:
+        select_worker(ranges, None, [each for each, member in group.members.items() if not is_classic(member)])
+    except AssignorError:
+        return True
+    return False
 
 
 def knows_assignors(group: ConnectGroup, certainty: Certainty) -> bool:

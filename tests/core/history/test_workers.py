@@ -138,10 +138,20 @@ def epochs_of(cluster: Cluster) -> list[GroupEpochRow]:
 def test_an_epoch_says_what_no_worker_is_to_run() -> None:
     cluster, one, two = two_workers()
     two.beat(memberEpoch=-1)
-    assert [row.unassigned for row in epochs_of(cluster)] == [None, 0, 0, None], "no target, two, and none yet"
+    assert [row.unassigned for row in epochs_of(cluster)] == [5, 0, 0, None], "no worker, two targets, and none yet"
     one.beat()
     one.install(W1=A)
     assert epochs_of(cluster)[-1].unassigned == 2
+
+
+def test_an_epoch_says_that_no_worker_can_compute() -> None:
+    """The document's example: a worker must support all versions of the others (FATAL)."""
+    cluster = Cluster()
+    cluster.configure(*A)
+    for name, versions in (("W1", (1, 5)), ("W2", (3, 4)), ("W3", (4, 6))):
+        supported = {"name": "sessioned", "minimumVersion": versions[0], "maximumVersion": versions[1]}
+        Worker(cluster, name).beat(clientAssignors=[supported | {"version": versions[1], "reason": 0}])
+    assert [row.assignment_error for row in epochs_of(cluster)] == [None, None, None, -1]
 
 
 def test_an_epoch_says_that_the_assignor_failed() -> None:

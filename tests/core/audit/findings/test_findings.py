@@ -374,6 +374,20 @@ def test_work_in_no_workers_target_is_found_in_any_state() -> None:
     assert found(FindingKind.UNASSIGNED_WORK, epochs=emptied) == []
 
 
+def test_work_of_a_group_without_workers_is_found() -> None:
+    """The log says what there is to run; nobody runs it, although no target says so."""
+    deserted = connect_epoch(4, 3, target=None, members=(), state="EMPTY", is_open=True)
+    (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=[connect_epoch(3, 0), deserted], now_ms=14_000)
+    assert (row.number, row.detail) == (3, "without a worker for 10000 ms: 3 connectors and tasks")
+    assert row.evidence == (at(4),)
+
+
+def test_a_group_in_which_no_worker_can_compute_is_found() -> None:
+    epochs = [connect_epoch(2, 0, assignment_error=0), connect_epoch(3, None, target=None, assignment_error=-1)]
+    (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=epochs)
+    assert row.detail == "epochs 3 (no worker supports the versions of all others: FATAL)"
+
+
 def test_targets_with_an_error_of_the_assignor_are_found() -> None:
     epochs = [connect_epoch(2, 0, assignment_error=0), connect_epoch(3, 1, assignment_error=4)]
     (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=epochs)
