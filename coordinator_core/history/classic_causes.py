@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicChange, TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
@@ -166,11 +167,14 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     if writer.topics is None or last.topics_version < 0:
         return _by_assignment(open_history, step, still_subscribed)
     now = writer.topics.version_at(step.at.timestamp_ms)
-    open_history.unseen += writer.topics.changes(last.topics, last.topics_version, now)
-    assigned = _highest_assigned(open_history)
+    later = writer.topics.version_at(step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
+    had, assigned = _highest_had(step.old), _highest_assigned(open_history)
+    open_history.unseen += _without_known(writer.topics.changes(last.topics, last.topics_version, now), had)
+    ahead = writer.topics.changes(still_subscribed, now, later)
+    open_history.unseen += _without_known([each for each in ahead if _is_assigned(each, assigned)], had)
     if not open_history.unseen:
         return _first_assigned(writer.topics, step, still_subscribed, assigned)
-    had = _highest_had(step.old) if step.new.protocol in ASSIGNS_ALL else {}
+    had = had if step.new.protocol in ASSIGNS_ALL else {}
     changed: dict[str, list[TopicChange]] = {}
     for change in open_history.unseen:
         changed.setdefault(change.name, []).append(change)
@@ -182,6 +186,27 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     open_history.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
     found = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
     return found + _first_assigned(writer.topics, step, still_subscribed - changed.keys(), assigned)
+
+
+def _without_known(changes: list[TopicChange], had: dict[str, int]) -> list[TopicChange]:
+    """Leave out the topics and partitions that the generation before had already: the controller, whose clock says
+    that they came later, is ahead.
+    """
+    kept, gone = [], set[str]()
+    for change in changes:
+        highest = -1 if change.name in gone else had.get(change.name, -1)
+        if _is_assigned(change, {change.name: highest}):
+            continue
+        if change.kind in ("deleted", "replaced"):
+            gone.add(change.name)
+        kept.append(change)
+    return kept
+
+
+def _is_assigned(change: TopicChange, highest: dict[str, int]) -> bool:
+    """Whether assigned partitions prove that a topic, or partitions of it, had come: by whatever clock."""
+    first = change.before.partitions if change.before is not None and change.kind == "grown" else 0
+    return change.kind in ("created", "grown") and highest.get(change.name, -1) >= first
 
 
 def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.history.causes import topic_causes
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
-
-CLOCK_SLACK_MS = 10_000
-"""How far the clock of the metadata log's controller may be ahead of the coordinator's."""
 
 
 class Used(NamedTuple):
@@ -33,13 +31,26 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
     if topics is None:
         return Used(metadata_hash, None, None, -1)
     if metadata_hash is not None:
-        for slack in (0, CLOCK_SLACK_MS):
-            found = topics.newest_matching_hash(metadata_hash, names, at.timestamp_ms, slack)
-            if found is not None:
-                return Used(metadata_hash, True, found.at, found.version)
+        found = matching_hash(topics, metadata_hash, names, at.timestamp_ms, CLOCK_TOLERANCE_MS)
+        if found is not None:
+            return Used(metadata_hash, True, found.at, found.version)
     version = topics.version_at(at.timestamp_ms)
     proven = None if metadata_hash is None or version < 0 else False
     return Used(metadata_hash, proven, topics.positions[version] if version >= 0 else None, version)
+
+
+def matching_hash(
+    topics: TopicHistory, metadata_hash: int, names: set[str], time_ms: int, tolerance_ms: int
+) -> ImageVersion | None:
+    """Return the newest version of ``names`` with this hash that a coordinator knew at a time of its clock.
+
+    By the controller's clock it may be later, by up to the tolerance. Such a version counts where all earlier ones are
+    older than what a broker may work with: topics may become again what they were.
+    """
+    found = topics.newest_matching_hash(metadata_hash, names, time_ms)
+    if found is not None and not topics.changes(names, found.version, topics.version_at(time_ms - METADATA_LAG_MS)):
+        return found
+    return topics.newest_matching_hash(metadata_hash, names, time_ms, tolerance_ms)
 
 
 def image_used(topics: TopicHistory | None, used: Used) -> tuple[TopicImage | None, bool]:

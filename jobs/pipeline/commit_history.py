@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.commits import GROUP_ENDS, removal_window
 from coordinator_core.audit.folds.group_history import Rewind
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.tables.delta import Tables
@@ -108,10 +108,10 @@ def _cause(at_ms: Column, log_offset: Column, past_expiry: Column) -> Column:
     def in_deletion(end: Column) -> Column:
         return (end["timestamp_ms"] == at_ms) & (end["log_offset"] > log_offset)
 
-    with_topic = F.exists("topic_ends", lambda end_ms: at_ms.between(end_ms, end_ms + TOPIC_CLEANUP_MS))
+    with_topic = F.exists("topic_ends", lambda end_ms: at_ms.between(*removal_window(end_ms)))
     return (
-        F.when(with_topic, "topic deleted")
-        .when(F.exists("group_ends", in_deletion), "group deleted")
+        F.when(F.exists("group_ends", in_deletion), "group deleted")
+        .when(with_topic, "topic deleted")
         .when(past_expiry, "expired")
         .otherwise("expired or deleted")
     )

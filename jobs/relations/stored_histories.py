@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.commit_counts import (
     CommitCount,
     fitting_length,
 )
-from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.commits import GROUP_ENDS, removal_window
 from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
@@ -269,10 +269,10 @@ def _cause(at: LogPosition, group_ends: Sequence[LogPosition], topic_ends: Seque
 
     A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same time.
     """
-    if any(end_ms <= at.timestamp_ms <= end_ms + TOPIC_CLEANUP_MS for end_ms in topic_ends):
-        return "topic deleted"
     if any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in group_ends):
         return "group deleted"
+    if any(since <= at.timestamp_ms <= until for since, until in map(removal_window, topic_ends)):
+        return "topic deleted"
     return "expired" if past_expiry else "expired or deleted"
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition, RecordType
 
@@ -22,6 +24,13 @@ GROUP_ENDS = frozenset(
     )
 )
 """Record types whose tombstone ends a group."""
+
+
+def removal_window(deleted_ms: Any) -> tuple[Any, Any]:
+    """Return between which times of the coordinator's clock the offsets of a topic are removed that was deleted at this
+    time of the controller's clock: numbers, or columns of them.
+    """
+    return deleted_ms - CLOCK_TOLERANCE_MS, deleted_ms + (TOPIC_CLEANUP_MS + CLOCK_TOLERANCE_MS)
 
 
 @dataclass(slots=True)
@@ -81,12 +90,17 @@ class CommitFold:
                 for each in partition.removals
             ]
 
-    def topic_deleted(self, topic: str, since_ms: int, until_ms: int) -> None:
-        """Take in that a topic was deleted: its offsets removed in this time range (ms) were removed with the topic."""
+    def topic_deleted(self, topic: str, deleted_ms: int) -> None:
+        """Take in that a topic was deleted: its offsets removed around that time were removed with the topic, unless
+        they were removed with the group, of which the log itself has the order.
+        """
+        since_ms, until_ms = removal_window(deleted_ms)
         for (name, _), partition in self._partitions.items():
             if name == topic:
                 partition.removals = [
-                    each._replace(how="topic deleted") if since_ms <= each.at.timestamp_ms <= until_ms else each
+                    each._replace(how="topic deleted")
+                    if each.how != "group deleted" and since_ms <= each.at.timestamp_ms <= until_ms
+                    else each
                     for each in partition.removals
                 ]
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.findings.resets import EmptyTimes
-from coordinator_core.audit.folds.commits import TOPIC_CLEANUP_MS
+from coordinator_core.audit.folds.commits import removal_window
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group_type import GroupType
@@ -259,8 +259,6 @@ class _Told:
     def _of_removal(self, at: LogPosition, topic: str, held: Held | None) -> _Reason:
         """Return why an offset was removed. A deleted group has its tombstone after those of its offsets."""
         now_ms = at.timestamp_ms
-        if any(end <= now_ms <= end + TOPIC_CLEANUP_MS for end in self._commits.topic_ends.get(topic, ())):
-            return _Reason(StepCause.TOPIC_DELETED)
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
         has_expiry = held is not None and held.expires_ms >= 0
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
@@ -269,6 +267,9 @@ class _Told:
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)
             return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
+        windows = map(removal_window, self._commits.topic_ends.get(topic, ()))
+        if any(since <= now_ms <= until for since, until in windows):
+            return _Reason(StepCause.TOPIC_DELETED)
         if held is not None and 0 <= held.expires_ms <= now_ms:
             return _Reason(StepCause.EXPIRED, detail)
         if cannot_expire:

@@ -8,6 +8,7 @@ from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import HeldUnit
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
 from coordinator_core.groups.epoch_records import (
     AssignedPartitions,
     CurrentRecord,
@@ -25,10 +26,6 @@ MAX_ASSIGNMENT_INTERVAL_MS = 15_000
 """The highest ``group.{consumer,share}.assignment.interval.ms`` that a broker accepts by default: its
 ``max.assignment.interval.ms`` is 15 s (KIP-1263). No log contains this static broker setting.
 """
-
-
-METADATA_LAG_MS = 30_000
-"""A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
 
 
 class EpochsBefore(NamedTuple):
@@ -94,7 +91,9 @@ def _metadata_hash(
         return
     if kind is STREAMS_KIND and metadata_hash == before:
         return
-    later = topics.changes(names, used.version, topics.version_at(at.timestamp_ms - METADATA_LAG_MS))
+    later = topics.changes(
+        names, used.version, topics.version_at(at.timestamp_ms - METADATA_LAG_MS - CLOCK_TOLERANCE_MS)
+    )
     if later:
         age = at.timestamp_ms - later[0].at.timestamp_ms
         detail = f"{whose}: that of a version before {later[0].name} was {later[0].kind}, {age} ms ago"

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition
 
@@ -227,7 +227,7 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
         everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
         same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
         return same or bool(step.assigned.get(resource))
-    there = topics.topic_at(topic, step.at.timestamp_ms + CLOCK_SLACK_MS)
+    there = topics.topic_at(topic, step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
     return topic in subscribed and there is not None and there.id == topic_id
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
 from coordinator_core.groups import re2
 from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
@@ -15,7 +16,6 @@ from coordinator_core.groups.rules import SHARE_STATE, TOPOLOGY, Rule
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
-from coordinator_core.history.topics import CLOCK_SLACK_MS
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,
@@ -102,7 +102,7 @@ def on_share_state(judged: JudgedGroup, record: CoordinatorRecord, before: State
 
 def _exists(judged: JudgedGroup, name: str, topic_id: str, at: LogPosition) -> bool:
     """Whether a topic that existed before a record still exists after it, by whichever clock."""
-    there = judged.topics.topic_at(name, at.timestamp_ms + CLOCK_SLACK_MS) if judged.topics is not None else None
+    there = judged.topics.topic_at(name, at.timestamp_ms + CLOCK_TOLERANCE_MS) if judged.topics is not None else None
     return there is not None and there.id == topic_id
 
 
@@ -192,12 +192,13 @@ def _internal_topic_configs(judged: JudgedGroup, topology: Topology, at: LogPosi
     topics = judged.topics
     if topics is None or not topics.complete or topics.doubt(at.timestamp_ms) is not None:
         return
-    versions = {topics.version_at(at.timestamp_ms), topics.version_at(at.timestamp_ms + CLOCK_SLACK_MS)}
+    around = topics.window(at.timestamp_ms - CLOCK_TOLERANCE_MS, at.timestamp_ms + CLOCK_TOLERANCE_MS)
     for each in topology.subtopologies:
         for topic in (*each.repartition_source_topics, *each.state_changelog_topics):
+            there = [each.version for each in around if topic.name in each.image.by_name]
             if topics.topic_at(topic.name, at.timestamp_ms) is None:
                 continue
-            found = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in versions]
+            found = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in there]
             for name, wanted in sorted(topic.configs.items()):
                 actual = {configs.get(name, DEFAULT_TOPIC_CONFIGS.get(name)) for configs in found}
                 if wanted not in actual and None not in actual:

@@ -14,7 +14,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import TOPICS_MISSING
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import instance_id_of
 from coordinator_core.groups.group import GroupState
@@ -23,6 +23,7 @@ from coordinator_core.groups.streams.configs import assignor_name, is_stateful, 
 from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
+from coordinator_core.history.topics import matching_hash
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
@@ -98,9 +99,7 @@ def topics_used(
         return MissingInput(TOPICS_MISSING)
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch is not in the log")
-    found: ImageVersion | None = None
-    for slack in (0, settings.clock_slack_ms):
-        found = found or history.newest_matching_hash(state.metadata_hash, names, at.timestamp_ms, slack)
+    found = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
     if found is None:
         return MissingInput(
             f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
-from coordinator_core.audit.folds.commits import GROUP_ENDS, TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.folds.commits import GROUP_ENDS, CommitFold
 from coordinator_core.audit.folds.group_history import (
     GatheredRow,
     GroupHistory,
@@ -222,7 +222,7 @@ def _as_history(
     group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings, lost: LostRecords
 ) -> GroupHistory:
     for topic, deleted_ms in _deletions(surroundings.topics):
-        gathered.commits.topic_deleted(topic, deleted_ms, deleted_ms + TOPIC_CLEANUP_MS)
+        gathered.commits.topic_deleted(topic, deleted_ms)
     rows = chain[FoundRow](
         gathered.rows,
         gathered.fold.open_rows(),

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from coordinator_core.audit.folds.commits import TOPIC_CLEANUP_MS, CommitFold
+from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
@@ -112,7 +112,7 @@ class CommitLog:
                 self.delete_group()
             else:
                 self.commit(tombstone=kind == "tombstone")
-        self.fold.topic_deleted("orders", TOPIC_DELETED_MS, TOPIC_DELETED_MS + TOPIC_CLEANUP_MS)
+        self.fold.topic_deleted("orders", TOPIC_DELETED_MS)
 
 
 RUN = "run 1"

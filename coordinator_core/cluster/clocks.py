@@ -1,0 +1,17 @@
+"""The clocks of two machines: how far times of one log may be from those of another.
+
+Records of groups carry the time of the broker that coordinates the group, records of the metadata log that of the
+controller. Where a record itself says which version of the topics it is about (metadata hash, offset of the metadata
+log, topic id), that decides. Elsewhere times of the two logs are compared with this tolerance: what is within it may
+have come before or after.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+CLOCK_TOLERANCE_MS: Final = 10_000
+"""How far the clocks of two machines of a cluster may be apart, either way; verdicts take ``audit.clock_slack_ms``."""
+
+METADATA_LAG_MS: Final = 30_000
+"""A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
