@@ -15,7 +15,7 @@ from pathlib import Path
 
 from coordinator_core.groups.classic.protocols import assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup
-from coordinator_core.groups.group import Group, is_group_record
+from coordinator_core.groups.group import Group
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from jobs.sources.files import find_logs
@@ -34,7 +34,7 @@ def group_records(folder: Path) -> list[AnyRecord]:
         record
         for partition in partitions
         for record in LogReader([file for file in files if file.partition == partition], print).records()
-        if is_group_record(record.type)
+        if record.type > RecordType.OFFSET_COMMIT
     ]
 
 

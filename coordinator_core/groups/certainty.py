@@ -64,9 +64,6 @@ class LogGaps:
         return self.missing + 1
 
 
-WHOLE_LOG = LogGaps()
-
-
 class RecordKey(NamedTuple):
     """The key of a record of a group: its type, and the member or regular expression that it is about, if any."""
 

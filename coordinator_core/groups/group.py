@@ -127,8 +127,3 @@ class Group:
 def ends_group(record_type: int, family: Family) -> bool:
     """Whether a tombstone of this type ends a group: what the group has of other keys is gone then."""
     return record_type in (_ENDS_GROUP_LOG if family is _GROUP_LOG else _ENDS_CONNECT_LOG)
-
-
-def is_group_record(record_type: int) -> bool:
-    """Whether records of this type of ``__consumer_offsets`` change a group, and not its committed offsets."""
-    return record_type in _HANDLERS

@@ -22,7 +22,6 @@ from coordinator_core.wire.batch_format import (
 )
 from coordinator_core.wire.batch_records import Headers
 from coordinator_core.wire.compression import compress
-from coordinator_core.wire.control import encode_marker
 from coordinator_core.wire.primitives import write_unsigned_varint
 
 
@@ -60,7 +59,7 @@ def encode_batch(
     With ``log_append_time`` the batch is stamped LogAppendTime: readers see that time for every record.
     """
     if not records:
-        raise EncodeError("a batch of no records: use encode_empty_batch")
+        raise EncodeError("a batch needs a record")
     first = records[0]
     body = b"".join(
         record_bytes(record, record.offset - first.offset, record.timestamp - first.timestamp) for record in records
@@ -75,39 +74,6 @@ def encode_batch(
         base_timestamp=first.timestamp,
         max_timestamp=latest,
         attributes=attributes,
-        leader_epoch=leader_epoch,
-        producer=producer,
-    )
-
-
-def encode_marker_batch(
-    control_type: int, coordinator_epoch: int, *, offset: int, timestamp: int, producer: Producer, leader_epoch: int = 0
-) -> bytes:
-    """Return the control batch that ends a transaction; ``control_type`` is ``control.ABORT`` or ``control.COMMIT``."""
-    key, value = encode_marker(control_type, coordinator_epoch)
-    record = NewRecord(offset, timestamp, key, value)
-    return encode_batch([record], leader_epoch=leader_epoch, producer=producer, transactional=True, control=True)
-
-
-def encode_empty_batch(
-    base_offset: int,
-    last_offset: int,
-    *,
-    timestamp: int = -1,
-    leader_epoch: int = 0,
-    producer: Producer = Producer(),  # noqa: B008
-    transactional: bool = False,
-    control: bool = False,
-) -> bytes:
-    """Return a batch as compaction leaves it when it removes all records but keeps the batch."""
-    return frame(
-        b"",
-        base_offset=base_offset,
-        last_offset=last_offset,
-        count=0,
-        base_timestamp=timestamp,
-        max_timestamp=timestamp,
-        attributes=_attributes("none", transactional, control, False),
         leader_epoch=leader_epoch,
         producer=producer,
     )

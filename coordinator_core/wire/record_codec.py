@@ -145,14 +145,6 @@ def encode_value(record_type: int, version: int, fields: Mapping[str, Any], fami
     return _encode(message, version, fields, out)
 
 
-def encode_record(record: DecodedRecord, family: Family = Family.GROUP) -> tuple[bytes | None, bytes | None]:
-    """Return the bytes of key and value of one record, None for a missing one; the inverse of ``decode_record``."""
-    key = None if family is Family.METADATA else encode_key(record.type, record.key, family)
-    if record.value is None or record.value_version is None:
-        return key, None
-    return key, encode_value(record.type, record.value_version, record.value, family)
-
-
 def _decode_version(message: Message, version: int, data: bytes, position: int) -> tuple[int, Fields]:
     if version not in message.versions:
         known = f"{message.versions.start} to {message.versions.stop - 1}"

@@ -11,8 +11,8 @@ from typing import Any, Final
 import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule, Severity
-from coordinator_core.java.hash_codes import string_hash
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline import gaps
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
@@ -161,18 +161,9 @@ def _placement(found: TableReader, offsets_partitions: int | None) -> Part:
     ):
         partitions = offsets_partitions or counts.get(row["cluster"])
         if partitions:
-            is_misplaced = coordinator_partition(row["group_id"], int(partitions)) != row["log_partition"]
+            is_misplaced = log_partition_of(row["group_id"], int(partitions)) != row["log_partition"]
             misplaced[row["cluster"]] = (misplaced.get(row["cluster"]) or 0) + is_misplaced
     return {"misplaced_groups": misplaced}
-
-
-def coordinator_partition(group_id: str, partitions: int) -> int:
-    """Return the partition of ``__consumer_offsets`` of a group: the absolute Java hash of its id, modulo the count.
-
-    The hash -2^31 has no absolute value in Java; Kafka uses 0 for it.
-    """
-    hashed = string_hash(group_id)
-    return 0 if hashed == -(1 << 31) else abs(hashed) % partitions
 
 
 def _findings(found: TableReader, chosen: FindingCheckSettings) -> Part:

@@ -11,7 +11,7 @@ from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.groups.violations import Violation
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import MATCHED, GroupOption, SinceOption, read_kinds
+from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 from jobs.times import parse_time
@@ -28,7 +28,9 @@ def audit_command(
     fail_on: Annotated[
         str,
         typer.Option(
-            "--fail-on", metavar="KINDS", help=f"Exit with code {MATCHED} if one of these is found: {', '.join(KINDS)}."
+            "--fail-on",
+            metavar="KINDS",
+            help=f"Exit with code {FAILED_GATE} if one of these is found: {', '.join(KINDS)}.",
         ),
     ] = "",
 ) -> None:
@@ -61,7 +63,7 @@ def audit_command(
         print_lines([_violation_line(each) for each in broken], as_json=False, title="rules broken")
     seen = {verdict for *_, verdict in counts} | ({VIOLATION} if broken else set())
     if seen & failing:
-        raise typer.Exit(MATCHED)
+        raise typer.Exit(FAILED_GATE)
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

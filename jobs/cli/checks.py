@@ -15,13 +15,10 @@ from jobs.checks.project import FOLDER, write_project
 from jobs.checks.validation import Result
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import ConfigOption, TablesOption
+from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption
 from jobs.cli.output import print_lines, print_written
 from jobs.cli.table_options import TableOptions
 from jobs.tables.reader import absolute
-
-FAILED = 3
-"""Exit code if an expectation of severity critical failed."""
 
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
@@ -45,7 +42,7 @@ def checks_command(
         console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")
     print_results(console, results)
     if any(result.failed for result in results):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FAILED_GATE)
 
 
 def print_results(console: Console, results: Iterable[Result]) -> None:

@@ -8,10 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, StrEnum
-from importlib.abc import MetaPathFinder
 from typing import Annotated, Any, BinaryIO, TypeVar
 
-import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
@@ -28,6 +26,7 @@ from coordinator_core.wire.batch_format import (
 from coordinator_core.wire.batches import read_columns, read_rows
 from coordinator_core.wire.json_lines import Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
+from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
 from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
@@ -83,7 +82,7 @@ def dump(
     if jsonl and style is Format.KAFKA:
         raise typer.BadParameter("--jsonl and --format kafka cannot be used together")
     console = Console.of(context)
-    _leave_pandas_out()
+    start_without_pandas()
     logs = [log for path in paths for log in _chosen(path, topic, console)]
     refuse_empty_files(paths, logs)
     out = VisibleText(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
@@ -103,29 +102,6 @@ def dump(
         print(visible(gap), file=sys.stderr)
     if printer.lost:
         raise typer.Exit(1)
-
-
-class _NoPandas(MetaPathFinder):
-    """An import finder that refuses pandas."""
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Raise ModuleNotFoundError for pandas."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("not needed here", name=fullname)
-
-
-def _leave_pandas_out() -> None:
-    """Make the first Arrow array while pandas cannot be imported.
-
-    With its first array, pyarrow imports pandas if it is installed; that takes half of the start-up time of ``dump``.
-    It tries again only when a function for pandas is called.
-    """
-    finder = _NoPandas()
-    sys.meta_path.insert(0, finder)
-    try:
-        pa.array([0])
-    finally:
-        sys.meta_path.remove(finder)
 
 
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:

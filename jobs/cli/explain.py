@@ -17,7 +17,7 @@ from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import MATCHED, GroupOption, read_kinds
+from jobs.cli.options import FAILED_GATE, GroupOption, read_kinds
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
@@ -129,8 +129,8 @@ def findings_command(
         typer.Option(
             "--fail-on",
             metavar="KINDS",
-            help=f"Exit with code {MATCHED} if a finding of one of these kinds is listed: {ANY}, or kinds separated by "
-            "commas (docs/findings.md lists them).",
+            help=f"Exit with code {FAILED_GATE} if a finding of one of these kinds is listed: {ANY}, or kinds "
+            "separated by commas (docs/findings.md lists them).",
         ),
     ] = "",
 ) -> None:
@@ -161,4 +161,4 @@ def findings_command(
         ]
     print_lines(lines, as_json=source.json, title="findings")
     if any(row.kind in failing for row in rows):
-        raise typer.Exit(MATCHED)
+        raise typer.Exit(FAILED_GATE)

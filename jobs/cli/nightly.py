@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from jobs import nightly_run
-from jobs.cli.checks import FAILED, print_results
+from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import ClusterOption
+from jobs.cli.options import FAILED_GATE, ClusterOption
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
 
@@ -49,7 +49,7 @@ def nightly_command(
     if chosen.nightly.report is not None:
         print_written("report", chosen.nightly.report, as_json=console.json)
     if any(result.failed for result in outcome.check_results):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(FAILED_GATE)
 
 
 def _for_programs(step: nightly_run.StepRun) -> Line:

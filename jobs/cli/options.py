@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -102,8 +102,10 @@ AtOffsetOption = Annotated[
 ]
 
 
-MATCHED = 3
-"""Exit code if something of a kind that ``--fail-on`` names was found."""
+FAILED_GATE: Final = 3
+"""Exit code if what a command looks for was found: a kind that ``--fail-on`` names, a critical check that failed, a
+difference from a recorded behaviour.
+"""
 
 
 def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> set[str]:

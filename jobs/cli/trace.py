@@ -14,9 +14,7 @@ from coordinator_core.coordinator.traces.run import StepResult, run_traces
 from coordinator_core.errors import InputError
 from jobs.cli.console import JsonOption, QuietOption
 from jobs.cli.json_lines import read_lines
-
-DIFFERS = 3
-"""Exit code if a step differs."""
+from jobs.cli.options import FAILED_GATE
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="Traces as JSON lines (docs/cases-and-traces.md), optionally gzipped.")
@@ -59,7 +57,7 @@ def trace_command(
     else:
         print(f"{equal} of {steps} steps equal")
     if equal < steps:
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(FAILED_GATE)
 
 
 def _as_object(result: StepResult) -> dict[str, Any]:

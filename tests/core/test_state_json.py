@@ -13,7 +13,6 @@ import pytest
 from coordinator_core.audit.group_audit import STATE_FORM, AuditedState, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import StateFormatError
-from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Ownership
 from coordinator_core.history.share_partitions import OpenShareHistory
@@ -21,6 +20,7 @@ from coordinator_core.records import Family, LogPosition
 from coordinator_core.state_json import VERSION, OneOf, StateForm, StoredAs
 from jobs.sources.files import LogFile, find_logs
 from jobs.sources.log_reader import LogReader
+from tests.core.groups.stored_groups import decode_group, encode_group
 from tests.shared_data import ROOT
 
 FORM = ROOT / "tests" / "data" / "state_form.txt"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.groups.group import Group, is_group_record
-from coordinator_core.groups.state_json import decode_group, encode_group
-from coordinator_core.records import CoordinatorRecord
+from coordinator_core.groups.group import Group
+from coordinator_core.records import CoordinatorRecord, RecordType
+from tests.core.groups.stored_groups import decode_group, encode_group
 from tests.differential.decoded import log_entries
 from tests.shared_data import CORPUS
 
@@ -15,7 +15,9 @@ LOGS = ["scenarios", "scenarios/compacted_keep", "churn/full", "churn/after_comp
 
 def group_records(corpus: str) -> list[CoordinatorRecord]:
     entries = log_entries(CORPUS / corpus / "decoded.jsonl.gz")
-    return [entry.record for entry in entries if entry.record is not None and is_group_record(entry.record.type)]
+    return [
+        entry.record for entry in entries if entry.record is not None and entry.record.type > RecordType.OFFSET_COMMIT
+    ]
 
 
 def fold(groups: dict[str, Group], records: list[CoordinatorRecord]) -> dict[str, Group]:

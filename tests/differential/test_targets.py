@@ -9,10 +9,11 @@ import pytest
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
+from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.groups.group import Group
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
+from tests.core.audit.targets.verdicts import audit_group
 from tests.core.stored import next_auditor
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history

@@ -8,8 +8,8 @@ import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
+from tests.core.audit.targets.verdicts import audit_group
 from tests.differential.logs_by_group import EVERYTHING, TraceLog, traces
 
 MADE_BY_BROKER = {

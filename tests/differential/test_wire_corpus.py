@@ -18,7 +18,8 @@ from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.kafka_json import key_to_json, value_to_json
-from coordinator_core.wire.record_codec import DecodedRecord, decode_record, encode_record, record_schema
+from coordinator_core.wire.record_codec import DecodedRecord, decode_record, record_schema
+from tests.core.wire.encoded import encode_record
 from tests.shared_data import CORPUS, TRACES
 
 Line = dict[str, Any]

@@ -9,11 +9,13 @@ from typing import Any
 from coordinator_core.errors import CoordinatorAuditError
 from coordinator_core.records import LOG_TOPICS, Family, Fields, RecordType
 from coordinator_core.wire.batch_records import LogRecord
-from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, encode_marker_batch, frame
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, frame
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.compression import compress
 from coordinator_core.wire.embedded import AnyBlob, decode_assignment, decode_subscription, encode_blob
-from coordinator_core.wire.record_codec import DecodedRecord, decode_record, encode_record
+from coordinator_core.wire.record_codec import DecodedRecord, decode_record
+from tests.core.wire.encoded import encode_record
+from tests.core.wire.other_batches import encode_marker_batch
 from tests.core.wire.samples import sample_records
 from tests.core.wire.test_mutations import mutated
 from tests.fuzz.samples import Logs, batch_starts

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.simulator.brokers import MetadataRecord
-from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, encode_marker_batch
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from tests.core.wire.other_batches import encode_marker_batch
 
 VALUE_VERSIONS = {1: 4, 2: 3}
 """Of record types whose newest versions brokers write; 0 for all others."""

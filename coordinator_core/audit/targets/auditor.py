@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
@@ -214,16 +214,3 @@ class TargetAuditor:
                 continue
             memory.view_of(kind, self.settings.jdk).apply(record)
         del memory.pending[:count]
-
-
-def audit_group(
-    records: Iterable[AnyRecord],
-    group: Group,
-    topics: TopicHistory | None = None,
-    settings: AuditSettings | None = None,
-    coverage: Coverage | None = None,
-) -> Iterator[TargetAuditRow]:
-    """Yield all verdicts on one group in one pass; ``records`` are in offset order."""
-    auditor = TargetAuditor(group, None, topics, settings, coverage)
-    for record in records:
-        yield from auditor.feed(record)

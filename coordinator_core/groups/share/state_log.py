@@ -73,11 +73,6 @@ class SharePartitionState:
         return self.batches[-1].last + 1 if self.batches else self.start_offset
 
     @property
-    def terminal_records(self) -> int:
-        """How many offsets are acknowledged or archived."""
-        return sum(batch.records for batch in self.batches if batch.state in TERMINAL)
-
-    @property
     def next_offset(self) -> int:
         """The first offset from the start on that is not settled."""
         offset = self.start_offset

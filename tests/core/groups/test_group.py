@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.groups.classic.describe import group_state
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicGroupState
 from coordinator_core.groups.consumer.state import ConsumerGroup
-from coordinator_core.groups.group import Group, is_group_record
+from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.rules import Rule
@@ -108,8 +108,6 @@ def test_another_type_without_the_end_of_the_first() -> None:
 def test_unknown_record_type() -> None:
     log, group = GroupLog(), Group("g")
     assert applied(group, [log.record(24, {})]) == [Rule.UNKNOWN_RECORD_TYPE]
-    assert is_group_record(23)
-    assert not is_group_record(1)
 
 
 def test_connect_groups_have_a_log_of_their_own() -> None:

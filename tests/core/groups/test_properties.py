@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
-from coordinator_core.groups.state_json import decode_group, encode_group
 from coordinator_core.records import CoordinatorRecord
 from tests.core.groups.records import logs
+from tests.core.groups.stored_groups import decode_group, encode_group
 
 
 def group_of(records: list[CoordinatorRecord], *, from_start: bool) -> Group:

@@ -18,8 +18,9 @@ from coordinator_core.wire import batch_decode
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.batch_decode import FEW_RECORDS, NO_TYPE, Decoded, decode_keys, decode_values
 from coordinator_core.wire.message_layout import layout
-from coordinator_core.wire.record_codec import decode_key, decode_value, encode_key, encode_record, encode_value
+from coordinator_core.wire.record_codec import decode_key, decode_value, encode_key, encode_value
 from coordinator_core.wire.schema import RecordSchema, record_schemas
+from tests.core.wire.encoded import encode_record
 from tests.core.wire.samples import sample_records
 from tests.core.wire.seeded_records import random_batch, random_fields
 from tests.core.wire.strategies import every_version, records

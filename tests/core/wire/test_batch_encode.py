@@ -18,8 +18,9 @@ from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.batch_decode import decode_keys, decode_values
 from coordinator_core.wire.batch_encode import encode_columns, same_keys, same_values
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
-from coordinator_core.wire.record_codec import encode_key, encode_record, encode_value
+from coordinator_core.wire.record_codec import encode_key, encode_value
 from coordinator_core.wire.schema import RecordSchema, record_schemas
+from tests.core.wire.encoded import encode_record
 from tests.core.wire.strategies import every_version, records
 
 COMMITS = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)

@@ -13,16 +13,9 @@ from coordinator_core.errors import EncodeError
 from coordinator_core.wire import batches as reading
 from coordinator_core.wire.batch_format import CODECS, DELETE_HORIZON_BIT, BatchHeader, Damage
 from coordinator_core.wire.batch_records import LogRecord, sequence_of
-from coordinator_core.wire.batch_writer import (
-    NewRecord,
-    Producer,
-    encode_batch,
-    encode_empty_batch,
-    encode_marker_batch,
-    frame,
-    varint,
-)
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, frame, varint
 from coordinator_core.wire.control import ABORT, COMMIT, ControlRecord, parse_control
+from tests.core.wire.other_batches import encode_empty_batch, encode_marker_batch
 from tests.core.wire.segments import reader, records, rows_of, segment
 
 REAL_BATCH = bytes.fromhex(
@@ -163,7 +156,7 @@ def test_batches_that_compaction_has_emptied_stand_between_the_others():
 
 
 def test_the_writer_refuses_a_batch_of_nothing():
-    with pytest.raises(EncodeError, match="encode_empty_batch"):
+    with pytest.raises(EncodeError, match="a batch needs a record"):
         encode_batch([])
 
 

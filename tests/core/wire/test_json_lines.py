@@ -9,17 +9,12 @@ import pytest
 
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire import json_lines
-from coordinator_core.wire.batch_writer import (
-    NewRecord,
-    Producer,
-    encode_batch,
-    encode_empty_batch,
-    encode_marker_batch,
-)
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.json_lines import Place, line, lines
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from tests.core.wire.other_batches import encode_empty_batch, encode_marker_batch
 from tests.core.wire.samples import sample_records
 from tests.core.wire.segments import reader
 from tests.core.wire.test_mutations import mutated

@@ -27,10 +27,10 @@ from coordinator_core.wire.record_codec import (
     decode_record,
     decode_value,
     encode_key,
-    encode_record,
     encode_value,
 )
 from coordinator_core.wire.schema import RecordSchema
+from tests.core.wire.encoded import encode_record
 from tests.core.wire.samples import sample_records
 from tests.core.wire.strategies import every_version, records
 

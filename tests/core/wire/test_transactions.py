@@ -6,17 +6,12 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.wire.batch_writer import (
-    NewRecord,
-    Producer,
-    encode_batch,
-    encode_empty_batch,
-    encode_marker_batch,
-)
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.control import ABORT, COMMIT
 from coordinator_core.wire.log_columns import LOG_COLUMNS
 from coordinator_core.wire.transactions import Marker, TransactionOutcome, holes, markers, outcomes
+from tests.core.wire.other_batches import encode_empty_batch, encode_marker_batch
 from tests.core.wire.segments import reader
 
 

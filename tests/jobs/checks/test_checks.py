@@ -10,10 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError, UsageError
+from coordinator_core.groups.log_partition import log_partition_of
 from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, coordinator_partition, measure
+from jobs.checks.measures import MEASURES, measure
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.rebuilds import LATE, MOVED
@@ -86,7 +87,7 @@ def test_the_partition_of_a_group_is_that_of_java() -> None:
     assert java_hash("polygenelubricants") == -(1 << 31)
     for partitions in (1, 4, 50):
         expected = {name: 0 if (h := java_hash(name)) == -(1 << 31) else abs(h) % partitions for name in names}
-        assert {name: coordinator_partition(name, partitions) for name in names} == expected
+        assert {name: log_partition_of(name, partitions) for name in names} == expected
 
 
 def failing_and_unexpected(sample: CoordinatorAudit, **findings: object) -> tuple[float | None, float]:

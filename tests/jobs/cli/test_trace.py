@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli.app import app
-from jobs.cli.trace import DIFFERS
+from jobs.cli.options import FAILED_GATE
 from tests.shared_data import ROOT
 
 SAMPLE = ROOT / "tests" / "data" / "trace-sample.jsonl.gz"
@@ -62,7 +62,7 @@ def test_a_step_that_differs_is_named_with_what_differs(tmp_path: Path, part: st
     step = content[1]
     spoil(step)
     result = trace(written(tmp_path / "spoilt.jsonl", content), "--json")
-    assert result.exit_code == DIFFERS
+    assert result.exit_code == FAILED_GATE
     *differing, summary = map(json.loads, result.stdout.splitlines())
     assert [each["step"] for each in differing] == [step["i"]]
     assert part in [each["part"] for each in differing[0]["differences"]]
@@ -73,7 +73,7 @@ def test_bytes_that_differ_from_the_json_are_seen(tmp_path: Path) -> None:
     content = lines()
     record = content[1]["records"][0]
     record["value_hex"] = record["value_hex"].replace("636c69656e742d61", "636c69656e742d7a")
-    assert trace(written(tmp_path / "spoilt.jsonl", content), "--quiet").exit_code == DIFFERS
+    assert trace(written(tmp_path / "spoilt.jsonl", content), "--quiet").exit_code == FAILED_GATE
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def regex_trace(header: dict[str, Any]) -> list[dict[str, Any]]:
     ("header", "options", "code"),
     [
         ({}, (), 0),
-        ({}, ("--profile", "kip-1071"), DIFFERS),
-        ({"profile": "kip-1071"}, (), DIFFERS),
+        ({}, ("--profile", "kip-1071"), FAILED_GATE),
+        ({"profile": "kip-1071"}, (), FAILED_GATE),
         ({"profile": "kafka-4.3.1"}, ("--profile", "kip-1071"), 0),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.auditor import TargetAuditor, audit_group
+from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.snapshot_settings import ResourceKind, SettingRun, SnapshotSettings
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group
@@ -19,6 +19,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
+from tests.core.audit.targets.verdicts import audit_group
 from tests.core.recorded import EVERYTHING, sample
 from tests.core.stored import next_auditor
 

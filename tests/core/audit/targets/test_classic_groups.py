@@ -6,13 +6,13 @@ import pytest
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.audit.coordinated import EVERYTHING
+from tests.core.audit.targets.verdicts import audit_group
 
 GROWN_AT = 50_000
 AGE = 300_000

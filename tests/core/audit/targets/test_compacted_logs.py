@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
+from tests.core.audit.targets.verdicts import audit_group
 from tests.core.compacted import compacted
 from tests.core.recorded import EVERYTHING, sample
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Fields
+from tests.core.audit.targets.verdicts import audit_group
 from tests.core.history.logs import GroupLog, generation, worker
 
 WHOLE = Coverage({0: [(0, 100)]})

@@ -17,7 +17,6 @@ from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.auditor import audit_group
 from coordinator_core.audit.targets.releases import Releases, profile_names, releases
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
@@ -32,6 +31,7 @@ from coordinator_core.record_fields.streams_group import StreamsGroupMetadataVal
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_value, encode_value
 from tests.core.audit.coordinated import EVERYTHING
+from tests.core.audit.targets.verdicts import audit_group
 from tests.core.builders import GroupLog, subtopology, topic_partitions
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
