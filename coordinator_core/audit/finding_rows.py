@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Self
 
 from coordinator_core.records import LogPosition
 
@@ -14,283 +14,104 @@ MOST_EVIDENCE = 10
 
 
 class FindingKind(StrEnum):
-    """The kinds of findings."""
+    """A kind of finding: its name, its weight, what is counted, the setting that is its threshold, and its text.
 
-    REBALANCE_STORM = "rebalance_storm"
-    NOT_READY = "not_ready"
-    NEVER_CONVERGES = "never_converges"
-    SLOW_REBALANCE = "slow_rebalance"
-    FLAPPING_MEMBER = "flapping_member"
-    ROLLING_DEPLOY = "rolling_deploy"
-    STATIC_MEMBER_FENCED = "static_member_fenced"
-    STATIC_MEMBER_EXPIRED = "static_member_expired"
-    IMBALANCE = "imbalance"
-    UNASSIGNED_PARTITIONS = "unassigned_partitions"
-    UNASSIGNED_WORK = "unassigned_work"
-    ASSIGNOR_FAILED = "assignor_failed"
-    EMPTY_MEMBERS = "empty_members"
-    MOVED_MORE_THAN_NEEDED = "moved_more_than_needed"
-    ZOMBIE_GROUP = "zombie_group"
-    ZOMBIE_TOPIC = "zombie_topic"
-    OFFSETS_REWOUND = "offsets_rewound"
-    OFFSETS_RESET = "offsets_reset"
-    OFFSETS_EXPIRED = "offsets_expired"
-    FLOODS_THE_LOG = "floods_the_log"
-    TRANSACTION_LEFT_OPEN = "transaction_left_open"
-    RECORD_NEAR_LIMIT = "record_near_limit"
-    RULES_BROKEN = "rules_broken"
-    TARGETS_WRONG = "targets_wrong"
-    WARMUP_STUCK = "warmup_stuck"
-    TOPOLOGY_HALF_UPDATED = "topology_half_updated"
-    SHARE_ARCHIVED = "share_archived"
-    SHARE_REDELIVERED = "share_redelivered"
-    SHARE_STALLED = "share_stalled"
-    SHARE_INITIALIZING = "share_initializing"
-    SHARE_STATE_ORPHANED = "share_state_orphaned"
+    The weight (1 to 10) says how much a finding hurts whose number equals its threshold.
+    """
 
-
-class FindingEntry(NamedTuple):
-    """One line of the table; ``weight`` (1 to 10) says how much a finding hurts whose number equals its threshold."""
-
-    kind: FindingKind
     weight: int
-    says: str
-    number: str
+    counted: str
     threshold: str
+    says: str
 
+    def __new__(cls, name: str, weight: int, counted: str, threshold: str, says: str) -> Self:
+        """Return the member whose value is the kind's name."""
+        kind = str.__new__(cls, name)
+        kind._value_ = name
+        kind.weight, kind.counted, kind.threshold, kind.says = weight, counted, threshold, says
+        return kind
 
-FINDINGS: tuple[FindingEntry, ...] = (
-    FindingEntry(
-        FindingKind.RULES_BROKEN,
-        10,
-        "The log breaks rules of the protocol.",
-        "violations",
-        "any",
-    ),
-    FindingEntry(
-        FindingKind.TARGETS_WRONG,
-        9,
-        "Target assignments differ from what their assignor computes.",
-        "targets judged divergent or invalid",
-        "any",
-    ),
-    FindingEntry(
-        FindingKind.UNASSIGNED_PARTITIONS,
-        9,
-        "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable for "
-        "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).",
-        "partitions or tasks",
-        "unassigned_partitions",
-    ),
-    FindingEntry(
-        FindingKind.SHARE_INITIALIZING,
-        9,
-        "A share group waits for the state of share partitions, or for its deletion.",
-        "milliseconds since it was first asked for",
-        "share_initializing_ms",
-    ),
-    FindingEntry(
-        FindingKind.UNASSIGNED_WORK,
-        9,
-        "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there is no "
-        "worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.",
-        "connectors and tasks",
-        "unassigned_partitions",
-    ),
-    FindingEntry(
-        FindingKind.ASSIGNOR_FAILED,
-        8,
-        "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL): its workers "
-        "keep what they run, and changes of connectors have no effect.",
-        "epochs with an error",
-        "any",
-    ),
-    FindingEntry(
-        FindingKind.NOT_READY,
-        9,
-        "A streams group has members but does not run, because the topics do not fit its topology; the status and the "
-        "topics are named. At the end of the log any time is enough, unless only internal topics are missing.",
-        "milliseconds not ready",
-        "not_ready_ms",
-    ),
-    FindingEntry(
-        FindingKind.WARMUP_STUCK,
-        6,
-        "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).",
-        "milliseconds since the first of them was assigned",
-        "warmup_ms",
-    ),
-    FindingEntry(
-        FindingKind.TOPOLOGY_HALF_UPDATED,
-        4,
-        "At the end of the log some members of a streams group have an older topology than others (KIP-1071): they get "
-        "no new tasks.",
-        "members with an older topology",
-        "any",
-    ),
-    FindingEntry(
-        FindingKind.NEVER_CONVERGES,
-        9,
-        "The group keeps rebalancing without reaching a stable assignment.",
-        "milliseconds without a stable epoch",
-        "never_converges_ms",
-    ),
-    FindingEntry(
-        FindingKind.OFFSETS_REWOUND,
-        8,
-        "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of type "
-        "STREAMS are not checked, as their log names tasks and not partitions.",
-        "offsets rewound",
-        "rewound_offsets",
-    ),
-    FindingEntry(
-        FindingKind.OFFSETS_EXPIRED,
-        8,
-        "Committed offsets were removed while the group or the topic still existed: its consumers restart elsewhere.",
-        "partitions",
-        "expired_partitions",
-    ),
-    FindingEntry(
-        FindingKind.TRANSACTION_LEFT_OPEN,
-        8,
-        "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.",
-        "milliseconds open",
-        "open_transaction_ms",
-    ),
-    FindingEntry(
-        FindingKind.SHARE_ARCHIVED,
-        8,
-        "A share group gave records up after it had delivered them again: they are poison. An offset that is archived "
-        "at its first delivery may be a transaction marker; such offsets count where they are most of a topic.",
-        "records",
-        "share_archived",
-    ),
-    FindingEntry(
-        FindingKind.SHARE_STALLED,
-        8,
-        "A share partition does not advance: records given back wait, or only later offsets are settled.",
-        "milliseconds",
-        "share_stalled_ms",
-    ),
-    FindingEntry(
-        FindingKind.SHARE_STATE_ORPHANED,
-        7,
-        "A share partition is initialized without state in the share state log, or has state that its group has not.",
-        "share partitions",
-        "share_state_orphaned",
-    ),
-    FindingEntry(
-        FindingKind.RECORD_NEAR_LIMIT,
-        7,
+    # fmt: off
+    RULES_BROKEN = ("rules_broken", 10, "violations", "any",
+        "The log breaks rules of the protocol.")
+    TARGETS_WRONG = ("targets_wrong", 9, "targets judged divergent or invalid", "any",
+        "Target assignments differ from what their assignor computes.")
+    UNASSIGNED_PARTITIONS = ("unassigned_partitions", 9, "partitions or tasks", "unassigned_partitions",
+        "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
+        "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).")
+    SHARE_INITIALIZING = ("share_initializing", 9, "milliseconds since it was first asked for", "share_initializing_ms",
+        "A share group waits for the state of share partitions, or for its deletion.")
+    UNASSIGNED_WORK = ("unassigned_work", 9, "connectors and tasks", "unassigned_partitions",
+        "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there "
+        "is no worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
+    ASSIGNOR_FAILED = ("assignor_failed", 8, "epochs with an error", "any",
+        "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL): its "
+        "workers keep what they run, and changes of connectors have no effect.")
+    NOT_READY = ("not_ready", 9, "milliseconds not ready", "not_ready_ms",
+        "A streams group has members but does not run, because the topics do not fit its topology; the status and "
+        "the topics are named. At the end of the log any time is enough, unless only internal topics are missing.")
+    WARMUP_STUCK = ("warmup_stuck", 6, "milliseconds since the first of them was assigned", "warmup_ms",
+        "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).")
+    TOPOLOGY_HALF_UPDATED = ("topology_half_updated", 4, "members with an older topology", "any",
+        "At the end of the log some members of a streams group have an older topology than others (KIP-1071): "
+        "they get no new tasks.")
+    NEVER_CONVERGES = ("never_converges", 9, "milliseconds without a stable epoch", "never_converges_ms",
+        "The group keeps rebalancing without reaching a stable assignment.")
+    OFFSETS_REWOUND = ("offsets_rewound", 8, "offsets rewound", "rewound_offsets",
+        "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of "
+        "type STREAMS are not checked, as their log names tasks and not partitions.")
+    OFFSETS_EXPIRED = ("offsets_expired", 8, "partitions", "expired_partitions",
+        "Committed offsets were removed while the group or the topic still existed: its consumers restart "
+        "elsewhere.")
+    TRANSACTION_LEFT_OPEN = ("transaction_left_open", 8, "milliseconds open", "open_transaction_ms",
+        "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
+    SHARE_ARCHIVED = ("share_archived", 8, "records", "share_archived",
+        "A share group gave records up after it had delivered them again: they are poison. An offset that is "
+        "archived at its first delivery may be a transaction marker; such offsets count where they are most of a "
+        "topic.")
+    SHARE_STALLED = ("share_stalled", 8, "milliseconds", "share_stalled_ms",
+        "A share partition does not advance: records given back wait, or only later offsets are settled.")
+    SHARE_STATE_ORPHANED = ("share_state_orphaned", 7, "share partitions", "share_state_orphaned",
+        "A share partition is initialized without state in the share state log, or has state that its group has "
+        "not.")
+    RECORD_NEAR_LIMIT = ("record_near_limit", 7, "bytes", "record_bytes",
         "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
-        "default): beyond it the coordinator cannot write it, and the group cannot rebalance.",
-        "bytes",
-        "record_bytes",
-    ),
-    FindingEntry(
-        FindingKind.REBALANCE_STORM,
-        7,
-        "The group rebalances very often; the member that causes most of the rebalances is named.",
-        "rebalances in a window of storm_window_ms",
-        "storm_rebalances",
-    ),
-    FindingEntry(
-        FindingKind.STATIC_MEMBER_FENCED,
-        7,
-        "Another client took over the instance id of a member that was still in the group: one of the two was fenced.",
-        "times",
-        "fenced_times",
-    ),
-    FindingEntry(
-        FindingKind.SLOW_REBALANCE,
-        6,
-        "A rebalance took long; the member that delayed it is named.",
-        "milliseconds",
-        "slow_rebalance_ms",
-    ),
-    FindingEntry(
-        FindingKind.FLAPPING_MEMBER,
-        6,
-        "One client repeatedly joins and leaves after a short stay.",
-        "short stays",
-        "flapping_stays",
-    ),
-    FindingEntry(
-        FindingKind.STATIC_MEMBER_EXPIRED,
-        5,
-        "A static member did not return within its session timeout.",
-        "times",
-        "static_expired_times",
-    ),
-    FindingEntry(
-        FindingKind.MOVED_MORE_THAN_NEEDED,
-        5,
-        "A sticky assignor moved more between members that stayed than the change in membership required.",
-        "partitions or tasks too many",
-        "needless_moves",
-    ),
-    FindingEntry(
-        FindingKind.SHARE_REDELIVERED,
-        5,
-        "A share group delivers many records again: consumers release them, or their locks time out.",
-        "deliveries of records that had been delivered before",
-        "share_redelivered",
-    ),
-    FindingEntry(
-        FindingKind.ROLLING_DEPLOY,
-        4,
-        "Clients were restarted one after the other; static membership (KIP-345) would have avoided the rebalances.",
-        "rebalances",
-        "rolling_deploy_rebalances",
-    ),
-    FindingEntry(
-        FindingKind.OFFSETS_RESET,
-        4,
+        "default): beyond it the coordinator cannot write it, and the group cannot rebalance.")
+    REBALANCE_STORM = ("rebalance_storm", 7, "rebalances in a window of storm_window_ms", "storm_rebalances",
+        "The group rebalances very often; the member that causes most of the rebalances is named.")
+    STATIC_MEMBER_FENCED = ("static_member_fenced", 7, "times", "fenced_times",
+        "Another client took over the instance id of a member that was still in the group: one of the two was "
+        "fenced.")
+    SLOW_REBALANCE = ("slow_rebalance", 6, "milliseconds", "slow_rebalance_ms",
+        "A rebalance took long; the member that delayed it is named.")
+    FLAPPING_MEMBER = ("flapping_member", 6, "short stays", "flapping_stays",
+        "One client repeatedly joins and leaves after a short stay.")
+    STATIC_MEMBER_EXPIRED = ("static_member_expired", 5, "times", "static_expired_times",
+        "A static member did not return within its session timeout.")
+    MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", 5, "partitions or tasks too many", "needless_moves",
+        "A sticky assignor moved more between members that stayed than the change in membership required.")
+    SHARE_REDELIVERED = ("share_redelivered", 5,
+        "deliveries of records that had been delivered before", "share_redelivered",
+        "A share group delivers many records again: consumers release them, or their locks time out.")
+    ROLLING_DEPLOY = ("rolling_deploy", 4, "rebalances", "rolling_deploy_rebalances",
+        "Clients were restarted one after the other; static membership (KIP-345) would have avoided the "
+        "rebalances.")
+    OFFSETS_RESET = ("offsets_reset", 4, "offsets in total", "reset_offsets",
         "Committed offsets went back while the group had no members: an administrator reset them "
-        "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. Records "
-        "are read twice.",
-        "offsets in total",
-        "reset_offsets",
-    ),
-    FindingEntry(
-        FindingKind.IMBALANCE,
-        4,
-        "In a stable group some members have far more partitions or tasks than others.",
-        "partitions or tasks that the most loaded member has more than the least loaded one",
-        "imbalance_units",
-    ),
-    FindingEntry(
-        FindingKind.FLOODS_THE_LOG,
-        4,
-        "The group commits far more often than necessary.",
-        "commits per minute and partition",
-        "commits_per_partition_minute",
-    ),
-    FindingEntry(
-        FindingKind.EMPTY_MEMBERS,
-        3,
-        "Members of a stable group have no partitions or tasks.",
-        "members",
-        "empty_members",
-    ),
-    FindingEntry(
-        FindingKind.ZOMBIE_GROUP,
-        2,
-        "A group without members, and without commits for a long time, still keeps offsets.",
-        "milliseconds since the last commit, or since the last member left",
-        "zombie_ms",
-    ),
-    FindingEntry(
-        FindingKind.ZOMBIE_TOPIC,
-        2,
-        "An active group keeps offsets of a topic that it no longer reads, or that was deleted.",
-        "milliseconds since the last commit",
-        "zombie_ms",
-    ),
-)
-"""The table of findings, the heaviest first."""
-
-WEIGHTS = {entry.kind: entry.weight for entry in FINDINGS}
+        "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "
+        "Records are read twice.")
+    IMBALANCE = ("imbalance", 4,
+        "partitions or tasks that the most loaded member has more than the least loaded one", "imbalance_units",
+        "In a stable group some members have far more partitions or tasks than others.")
+    FLOODS_THE_LOG = ("floods_the_log", 4, "commits per minute and partition", "commits_per_partition_minute",
+        "The group commits far more often than necessary.")
+    EMPTY_MEMBERS = ("empty_members", 3, "members", "empty_members",
+        "Members of a stable group have no partitions or tasks.")
+    ZOMBIE_GROUP = ("zombie_group", 2, "milliseconds since the last commit, or since the last member left", "zombie_ms",
+        "A group without members, and without commits for a long time, still keeps offsets.")
+    ZOMBIE_TOPIC = ("zombie_topic", 2, "milliseconds since the last commit", "zombie_ms",
+        "An active group keeps offsets of a topic that it no longer reads, or that was deleted.")
+    # fmt: on
 
 
 class FindingRow(NamedTuple):
@@ -313,18 +134,18 @@ class FindingRow(NamedTuple):
 
 def score(kind: FindingKind, number: int, threshold: int) -> float:
     """Return how urgent a finding is: the weight of its kind times number / threshold (at most MOST_OVER)."""
-    return round(float(WEIGHTS[kind] * min(number / max(threshold, 1), MOST_OVER)), 1)
+    return round(float(kind.weight * min(number / max(threshold, 1), MOST_OVER)), 1)
 
 
 def document_rows() -> list[dict[str, str]]:
     """Return the table as text for the docs: one dict per kind with Finding, Says, Number, Threshold and Weight."""
     return [
         {
-            "Finding": entry.kind.value,
-            "Says": entry.says,
-            "Number": entry.number,
-            "Threshold": entry.threshold,
-            "Weight": str(entry.weight),
+            "Finding": kind.value,
+            "Says": kind.says,
+            "Number": kind.counted,
+            "Threshold": kind.threshold,
+            "Weight": str(kind.weight),
         }
-        for entry in FINDINGS
+        for kind in FindingKind
     ]
