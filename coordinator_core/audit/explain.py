@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import takewhile
 from typing import NamedTuple
 
 from coordinator_core.audit.broker_sentences import (
@@ -13,6 +14,7 @@ from coordinator_core.audit.broker_sentences import (
     about_coordinator,
     about_silence,
 )
+from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
 from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
@@ -112,19 +114,23 @@ def with_log(sentences: Iterable[Sentence], log: str) -> list[Sentence]:
 
 
 def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
-    """Return what happened in a rebalance: its epochs, causes, target, revocations, end, moves and broken rules."""
+    """Return what happened in a rebalance: its epochs, what has two owners since, its causes, target, revocations, end,
+    moves and broken rules.
+    """
+    twice = [each for each in two_owners_of(history) if _within(rebalance, each.at)]
     return [
         *_opening(history, rebalance),
+        *_two_owners(history, twice),
         *_said(rebalance, about_beginning(rebalance, history.events)),
         *_why(history, rebalance),
         *_said(rebalance, about_silence(rebalance, history.events)),
         *_readiness(history, rebalance),
-        *_target(history, rebalance),
+        *_target(history, rebalance, has_two_owners=bool(twice)),
         *_said(rebalance, about_assignor(rebalance, history.events)),
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
         *_said(rebalance, about_coordinator(rebalance, history.events)),
-        *_moves(history, rebalance),
+        *_moves(history, rebalance, twice),
         *_broken(history, rebalance),
         *_unknown(rebalance),
     ]
@@ -146,13 +152,29 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         text += f" It{before or ' has'} {counted(row.members_after, 'member')} in the new {word}."
     yield Sentence(text, (row.at,))
     if row.began_after_ms is not None and row.began_after_ms != row.began_before_ms:
-        spread = row.began_before_ms - row.began_after_ms
-        yield Sentence(
-            f"The log does not say when it began: some time within the {spread} ms before it completed.", (row.at,)
-        )
+        yield Sentence(f"The log does not say when it began: {_began(row, row.began_after_ms)}.", (row.at,))
     if row.skipped_generations:
         count, verb = counted(row.skipped_generations, "generation"), "is" if row.skipped_generations == 1 else "are"
         yield Sentence(f"{count} in between never completed, or {verb} not in the log.", (row.at,))
+
+
+def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
+    """The gravest that a rebalance can do."""
+    for each in twice:
+        names = " and ".join(_member(history, member_id) for member_id in each.members)
+        how = "and still have" if each.until is None else "for"
+        lasted = f"{how} {each.lasted_ms(history.now_ms)} ms" if each.until is not None else how
+        yield Sentence(
+            f"Two owners: it gave {each.counted} to a second member: {names} both had {each.listed} ({lasted}); "
+            f"{each.meaning}.",
+            (each.at, *([each.until] if each.until is not None else [])),
+        )
+
+
+def _began(row: RebalanceRow, after_ms: int) -> str:
+    """When a rebalance began of which the log has the end."""
+    most, least = (max(row.at.timestamp_ms - each, 0) for each in (after_ms, row.began_before_ms))
+    return f"between {most} and {least} ms before it completed" if least else f"at most {most} ms before it completed"
 
 
 def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -174,13 +196,24 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
     seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, GROUP_LOG)
     yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
+    later = sorted((each for each in history.epochs if each.opened.offset >= epoch.opened.offset), key=_opened)
+    run = list(takewhile(lambda each: each.state == NOT_READY, later))
+    ended = run[-1].ended
+    until_ms = history.now_ms if ended is None else ended.timestamp_ms
+    how = "has had no tasks for at least" if ended is None else "had no tasks for"
+    at = () if ended is None else (ended,)
+    yield Sentence(f"The group {how} {until_ms - epoch.opened.timestamp_ms} ms from then on.", (epoch.opened, *at))
+
+
+def _opened(row: GroupEpochRow) -> int:
+    return row.opened.offset
 
 
 def _epoch_of(history: GroupHistory, row: RebalanceRow) -> GroupEpochRow | None:
     return next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
 
 
-def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -> Iterator[Sentence]:
     epoch = _epoch_of(history, row)
     verdict = next((each for each in history.targets if each.at == row.target), None)
     used = verdict.assignor if verdict is not None and verdict.verdict == Verdict.IDENTICAL else None
@@ -201,16 +234,18 @@ def _target(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         text = f"The assignor reported error {epoch.assignment_error}: the workers keep what they run."
         yield Sentence(text, (row.target,))
     if verdict is not None:
-        yield Sentence(_verdict(verdict), (verdict.at,))
+        yield Sentence(_verdict(verdict, has_two_owners=has_two_owners), (verdict.at,))
     if epoch is not None and epoch.unassigned:
         verb = "is" if epoch.unassigned == 1 else "are"
         text = f"{counted(epoch.unassigned, CONNECTOR_OR_TASK)} {verb} in no worker's target."
         yield Sentence(text, (row.target,))
 
 
-def _verdict(row: TargetAuditRow) -> str:
+def _verdict(row: TargetAuditRow, *, has_two_owners: bool) -> str:
     if row.verdict == Verdict.IDENTICAL:
         how = "" if row.fitted in (None, *USUAL) else f" ({row.fitted})"
+        if has_two_owners:
+            return f"The assignor itself gives them to two: computed again from the same input, it does so, too{how}."
         return f"The recomputed assignment is identical to the recorded one{how}."
     if row.verdict == Verdict.UNKNOWN:
         return f"It cannot be verified whether the assignment is right. Missing: {row.missing}."
@@ -248,7 +283,9 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         waited = row.held_up_by is not None and row.members_after != 1 and row.time_to_converge_ms != 0
         last = f"; it waited longest for {_member(history, row.held_up_by)}" if waited else ""
         whom = "Its one member" if row.members_after == 1 else "All members"
-        yield Sentence(f"{whom} reached the target{took}{last}.", at)
+        epoch = _epoch_of(history, row)
+        empty = ", which has no tasks," if epoch is not None and epoch.state == NOT_READY else ""
+        yield Sentence(f"{whom} reached the target{empty}{took}{last}.", at)
     elif row.outcome == "open":
         yield Sentence(f"It is in progress: {_behind(history, row)}.", (row.at,))
     elif row.outcome == "superseded":
@@ -272,13 +309,16 @@ def _behind(history: GroupHistory, row: RebalanceRow) -> str:
     return f"{names}{f' and {more} more' if more else ''} had not reached the target"
 
 
-def _moves(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+def _moves(history: GroupHistory, row: RebalanceRow, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
     changed = [each for each in history.assignments if each.kind == "current"]
     got = [each for each in changed if _within(row, each.since)]
     gave = [each for each in changed if each.until is not None and _within(row, each.until)]
     if row.units_moved is not None:
         what = _unit_of(history, {each.role for each in (*got, *gave)})
-        yield Sentence(_balance_of_moves(row, what), (row.at,))
+        second = sum(len(each.units) for each in twice)
+        epoch = _epoch_of(history, row)
+        goes_on = " by then, and stay so" if epoch is not None and epoch.state == NOT_READY and row.units_lost else ""
+        yield Sentence(_balance_of_moves(row, what, second, goes_on), (row.at,))
     members = sorted({each.member_id for each in (*got, *gave)})
     for member_id in members[:MOST_MEMBERS]:
         yield _member_moves(history, member_id, got, gave)
@@ -296,15 +336,18 @@ def _within(row: RebalanceRow, at: LogPosition) -> bool:
     return row.at.offset <= at.offset and (row.finished is None or at.offset <= row.finished.offset)
 
 
-def _balance_of_moves(row: RebalanceRow, what: str) -> str:
+def _balance_of_moves(row: RebalanceRow, what: str, second: int, goes_on: str) -> str:
     text = f"{counted(row.units_moved or 0, what)} moved from one member to another"
+    if second:
+        text = f"{counted(second, what)} got a second owner, {row.units_moved or 0} moved from one member to another"
     if row.units_moved_back:
         text += f", {row.units_moved_back} went back to their former owner"
     if row.units_lost:
         text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left without an owner"
     if row.idle_ms:
-        text += f"; {plural(what)} were without an owner for {row.idle_ms} ms in total"
-        text += f", at most {row.idle_max_ms} ms for one"
+        least = "at least " if row.group_type == "CLASSIC" else ""
+        text += f"; {plural(what)} were without an owner for {least}{row.idle_ms} ms in total"
+        text += f", {f'{row.idle_max_ms} ms' if least else f'at most {row.idle_max_ms} ms'} for one{goes_on}"
     return f"{text}."
 
 

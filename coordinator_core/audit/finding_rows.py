@@ -32,6 +32,8 @@ class FindingKind(StrEnum):
         return kind
 
     # fmt: off
+    TWO_OWNERS = ("two_owners", 10, "milliseconds for which two had them", "any",
+        "Two members had the same partitions, tasks or connectors at the same time: records are processed twice.")
     RULES_BROKEN = ("rules_broken", 10, "violations", "any",
         "The log breaks rules of the protocol.")
     TARGETS_WRONG = ("targets_wrong", 9, "targets judged divergent or invalid", "any",
@@ -71,6 +73,9 @@ class FindingKind(StrEnum):
         "topic.")
     SHARE_STALLED = ("share_stalled", 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
+    STOOD_STILL = ("stood_still", 8, "members", "stood_still_members",
+        "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
+        "back under the same member ids: their host, a broker or the network stood still. It is about the cluster.")
     SHARE_STATE_ORPHANED = ("share_state_orphaned", 7, "share partitions", "share_state_orphaned",
         "A share partition is initialized without state in the share state log, or has state that its group has "
         "not.")
@@ -94,8 +99,8 @@ class FindingKind(StrEnum):
         "deliveries of records that had been delivered before", "share_redelivered",
         "A share group delivers many records again: consumers release them, or their locks time out.")
     ROLLING_DEPLOY = ("rolling_deploy", 4, "rebalances", "rolling_deploy_rebalances",
-        "Clients were restarted one after the other; static membership (KIP-345) would have avoided the "
-        "rebalances.")
+        "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
+        "membership (KIP-345) would have avoided the rebalances.")
     OFFSETS_RESET = ("offsets_reset", 4, "offsets in total", "reset_offsets",
         "Committed offsets went back while the group had no members: an administrator reset them "
         "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "
@@ -115,9 +120,9 @@ class FindingKind(StrEnum):
 
 
 class FindingRow(NamedTuple):
-    """One finding about a group."""
+    """One finding about a group, or about the cluster."""
 
-    group_id: Annotated[str, "the group"]
+    group_id: Annotated[str | None, "the group; null: it is about the cluster"]
     group_type: Annotated[str | None, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT; null: only offsets were seen"]
     kind: Annotated[str, "a FindingKind"]
     score: Annotated[float, "how urgent it is: weight of the kind times number over threshold (at most 10 times)"]

@@ -326,6 +326,16 @@ class TopicHistory:
         """Return a topic at a time; None if it did not exist then, or nothing is known about that time."""
         return self._topics.at(name, self.version_at(time_ms))
 
+    def was_there(self, name: str, topic_id: str, time_ms: int, slack_ms: int) -> bool:
+        """Return whether a topic with this id, of which records speak, certainly was still there at a time.
+
+        The clock of the source may be ahead by ``slack_ms``. Lists show topics at their times only: what the next list
+        still has was there all the time, of what it lacks nobody knows when it was deleted.
+        """
+        version = self.version_at(time_ms) + 1 if self.is_listed else self.version_at(time_ms + slack_ms)
+        topic = self._topics.at(name, version) if version <= self._newest else None
+        return topic is not None and topic.id == topic_id
+
     def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
         """Return the changes of these topics in the versions ``(after, upto]``, oldest first."""
         found = []

@@ -1,6 +1,13 @@
-"""Whether a member left or expired: the log does not say, but the commits of its partitions may show it."""
+"""Whether a member left or expired: the log does not say, but the commits of its partitions may show it.
+
+A client that commits sends heartbeats, too. So a member that committed shortly before it was removed had not been
+silent for its session timeout: it left, or a request removed it. The reverse proves nothing: an idle consumer does not
+commit.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
@@ -9,14 +16,25 @@ from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
+SILENT: Final = "silent"
+"""How the hint of a member begins that had not committed for its session timeout."""
+WELL_WITHIN: Final = 2
+"""Heartbeats come at most this part of a session timeout before a commit."""
+
 
 def departure_hint(
-    writer: HistoryWriter, member_id: str, at: LogPosition, session_timeout_ms: int | None
+    writer: HistoryWriter,
+    member_id: str,
+    at: LogPosition,
+    session_timeout_ms: int | None,
+    *,
+    may_be_late: bool = False,
 ) -> str | None:
-    """Return what the commits of a member's partitions suggest: a member that expires has not committed for its
-    timeout.
+    """Return what the commits of a member's partitions suggest.
 
     None if there are no commits to compare; without a known timeout only the time since the last commit is given.
+    ``may_be_late``: the group may have removed the member for another reason than its silence, as it did not join,
+    revoke or ask for its assignment in time.
     """
     open_history = writer.open_history
     membership = open_history.memberships.get(member_id)
@@ -33,9 +51,10 @@ def departure_hint(
     gap = at.timestamp_ms - last
     if session_timeout_ms is None:
         return f"its last commit was {gap} ms before"
-    if gap < session_timeout_ms:
-        return f"left: it committed {gap} ms before, within its session timeout of {session_timeout_ms} ms"
-    return f"expired, or idle: its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
+    if gap * WELL_WITHIN < session_timeout_ms and not may_be_late:
+        return f"left: it committed {gap} ms before, well within its session timeout of {session_timeout_ms} ms"
+    silent = f"{SILENT}: " if gap >= session_timeout_ms else ""
+    return f"{silent}its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
 
 
 def _saw_commits(writer: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:

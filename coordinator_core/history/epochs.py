@@ -165,7 +165,9 @@ def _note_hint(writer: HistoryWriter, kind: EpochType, member_id: str, at: LogPo
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"
     else:
-        membership.hint = departure_hint(writer, member_id, at, _session_timeout(writer, kind, member, at))
+        is_classic = isinstance(member, ConsumerMember) and member.classic is not None
+        timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or asked is not None
+        membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
 
 
 def _session_timeout(writer: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:

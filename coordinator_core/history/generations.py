@@ -84,7 +84,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
     _find_causes(writer, old, new, topics, assigned, work, missing, at)
-    _change_owners(writer, new, topics, assigned, at)
+    _change_owners(writer, old, new, topics, assigned, at)
     _complete(writer, new, topics, assigned, skipped, missing, at)
     open_history.past.know_state()
 
@@ -136,11 +136,18 @@ def _find_causes(
 
 
 def _change_owners(
-    writer: HistoryWriter, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
+    writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
 ) -> None:
-    """Give the units to their new owners, and forget those that went with their topic or connector."""
+    """Give the units to their new owners, and forget those that went with their topic or connector.
+
+    Members whose group uses an eager assignor give up all that they have before they join: from when all had joined
+    until the assignment was there, nobody read anything.
+    """
     ownership, last = writer.open_history.ownership, writer.open_history.epoch
+    stopped = {each: set(owners) for each, owners in ownership.owners.items()} if old.protocol in ASSIGNS_ALL else {}
     ownership.change(_counted(new, assigned.changes), at)
+    if stopped:
+        ownership.were_stopped(stopped, max(at.timestamp_ms - _began_before_ms(new, at), 0))
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
@@ -154,10 +161,13 @@ def _change_owners(
 def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> None:
     """Who went, who came, and what members say of themselves."""
     open_history = writer.open_history
+    since_ms = None if open_history.epoch is None else open_history.epoch.opened.timestamp_ms
     for member_id, gone in old.members.items():
         membership = open_history.memberships.get(member_id)
         if member_id not in new.members and membership is not None:
-            membership.hint = departure_hint(writer, member_id, at, gone.session_timeout_ms)
+            joins_within_ms = gone.rebalance_timeout_ms or gone.session_timeout_ms
+            is_late = since_ms is None or at.timestamp_ms - since_ms >= joins_within_ms
+            membership.hint = departure_hint(writer, member_id, at, gone.session_timeout_ms, may_be_late=is_late)
             depart(writer, member_id, at)
     for member_id, member in new.members.items():
         membership = open_history.memberships.get(member_id)
@@ -309,6 +319,11 @@ def _missing(writer: HistoryWriter, old: ClassicGroup, generation: int, at: LogP
     return skipped, past.doubt
 
 
+def _began_before_ms(group: ClassicGroup, at: LogPosition) -> int:
+    """Return when all members had joined the generation; the rebalance began before."""
+    return group.current_state_timestamp or at.timestamp_ms
+
+
 def _add_rebalance(
     writer: HistoryWriter,
     new: ClassicGroup,
@@ -322,7 +337,7 @@ def _add_rebalance(
     tally = open_history.ownership.tally() if missing is None else None
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else None
-    began_before = new.current_state_timestamp or at.timestamp_ms
+    began_before = _began_before_ms(new, at)
     writer.rows.append(
         RebalanceRow(
             group_id=writer.group.group_id,

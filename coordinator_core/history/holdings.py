@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Annotated, NamedTuple, TypeVar
 
@@ -189,6 +190,14 @@ class Ownership:
         duration = max(until.timestamp_ms - since.timestamp_ms, 0)
         self.idle_ms += duration
         self.idle_max_ms = max(self.idle_max_ms, duration)
+
+    def were_stopped(self, before: Mapping[Resource, AbstractSet[int]], lasted_ms: int) -> None:
+        """Count the units that had an owner before and have one now, and that all owners gave up in between for at
+        least ``lasted_ms``, as eager members do before they join.
+        """
+        stopped = sum(len(numbers & self.owners.get(resource, {}).keys()) for resource, numbers in before.items())
+        self.idle_ms += stopped * lasted_ms
+        self.idle_max_ms = max(self.idle_max_ms, lasted_ms if stopped else 0)
 
     def rename(self, former: str, member_id: str) -> None:
         """A static member goes on under another member id."""

@@ -122,7 +122,9 @@ class RebalanceRow(NamedTuple):
     units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
     units_lost: Annotated[int | None, "partitions or tasks given up that had no owner when it ended"]
     idle_ms: Annotated[
-        int | None, "time without an owner, summed over partitions or tasks; if it goes on, it counts in the next one"
+        int | None,
+        "time without an owner, summed over partitions or tasks; if it goes on, it counts in the next one; with an "
+        "eager assignor of a classic group at least so long",
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
@@ -166,7 +168,7 @@ class MembershipRow(NamedTuple):
         "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
         "downgrade, upgrade",
     ]
-    hint: Annotated[str | None, "what the log suggests: it left or expired"]
+    hint: Annotated[str | None, "what the log suggests of why: left, expired, or silent for its session timeout"]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
     last_epoch: Annotated[
         int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"

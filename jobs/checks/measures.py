@@ -190,7 +190,7 @@ def _matcher(expected: Iterable[ExpectedFindings]) -> Callable[[Mapping[str, Any
 
     def is_expected(row: Mapping[str, Any]) -> bool:
         return any(
-            pattern.match(row["group_id"])
+            pattern.match(row["group_id"] or "")
             and (not each.kinds or row["kind"] in set(map(str, each.kinds)))
             and (each.max_score is None or row["score"] <= each.max_score)
             for pattern, each in patterns

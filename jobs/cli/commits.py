@@ -70,7 +70,7 @@ def _line(row: CommitStep) -> Line:
         "from": row.offset_before,
         "to": row.offset_after,
         "per second": row.offsets_per_second,
-        "owner": row.client_id or row.owner,
+        "owner": " and ".join([row.client_id or row.owner or "", *row.others]) or None,
         "cause": ": ".join(each for each in (row.cause, row.detail) if each) or None,
         "log": f"{since.partition}:{since.offset}",
         "missing": row.missing,

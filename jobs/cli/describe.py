@@ -27,7 +27,7 @@ from coordinator_core.groups.share.offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import find_group, lists_all, warn_of_gaps
+from jobs.cli.gaps import find_group, lists_all, warn_of_gaps, warn_of_times
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -65,11 +65,13 @@ def groups_command(
     """The groups, with type, state, members and number of committed offsets."""
     types = _named(group_type, GROUP_TYPES, "--type")
     states = _named(state, GROUP_STATES, "--state")
-    then = source.answers().at(parse_moment(at, at_offset))
+    moment = parse_moment(at, at_offset)
+    then = source.answers().at(moment)
     is_whole = lists_all(then)
     lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
     if not is_whole:
         warn_of_gaps(source.console, then)
+    warn_of_times(source.console, then, moment)
     if types:
         lines = _limited(source, lines, "type", types)
     if states:
@@ -122,6 +124,7 @@ def describe_command(
     if known := known_ends(answers, ends, moment):
         around = replace(around, data_end=known)
     chosen = then.groups() if group is None else iter([find_group(then, group)])
+    warn_of_times(source.console, then, moment)
     if not lists_all(then):
         warn_of_gaps(source.console, then)
     found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
@@ -180,6 +183,7 @@ def offsets_command(
         raise typer.BadParameter("--topic, --partition, --since and --until go with --lag-history")
     answers = source.answers()
     then = answers.at(moment, group)
+    warn_of_times(source.console, then, moment)
     found, offsets, certainty = find_group(then, group)
     known = known_ends(answers, ends, moment)
     if isinstance(found.state, ShareGroup):

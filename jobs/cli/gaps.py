@@ -5,7 +5,8 @@ from __future__ import annotations
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from jobs.cli.console import Console
-from jobs.queries.interface import GroupsThen
+from jobs.cli.output import utc
+from jobs.queries.interface import AsOf, GroupsThen
 from jobs.queries.missing_records import incomplete, whole_from
 
 
@@ -23,6 +24,22 @@ def warn_of_gaps(console: Console, then: GroupsThen) -> None:
         whole_from={name: each.whole_from for name, each in gaps.items()},
         lost={name: each.lost for name, each in gaps.items() if each.lost >= 0},
     )
+
+
+def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:
+    """Say where the moment lies before the first record of the logs, or after the last one."""
+    if moment.time_ms is None:
+        return
+    first, last = then.span()
+    if first is not None and moment.time_ms < first:
+        console.warn(
+            f"the moment {utc(moment.time_ms)} is before the first record of these logs, which is of {utc(first)}"
+        )
+    elif last is not None and moment.time_ms > last:
+        console.warn(
+            f"the moment {utc(moment.time_ms)} is after the last record of these logs, which is of {utc(last)}: "
+            "the answer is as of then"
+        )
 
 
 def find_group(then: GroupsThen, group_id: str) -> GroupThen:

@@ -15,7 +15,7 @@ from coordinator_core.groups.owners import connector_tasks, owners, possible_own
 from coordinator_core.history.rows import AssignmentRow
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
-from jobs.cli.gaps import lists_all, warn_of_gaps
+from jobs.cli.gaps import lists_all, warn_of_gaps, warn_of_times
 from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
@@ -67,6 +67,8 @@ def owners_command(
         _require_task(connectors[topic], topic, partition)
     elif not parts and not found and image is not None:
         _require_partition(image, topic, partition)
+    if not history:
+        warn_of_times(source.console, then, moment)
     is_whole = lists_all(then)
     if not is_whole:
         warn_of_gaps(source.console, then)

@@ -21,10 +21,13 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import group_state
+from coordinator_core.groups.group import Group
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import Family
 
 PREFIX: Final = "coordinator_audit_"
 
@@ -91,14 +94,15 @@ class GroupFacts(Collector):
     def _states(self) -> Iterator[Metric]:
         cluster = self.cluster
         info = _gauge("group_info", "Type and state of a group; the value is 1.", "type", "state")
-        members = _gauge("group_members", "Members of a group.")
-        epoch = _gauge("group_epoch", "Group epoch, or generation of a classic group.")
-        certain = _gauge("group_certain", "1 if the log proves the whole state of the group, 0 if parts are unknown.")
+        members = _gauge("group_members", "Members of a group.", "type")
+        epoch = _gauge("group_epoch", "Group epoch, or generation of a classic group.", "type")
+        about = "1 if the log proves the whole state of the group, 0 if parts are unknown."
+        certain = _gauge("group_certain", about, "type")
         for then in self.groups:
             group, _, certainty = then
-            labels = [cluster, group.group_id]
+            labels = [cluster, group.group_id, _type_of(group)]
             state = group.state
-            info.add_metric([*labels, _text(group.type), _text(group_state(group, certainty))], 1)
+            info.add_metric([*labels, _text(group_state(group, certainty))], 1)
             certain.add_metric(labels, 0 if certainty.unknown else 1)
             if state is not None and certainty.members_are_known:
                 members.add_metric(labels, len(state.members))
@@ -128,7 +132,7 @@ class GroupFacts(Collector):
         scores = _gauge("finding_score", "The highest score of the findings of one kind about a group.", "kind")
         highest: dict[tuple[str, str], float] = {}
         for finding in self.findings:
-            key = finding.group_id, finding.kind
+            key = finding.group_id or "", finding.kind
             highest[key] = max(highest.get(key, 0.0), finding.score)
         for (group_id, kind), score in sorted(highest.items()):
             scores.add_metric([self.cluster, group_id, kind], score)
@@ -141,6 +145,11 @@ class GroupFacts(Collector):
                     end = self.ends.get(partition)
                     lag = None if end is None else max(0, end - commit.offset)
                     yield PartitionOffset(group.group_id, partition, commit.offset, lag)
+
+
+def _type_of(group: Group) -> str:
+    """Return the type of a group, which tells Connect workers from the group of the same id in the other log."""
+    return str(GroupType.CONNECT) if group.family is Family.CONNECT else _text(group.type)
 
 
 def _text(value: object) -> str:
@@ -216,7 +225,7 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
     empty = GaugeMetricFamily(
         f"{prefix}empty_members", "Members of a classic group without a partition.", labels=["group_id"]
     )
-    for group, _, certainty in facts.groups:
+    for group, _, certainty in _one_for_each_id(facts.groups):
         info.add_metric([group.group_id, _text(group_state(group, certainty))], 1)
         if group.state is None or not certainty.members_are_known:
             continue
@@ -242,6 +251,15 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
         if known:
             lag.add_metric([group_id, topic], sum(known))
     yield from (per_partition, lag, sums)
+
+
+def _one_for_each_id(groups: Iterable[GroupThen]) -> Iterable[GroupThen]:
+    """Return the groups; of two with one id only that of ``__consumer_offsets``, the log that kminion reads."""
+    found: dict[str, GroupThen] = {}
+    for then in groups:
+        if then.group.group_id not in found or then.group.family is Family.GROUP:
+            found[then.group.group_id] = then
+    return found.values()
 
 
 def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:

@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.folds.commits import GROUP_ENDS, removal_window
+from coordinator_core.audit.folds.commits import GROUP_ENDS, SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import Rewind
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.tables.delta import Tables
@@ -74,14 +74,16 @@ def removals(tables: Tables, hours: DataFrame) -> DataFrame:
 
     ``hours`` are rows of hours of ``commit_summaries``. ``cause``: ``topic deleted`` if the metadata log has the
     deletion just before; ``group deleted`` if a tombstone of the group itself was written at the same time; ``expired``
-    if the expiry that the commit itself names (value version 1) had passed; otherwise ``expired or deleted``, because
-    Kafka writes the same tombstone for an expired offset and for a request to delete offsets. ``age_ms``: time since
+    if the expiry that the commit itself names (value version 1) had passed; ``deleted`` if the commit was too young to
+    expire; otherwise ``expired or deleted``, because Kafka writes the same tombstone for an expired offset and for a
+    request to delete offsets. ``age_ms``: time since
     the last commit.
     """
     removed = hours.selectExpr(*OFFSET_KEY, "inline(removals)").selectExpr(
         *STEP, "offset AS offset_before", "log_offset_before", "age_ms", "past_expiry"
     )
-    cause = _cause(F.col("timestamp_ms"), F.col("log_offset"), F.col("past_expiry")).alias("cause")
+    at = F.col("timestamp_ms"), F.col("log_offset")
+    cause = _cause(*at, F.col("past_expiry"), F.col("age_ms")).alias("cause")
     return _with_ends(tables, removed).select(*removed.columns, cause)
 
 
@@ -99,7 +101,7 @@ def _with_ends(tables: Tables, rows: DataFrame) -> DataFrame:
     return rows.join(group_ends, of_group, "left").join(topic_ends, of_topic, "left")
 
 
-def _cause(at_ms: Column, log_offset: Column, past_expiry: Column) -> Column:
+def _cause(at_ms: Column, log_offset: Column, past_expiry: Column, age_ms: Column) -> Column:
     """Return the cause of a tombstone with this time and offset, for rows of ``_with_ends``.
 
     A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same time.
@@ -113,6 +115,7 @@ def _cause(at_ms: Column, log_offset: Column, past_expiry: Column) -> Column:
         F.when(F.exists("group_ends", in_deletion), "group deleted")
         .when(with_topic, "topic deleted")
         .when(past_expiry, "expired")
+        .when(age_ms < SHORTEST_RETENTION_MS, "deleted")
         .otherwise("expired or deleted")
     )
 
@@ -136,7 +139,8 @@ def partition_commits(tables: Tables, commits: DataFrame) -> DataFrame:
 
 
 def _removal(removal: Column) -> Column:
-    cause = _cause(removal["at"]["timestamp_ms"], removal["at"]["offset"], removal["past_expiry"])
+    at = removal["at"]
+    cause = _cause(at["timestamp_ms"], at["offset"], removal["past_expiry"], removal["age_ms"])
     return F.struct(removal["at"].alias("at"), removal["offset"].alias("offset"), cause.alias("how"))
 
 

@@ -20,12 +20,14 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows
 from jobs.relations.stored_histories import histories_for_findings
 from jobs.relations.stored_logs import LogFacts
+from jobs.relations.stored_sessions import stored_lost_sessions
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Rows, Tables, few
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
@@ -94,24 +96,35 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
     kept, new = [], list[dict[str, Any]]()
     for row in found.rows("SELECT * FROM $findings"):
-        groups = again.get(row["cluster"], set())
-        if groups is not None and row["group_id"] not in groups:
+        cluster, group_id = row["cluster"], row["group_id"]
+        if cluster in again and group_id is None:
+            continue
+        groups = again.get(cluster, set())
+        if groups is not None and group_id not in groups:
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
         histories = histories_for_findings(found, cluster, wanted)
         of_cluster = (row for history in histories for row in findings(history, limits))
         new += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
+        new += _about_cluster(tables, cluster, limits)
     return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
+
+
+def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dict[str, Any]]:
+    """Return the rows about the cluster itself, which no group's own history shows."""
+    sessions = stored_lost_sessions(lookup(tables), cluster)
+    return [{"cluster": cluster, **row._asdict()} for row in stood_still(sessions, limits)]
 
 
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     """Return the rows of the table, computed by Spark."""
-    parts = []
+    about = [row for cluster in sorted(changed) for row in _about_cluster(tables, cluster, limits)]
+    parts = [tables.spark.createDataFrame(few(FINDINGS, about), FINDINGS.schema)]
     for cluster, groups in sorted(changed.items()):
         chosen = None if groups is None else _frame(tables, groups)
         parts.append(_findings_of(tables, cluster, limits, chosen))
         if chosen is not None:
-            of_cluster = tables.read(FINDINGS).where(F.col("cluster") == cluster)
+            of_cluster = tables.read(FINDINGS).where((F.col("cluster") == cluster) & F.col("group_id").isNotNull())
             parts.append(of_cluster.join(chosen, "group_id", "left_anti").select(*FINDINGS.schema.names))
     return reduce(DataFrame.unionByName, parts)
 

@@ -106,6 +106,12 @@ class GroupsThen(Protocol):
     def lives(self, topic: str) -> Sequence[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
 
+    def span(self) -> tuple[int | None, int | None]:
+        """Return the times (ms) of the first and of the last record in the logs of groups.
+
+        The first is None where there is none, the last also where records lie beyond the moment.
+        """
+
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
 

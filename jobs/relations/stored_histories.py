@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.commit_counts import (
     CommitCount,
     fitting_length,
 )
-from coordinator_core.audit.folds.commits import GROUP_ENDS, removal_window
+from coordinator_core.audit.folds.commits import GROUP_ENDS, how_removed, removal_window
 from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
@@ -261,10 +261,12 @@ def _partition_commits(row: _Summary, group_ends: Sequence[LogPosition], topic_e
 
 def _removal(row: Mapping[str, Any], group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> Removal:
     at = LogPosition(**row["at"])
-    return Removal(at, row["offset"], _cause(at, group_ends, topic_ends, past_expiry=bool(row["past_expiry"])))
+    return Removal(at, row["offset"], _cause(at, group_ends, topic_ends, row))
 
 
-def _cause(at: LogPosition, group_ends: Sequence[LogPosition], topic_ends: Sequence[int], *, past_expiry: bool) -> str:
+def _cause(
+    at: LogPosition, group_ends: Sequence[LogPosition], topic_ends: Sequence[int], row: Mapping[str, Any]
+) -> str:
     """Return the cause of a tombstone of an offset.
 
     A coordinator that deletes a group writes the tombstones of its offsets before that of the group, at the same time.
@@ -273,7 +275,7 @@ def _cause(at: LogPosition, group_ends: Sequence[LogPosition], topic_ends: Seque
         return "group deleted"
     if any(since <= at.timestamp_ms <= until for since, until in map(removal_window, topic_ends)):
         return "topic deleted"
-    return "expired" if past_expiry else "expired or deleted"
+    return how_removed(row["age_ms"], past_expiry=bool(row["past_expiry"]))
 
 
 def _open_transactions(summaries: Sequence[_Summary]) -> Iterator[OpenTransaction]:

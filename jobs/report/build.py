@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
+from coordinator_core.audit.findings.stood_still import LostSession, in_order, lost_sessions, stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
@@ -75,7 +76,9 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     groups: list[GroupDetail] = []
     opened: list[Opened] = []
     worst: list[tuple[RebalanceRow, Worst]] = []
+    sessions: list[LostSession] = []
     for history in histories:
+        sessions += lost_sessions(history)
         topics = history.partitions
         groups.append(detail(history, limits, source.ends)._replace(lag=source.lags.get(history.group_id, ())))
         rebalances = [row for part in by_log(history) for row in part.rebalances]
@@ -94,6 +97,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     last = max((line.last_ms for line in lines if line.last_ms is not None), default=None)
     bucket_ms, activity = buckets(opened)
     found = [row for group in groups for row in group.findings]
+    found += stood_still(in_order(sessions), limits)
     return Report(
         format=FORMAT,
         software=source.software,

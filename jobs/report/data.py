@@ -178,6 +178,7 @@ class GroupLine(NamedTuple):
     score: Annotated[float, "the highest score of a finding"]
     first_ms: Annotated[int | None, "time of the first event; null: no event has a time"]
     last_ms: Annotated[int | None, "time of the last event"]
+    stands_still_ms: Annotated[int | None, "until when a group stands still that does not run: the end of the log"]
     complete: Annotated[bool, "True: no part of its history is known to be missing"]
 
 

@@ -90,6 +90,7 @@ def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[
         score=max((row.score for row in found), default=0.0),
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
+        stands_still_ms=None if _why_it_stands_still(present) is None else history.now_ms,
         complete=_is_complete(history),
     )
 

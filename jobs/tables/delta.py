@@ -21,7 +21,7 @@ from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.tables.damage import is_there
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, absolute, is_catalog_name
+from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, missing_table
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
@@ -229,7 +229,7 @@ class Tables:
             rows.schema  # noqa: B018  Spark Connect reports a missing table only when asked for its columns
         except Exception as error:
             if isinstance(error, PySparkException) and error.getCondition() in MISSING:
-                raise MissingTableError(f"table {self.name(table)} does not exist: {one_line(error)}") from error
+                raise missing_table(self.location, table.name) from error
             raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
 

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from coordinator_core.errors import InputError
 from jobs.tables.damage import check, check_log
 from jobs.tables.format import check_format
-from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, with_names
+from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, missing_table, with_names
 
 SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 """The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
@@ -85,7 +85,7 @@ class FolderReader:
                 check_format(self.location, table.metadata().configuration)
                 self._engine.register(name, table)
             except TableNotFoundError as error:
-                raise MissingTableError(f"table {place} does not exist: {_one_line(error)}") from error
+                raise missing_table(self.location, name) from error
             except (DeltaError, OSError) as error:
                 is_unsupported = "unsupported" in str(error).lower()
                 kind = UnsupportedTableError if is_unsupported else InputError

@@ -22,6 +22,18 @@ class MissingTableError(InputError):
     """The table does not exist."""
 
 
+def missing_table(location: str, name: str) -> MissingTableError:
+    """Return the error for a table that does not exist: where its folder has none at all, or the folder is not there,
+    that is what somebody has to know.
+    """
+    folder = Path(location)
+    if "://" not in location and not is_catalog_name(location) and not folder.is_dir():
+        return MissingTableError(f"there are no tables at {location}: the folder does not exist")
+    if name == "runs":
+        return MissingTableError(f"there are no tables at {location}: no log was ingested, table runs does not exist")
+    return MissingTableError(f"table {name} at {location} does not exist")
+
+
 class TableReader(Protocol):
     """Reads the tables at one location."""
 

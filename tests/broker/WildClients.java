@@ -2,6 +2,11 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
@@ -21,6 +26,7 @@ import org.apache.kafka.clients.admin.MemberToRemove;
 import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.CloseOptions;
+import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
@@ -32,26 +38,30 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.FencedInstanceIdException;
 import org.apache.kafka.common.errors.ProducerFencedException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.kstream.JoinWindows;
 import org.apache.kafka.streams.kstream.Materialized;
+import org.apache.kafka.streams.processor.internals.DefaultKafkaClientSupplier;
 
-/** Clients that live as clients in production do, and write down what they were assigned and what they committed. */
+/** Clients that live as clients in production do, and write down in a file what they saw and did, as it happens: what a
+ * process saw before it is killed is not lost. */
 public final class WildClients extends Clients {
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration POLL = Duration.ofMillis(150);
 
-    private final ConcurrentLinkedQueue<ObjectNode> events = new ConcurrentLinkedQueue<>();
+    private final BufferedWriter events;
 
-    private WildClients(String servers) {
+    private WildClients(String servers, Path events) throws IOException {
         super(servers);
+        this.events = Files.newBufferedWriter(events);
     }
 
     public static void main(String[] args) throws Exception {
-        serve(new WildClients(args[0]));
+        serve(new WildClients(args[0], Path.of(args[1])));
     }
 
     @Override
@@ -89,12 +99,6 @@ public final class WildClients extends Clients {
                 admin.listTopics().names().get().forEach(names::add);
             }
             case "features" -> Features.raise(admin, answer);
-            case "events" -> {
-                ArrayNode all = answer.putArray("events");
-                for (ObjectNode each = events.poll(); each != null; each = events.poll()) {
-                    all.add(each);
-                }
-            }
             default -> super.obey(order, answer);
         }
     }
@@ -143,11 +147,49 @@ public final class WildClients extends Clients {
         };
     }
 
-    private ObjectNode event(String what, String name) {
+    private static ObjectNode event(String what, String name) {
         ObjectNode made = JSON.createObjectNode();
-        made.put("at_ms", System.currentTimeMillis()).put("event", what).put("name", name);
-        events.add(made);
+        return made.put("at_ms", System.currentTimeMillis()).put("event", what).put("name", name);
+    }
+
+    private synchronized void write(ObjectNode event) {
+        try {
+            events.write(JSON.writeValueAsString(event));
+            events.newLine();
+            events.flush();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+
+    private static void put(ObjectNode made, String what, Collection<TopicPartition> partitions) {
+        partitions.stream().map(TopicPartition::toString).sorted().forEach(made.putArray(what)::add);
+    }
+
+    /** What a listener of a consumer was called with, and which member in which epoch it was then. */
+    private void saw(String what, String name, Consumer<?, ?> consumer, Collection<TopicPartition> partitions) {
+        ObjectNode made = by(event(what, name), consumer);
+        put(made, "partitions", partitions);
+        put(made, "held", consumer.assignment());
+        write(made);
+    }
+
+    private static ObjectNode by(ObjectNode made, Consumer<?, ?> consumer) {
+        var metadata = consumer.groupMetadata();
+        made.put("group", metadata.groupId()).put("member", metadata.memberId());
+        return made.put("epoch", metadata.generationId());
+    }
+
+    private ObjectNode commit(String name, Consumer<?, ?> consumer, Map<TopicPartition, OffsetAndMetadata> offsets) {
+        ObjectNode made = by(event("commits", name), consumer);
+        made.put("began_ms", System.currentTimeMillis()).put("kept", true);
+        ObjectNode each = made.putObject("offsets");
+        offsets.forEach((at, offset) -> each.put(at.toString(), offset.offset()));
         return made;
+    }
+
+    private void done(ObjectNode commit) {
+        write(commit.put("at_ms", System.currentTimeMillis()));
     }
 
     /** A client on a thread of its own; orders to it wait until its next poll. */
@@ -180,25 +222,28 @@ public final class WildClients extends Clients {
                 try {
                     for (JsonNode wish = wishes.poll(); wish != null; wish = wishes.poll()) {
                         if (wish.get("do").asText().equals("pause")) {
+                            write(event("pauses", name));
                             Thread.sleep(wish.get("ms").asLong());
+                            write(event("resumes", name));
                         } else {
                             fulfil(wish);
                         }
                     }
                     step();
                 } catch (FencedInstanceIdException | ProducerFencedException | BrokenProducer error) {
-                    event("fenced", name).put("error", error.toString());
+                    write(event("fenced", name).put("error", error.toString()));
                     end = "stays";
                 } catch (Exception error) {
-                    event("error", name).put("error", error.toString());
+                    write(event("error", name).put("error", error.toString()));
                     pause();
                 }
             }
             try {
+                write(event("ends", name).put("how", end));
                 end(end.equals("leaves"));
-                event("ended", name).put("how", end);
+                write(event("ended", name).put("how", end));
             } catch (Exception error) {
-                event("error", name).put("error", "at the end: " + error);
+                write(event("error", name).put("error", "at the end: " + error));
             }
         }
 
@@ -237,10 +282,12 @@ public final class WildClients extends Clients {
         private final String commits;
         private final Random chance;
         private final Map<TopicPartition, Long> next = new HashMap<>();
+        private final boolean commitsRevoked;
         private long committed;
 
         Member(JsonNode order) {
             super(order);
+            commitsRevoked = order.path("commits_revoked").asBoolean();
             Properties settings = settings(order);
             settings.putIfAbsent("auto.offset.reset", "earliest");
             settings.put("enable.auto.commit", "false");
@@ -266,7 +313,7 @@ public final class WildClients extends Clients {
 
         @Override
         void fulfil(JsonNode wish) {
-            event("subscribes", name);
+            write(event("subscribes", name));
             subscribe(wish);
         }
 
@@ -287,15 +334,13 @@ public final class WildClients extends Clients {
                 return;
             }
             boolean isKept = producer == null || chance.nextInt(4) > 0;
+            ObjectNode made = commit(name, consumer, offsets).put("kept", isKept);
             if (producer == null) {
                 consumer.commitSync(offsets);
             } else {
                 transact(offsets, isKept);
             }
-            ObjectNode made = event("commits", name);
-            made.put("began_ms", committed).put("kept", isKept).put("group", text(order, "group"));
-            ObjectNode each = made.putObject("offsets");
-            offsets.forEach((at, offset) -> each.put(at.toString(), offset.offset()));
+            done(made);
         }
 
         private boolean hasBegun;
@@ -327,27 +372,28 @@ public final class WildClients extends Clients {
 
         @Override
         public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-            saw("assigned", partitions);
+            saw("assigned", name, consumer, partitions);
         }
 
+        /** Commit what it read of the partitions that it gives up, as careful consumers do. */
         @Override
         public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-            saw("revoked", partitions);
+            saw("revoked", name, consumer, partitions);
+            Map<TopicPartition, OffsetAndMetadata> offsets = next.entrySet().stream()
+                .filter(each -> partitions.contains(each.getKey())).collect(Collectors.toMap(Map.Entry::getKey,
+                    each -> new OffsetAndMetadata(each.getValue())));
+            if (commitsRevoked && !offsets.isEmpty()) {
+                ObjectNode made = commit(name, consumer, offsets).put("while", "revoked");
+                consumer.commitSync(offsets);
+                done(made);
+            }
+            next.keySet().removeAll(partitions);
         }
 
         @Override
         public void onPartitionsLost(Collection<TopicPartition> partitions) {
-            saw("lost", partitions);
-        }
-
-        private void saw(String what, Collection<TopicPartition> partitions) {
-            ObjectNode made = event(what, name);
-            var metadata = consumer.groupMetadata();
-            made.put("group", metadata.groupId()).put("member", metadata.memberId());
-            made.put("epoch", metadata.generationId());
-            Set<TopicPartition> held = new HashSet<>(consumer.assignment());
-            partitions.stream().map(TopicPartition::toString).sorted().forEach(made.putArray("partitions")::add);
-            held.stream().map(TopicPartition::toString).sorted().forEach(made.putArray("held")::add);
+            saw("lost", name, consumer, partitions);
+            next.keySet().removeAll(partitions);
         }
 
         @Override
@@ -380,10 +426,17 @@ public final class WildClients extends Clients {
 
         @Override
         void step() {
+            Set<TopicPartition> of = new HashSet<>();
             for (var each : consumer.poll(POLL)) {
+                of.add(new TopicPartition(each.topic(), each.partition()));
                 int luck = chance.nextInt(10);
                 consumer.acknowledge(each,
                     luck > 2 ? AcknowledgeType.ACCEPT : luck > 0 ? AcknowledgeType.RELEASE : AcknowledgeType.REJECT);
+            }
+            if (!of.isEmpty()) {
+                ObjectNode made = event("received", name).put("group", text(order, "group"));
+                put(made, "partitions", of);
+                write(made);
             }
             consumer.commitSync();
         }
@@ -428,13 +481,89 @@ public final class WildClients extends Clients {
                 builder.<String, String>stream(text(order, "other")).foreach((key, value) -> { });
             }
         }
-        KafkaStreams app = new KafkaStreams(builder.build(), settings);
+        boolean isClassic = settings.get("group.protocol").equals("classic");
+        KafkaStreams app = isClassic ? new KafkaStreams(builder.build(), settings, new Watched(text(order, "name")))
+            : new KafkaStreams(builder.build(), settings);
         app.setUncaughtExceptionHandler(error -> {
-            event("error", text(order, "name")).put("error", error.toString());
+            write(event("error", text(order, "name")).put("error", error.toString()));
             return org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse
                 .SHUTDOWN_CLIENT;
         });
         app.start();
-        return () -> app.close(Duration.ofSeconds(8));
+        return () -> {
+            write(event("ends", text(order, "name")).put("how", "leaves"));
+            app.close(Duration.ofSeconds(8));
+            write(event("ended", text(order, "name")).put("how", "leaves"));
+        };
+    }
+
+    /** The consumers of a Streams application on the classic protocol, which write down what they see. */
+    private final class Watched extends DefaultKafkaClientSupplier {
+        private final String name;
+
+        Watched(String name) {
+            this.name = name;
+        }
+
+        @Override
+        public Consumer<byte[], byte[]> getConsumer(Map<String, Object> config) {
+            return new WatchedConsumer(name, config);
+        }
+    }
+
+    private final class WatchedConsumer extends KafkaConsumer<byte[], byte[]> {
+        private final String name;
+
+        WatchedConsumer(String name, Map<String, Object> config) {
+            super(config, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+            this.name = name;
+        }
+
+        @Override
+        public void subscribe(Collection<String> topics, ConsumerRebalanceListener listener) {
+            super.subscribe(topics, new WatchingListener(name, this, listener));
+        }
+
+        @Override
+        public void subscribe(Pattern pattern, ConsumerRebalanceListener listener) {
+            super.subscribe(pattern, new WatchingListener(name, this, listener));
+        }
+
+        @Override
+        public void commitSync(Map<TopicPartition, OffsetAndMetadata> offsets) {
+            ObjectNode made = commit(name, this, offsets);
+            super.commitSync(offsets);
+            done(made);
+        }
+    }
+
+    private final class WatchingListener implements ConsumerRebalanceListener {
+        private final String name;
+        private final Consumer<?, ?> consumer;
+        private final ConsumerRebalanceListener inner;
+
+        WatchingListener(String name, Consumer<?, ?> consumer, ConsumerRebalanceListener inner) {
+            this.name = name;
+            this.consumer = consumer;
+            this.inner = inner;
+        }
+
+        @Override
+        public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+            saw("assigned", name, consumer, partitions);
+            inner.onPartitionsAssigned(partitions);
+        }
+
+        @Override
+        public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
+            saw("revoked", name, consumer, partitions);
+            inner.onPartitionsRevoked(partitions);
+        }
+
+        @Override
+        public void onPartitionsLost(Collection<TopicPartition> partitions) {
+            saw("lost", name, consumer, partitions);
+            inner.onPartitionsLost(partitions);
+        }
     }
 }

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -20,6 +20,12 @@ JARS = CACHE / f"kafka-{KAFKA}"
 STREAMS = {"4.4.0": KAFKA}
 """The release of Kafka Streams beside a broker whose own Maven does not have."""
 QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+TELLING = (
+    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.group=info",
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+"""The group coordinator says in ``broker.out`` what it does and why, as a broker does by default."""
 START_S = 600
 Line = dict[str, Any]
 
@@ -101,7 +107,7 @@ def start_broker(
         path = f"{_fetched('log4j', 'pom-log4j.xml')}:{jars(release)}"
         java = ["java", "-Xmx512m", *logged(settings, log), "-cp", path]
     with (home / "broker.out").open("a") as out:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+        process = subprocess.Popen([*java, *TELLING, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:
         wait_until_it_listens(process, ports[0], home / "broker.out")
     except RuntimeError:
@@ -127,13 +133,19 @@ class Clients:
     """A process of Java clients; ``do`` gives it an order of the class ``main`` in the folder ``sources``."""
 
     def __init__(
-        self, servers: str, home: Path, release: str = KAFKA, main: str = "Clients", sources: Path = HERE
+        self,
+        servers: str,
+        home: Path,
+        release: str = KAFKA,
+        main: str = "Clients",
+        sources: Path = HERE,
+        arguments: Sequence[str] = (),
     ) -> None:
         classes, path = home / f"classes-{release}", jars(release)
         if not classes.exists():
             files = sorted({str(each) for each in (*sources.glob("*.java"), HERE / "Features.java")})
             subprocess.run(["javac", "-nowarn", "-d", str(classes), "-cp", path, *files], check=True)
-        command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{path}", main, servers]
+        command = ["java", "-Xmx512m", QUIET, "-cp", f"{classes}:{path}", main, servers, *arguments]
         pipe = subprocess.PIPE
         self.errors = (home / "clients.out").open("a")
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.errors, text=True)

@@ -1,9 +1,9 @@
-"""All findings of one group, the most urgent first."""
+"""All findings of one group, the most urgent first, and those of a cluster."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings import (
@@ -15,7 +15,9 @@ from coordinator_core.audit.findings import (
     record_sizes,
     resets,
     share,
+    stood_still,
     streams,
+    two_owners,
     unassigned,
 )
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -44,6 +46,7 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
 
 
 FINDERS: tuple[Finder, ...] = (
+    two_owners.two_owners,
     broken_rules,
     wrong_targets,
     rebalances.storms,
@@ -78,3 +81,12 @@ def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
     """Return all findings of a group, the highest score first; equal scores are ordered by kind and subject."""
     rows = [row for part in by_log(history) for finder in FINDERS for row in finder(part, limits)]
     return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))
+
+
+def findings_of_cluster(histories: Iterable[GroupHistory], limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield the findings of all groups of a cluster, group by group, and then those about the cluster itself."""
+    sessions: list[stood_still.LostSession] = []
+    for history in histories:
+        yield from findings(history, limits)
+        sessions += stood_still.lost_sessions(history)
+    yield from stood_still.stood_still(stood_still.in_order(sessions), limits)

@@ -11,8 +11,14 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
+from coordinator_core.history.departure_hints import SILENT
 from coordinator_core.history.memberships import LEFT_OR_EXPIRED
 from coordinator_core.history.rows import MembershipRow
+
+TOGETHER_MS = 1_000
+"""Clients that leave within this time of each other leave together."""
+WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
+"""Types of groups whose members cannot have an instance id."""
 
 
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -36,7 +42,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 class _Restart:
-    """A client that left and joined again shortly after."""
+    """A client that left and joined again shortly after, as another member."""
 
     def __init__(self, name: str, gone: MembershipRow, back: MembershipRow) -> None:
         assert gone.left is not None
@@ -46,7 +52,10 @@ class _Restart:
 
 
 def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield restarts of several clients one after the other, none of them a static member."""
+    """Yield restarts of several clients one after the other, none of them a static member.
+
+    A process that starts again has a new member id: one that comes back with its id lost its session and went on.
+    """
     wave: list[_Restart] = []
     for restart in sorted(_restarts(history, limits), key=lambda each: each.left.offset):
         if wave and restart.left.timestamp_ms - wave[-1].back.timestamp_ms > limits.rolling_deploy_gap_ms:
@@ -61,7 +70,7 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
         rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
         alone = _one_at_a_time(rows)
         for gone, back in itertools.pairwise(rows):
-            if not alone or gone.left is None or gone.went_by not in GONE:
+            if not alone or gone.left is None or gone.went_by not in GONE or gone.member_id == back.member_id:
                 continue
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
                 yield _Restart(name, gone, back)
@@ -76,7 +85,7 @@ def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
 
 def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart]) -> Iterator[FindingRow]:
     clients = {each.name for each in wave}
-    if len(clients) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
+    if min(len(clients), _moments(wave)) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
         return
     moments = {each.left.offset for each in wave} | {each.back.offset for each in wave}
     first, last = min(moments), max(moments)
@@ -92,13 +101,11 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     until_ms = max(each.back.timestamp_ms for each in wave)
     known = [row for row in history.rebalances if since_ms <= row.at.timestamp_ms <= until_ms]
     moved = sum(row.units_moved or 0 for row in rebalances)
-    remedy = "static members would have kept their assignments"
-    if history.is_connect:
-        remedy = "a worker that returns within scheduled.rebalance.max.delay.ms finds its work waiting"
-    detail = (
-        f"{len(clients)} clients were restarted one after the other: {len(rebalances)} rebalances, {moved} moves; "
-        f"{remedy}"
-    )
+    detail = f"{len(clients)} clients were restarted one after the other: {counted(len(rebalances), 'rebalance')}"
+    if any(row.units_moved is not None for row in rebalances):
+        detail += f", {counted(moved, 'move')}"
+    if (remedy := _remedy(history)) is not None:
+        detail += f"; {remedy}"
     yield history.finding(
         FindingKind.ROLLING_DEPLOY,
         len(rebalances),
@@ -107,6 +114,27 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         [at for each in wave for at in (each.left, each.back)],
         complete=all(row.history_complete for row in known),
     )
+
+
+def _moments(wave: Sequence[_Restart]) -> int:
+    """Return at how many times clients left, one after the other: the threads of one process leave together."""
+    count, last_ms = 0, None
+    for left_ms in sorted(each.left.timestamp_ms for each in wave):
+        if last_ms is None or left_ms - last_ms >= TOGETHER_MS:
+            count += 1
+        last_ms = left_ms
+    return count
+
+
+def _remedy(history: GroupHistory) -> str | None:
+    """Return what would have avoided the rebalances; None if nothing would: share and streams groups refuse instance
+    ids.
+    """
+    if history.is_connect:
+        return "a worker that returns within scheduled.rebalance.max.delay.ms finds its work waiting"
+    if history.group_type in WITHOUT_STATIC_MEMBERS:
+        return None
+    return "static members would have kept their assignments"
 
 
 def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -124,7 +152,12 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
             expired[row.instance_id].append(row.left)
     kinds = (
         (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was in it"),
-        (FindingKind.STATIC_MEMBER_EXPIRED, expired, limits.static_expired_times, "did not return in time"),
+        (
+            FindingKind.STATIC_MEMBER_EXPIRED,
+            expired,
+            limits.static_expired_times,
+            "did not return, or was removed",
+        ),
     )
     for kind, found, threshold, what in kinds:
         for instance_id, positions in found.items():
@@ -138,7 +171,7 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
 def _expired(row: MembershipRow) -> bool:
     """Whether the session of a static member expired, as far as the log tells or a broker's log says."""
     if row.went_by == LEFT_OR_EXPIRED:
-        return row.away_since is not None or (row.hint or "").startswith("expired")
+        return row.away_since is not None or (row.hint or "").startswith(("expired", SILENT))
     return row.went_by == HOW[EventKind.MEMBER_EXPIRED][1]
 
 

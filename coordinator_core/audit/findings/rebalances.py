@@ -106,7 +106,9 @@ def _unsettled(
     took = end_ms - rows[0].at.timestamp_ms
     if took < limits.never_converges_ms:
         return
-    behind = Counter(history.client(member_id) for row in rows for member_id in row.behind)
+    # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members.
+    names = ({history.client(member_id) for member_id in row.behind} for row in rows)
+    behind = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
     who = behind.most_common(1)[0] if behind else None
     detail = (
         f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, without a stable assignment for {took} ms"

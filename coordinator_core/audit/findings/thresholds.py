@@ -21,6 +21,8 @@ class Thresholds:
     rolling_deploy_rebalances: int
     rolling_deploy_clients: int
     rolling_deploy_gap_ms: int
+    stood_still_members: int
+    stood_still_groups: int
     fenced_times: int
     static_expired_times: int
     imbalance_units: int

@@ -13,6 +13,8 @@ from coordinator_core.records import LogPosition, RecordType
 
 MOST_KEPT = 1_000
 """The first rewinds and the first removals of a partition are kept, at most this many of each."""
+SHORTEST_RETENTION_MS = 60_000
+"""Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
 TOPIC_CLEANUP_MS = 10_000
 """After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
 GROUP_ENDS = frozenset(
@@ -41,6 +43,7 @@ class _Partition:
     offset: int | None = None
     topic_id: str | None = None
     expires_ms: int | None = None
+    committed_ms: int = -1
     rewinds: list[Rewind] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
 
@@ -48,6 +51,17 @@ class _Partition:
         """Whether a commit is below the last one, of the same topic: a topic that was created again has another id."""
         same = self.topic_id is None or topic_id is None or topic_id == self.topic_id
         return same and self.offset is not None and offset < self.offset
+
+
+def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
+    """Return what a tombstone proves that was written for neither a deleted group nor a deleted topic.
+
+    ``age_ms`` is the time since the commit, None if that is not known; ``past_expiry``: the expiry that the commit
+    itself names had passed. Of another commit a request must have removed what is too young to expire.
+    """
+    if past_expiry:
+        return "expired"
+    return "deleted" if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else "expired or deleted"
 
 
 class CommitFold:
@@ -137,7 +151,7 @@ class CommitFold:
             known.rewinds.append(Rewind(at, known.offset or 0, offset))
         known.commits += 1
         known.last, known.offset, known.topic_id = at, offset, topic_id
-        known.expires_ms = value.get("expireTimestamp", -1)
+        known.expires_ms, known.committed_ms = value.get("expireTimestamp", -1), value["commitTimestamp"]
 
     def _remove(self, record: OffsetCommitRecord) -> None:
         for records in self._open.values():
@@ -146,9 +160,11 @@ class CommitFold:
         known = self._partitions.get(_key(record))
         if known is None or known.offset is None:
             return
-        due = known.expires_ms is not None and 0 <= known.expires_ms <= record.at.timestamp_ms
+        now_ms = record.at.timestamp_ms
+        past_expiry = known.expires_ms is not None and 0 <= known.expires_ms <= now_ms
+        age_ms = now_ms - known.committed_ms if known.committed_ms >= 0 <= now_ms else None
         if len(known.removals) < MOST_KEPT:
-            known.removals.append(Removal(record.at, known.offset, "expired" if due else "expired or deleted"))
+            known.removals.append(Removal(record.at, known.offset, how_removed(age_ms, past_expiry=past_expiry)))
         known.offset = None
 
 

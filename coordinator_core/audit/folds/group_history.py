@@ -48,7 +48,7 @@ class Removal(NamedTuple):
 
     at: Annotated[LogPosition, "the tombstone"]
     offset: Annotated[int, "the offset that was committed"]
-    how: Annotated[str, "group deleted, topic deleted, expired, or expired or deleted"]
+    how: Annotated[str, "group deleted, topic deleted, expired, deleted (by a request), or expired or deleted"]
 
 
 class PartitionCommits(NamedTuple):

@@ -7,22 +7,20 @@ partitions while the group has no members).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.findings.resets import EmptyTimes
-from coordinator_core.audit.folds.commits import removal_window
+from coordinator_core.audit.folds.commits import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
-
-SHORTEST_RETENTION_MS: Final = 60_000
-"""Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
 
 
 class StepKind(StrEnum):
@@ -68,6 +66,9 @@ class CommitStep(NamedTuple):
     owner: Annotated[str | None, "member that owned the partition then; null: the log does not prove one"]
     client_id: Annotated[str | None, "client id of that member"]
     epoch: Annotated[int | None, "member epoch (classic: generation) in which the member got the partition"]
+    others: Annotated[
+        tuple[str, ...], "other members that had the partition at the same time: the log does not say who committed"
+    ]
     cause: Annotated[str | None, "why, for other steps than forward and unmoved; unknown: see `missing`"]
     detail: Annotated[str | None, "what the log says about the cause"]
     history_complete: Annotated[bool, "true if no record is missing since the commit before the step"]
@@ -81,6 +82,7 @@ class _Owner(NamedTuple):
     client_id: str | None = None
     epoch: int | None = None
     missing: str | None = None
+    others: tuple[str, ...] = ()
 
 
 NO_OWNER: Final = _Owner()
@@ -93,6 +95,7 @@ GAP_SINCE: Final = "records since the commit before: there may have been other c
 SAME_TOMBSTONES: Final = (
     "whether it expired or a request deleted it: both write the same tombstones; the log file of the broker tells"
 )
+TWO_OWNERS: Final = "which of its owners committed: both had the partition, and commits of both are taken"
 REQUESTS_MISSING: Final = "why the member went back: the log file of the consumer tells"
 
 
@@ -178,6 +181,8 @@ class _Owners:
         self._clients = {row.member_id: row.client_id for row in history.memberships}
         self._intervals: dict[tuple[str, int], list[AssignmentRow]] = defaultdict(list)
         self._has_nameless = False
+        self._opened = sorted(row.opened.offset for row in history.epochs if row.group_type == GroupType.CLASSIC)
+        self._left = {row.member_id: row.left for row in history.memberships}
         for row in history.assignments:
             if row.kind == "current" and row.role in ("partition", "active"):
                 name = row.subtopology if row.topic is None else row.topic
@@ -185,14 +190,29 @@ class _Owners:
                 self._intervals[name or "", row.partition].append(row)
 
     def at(self, partition: TopicPartition, at: LogPosition) -> _Owner:
-        """Return the owner; of several the one that got the partition last."""
+        """Return the owner; of several the one that got the partition last, with the others beside it."""
         names = (partition.topic, *sorted(self._readers.get(partition.topic, ())))
         rows = [row for name in names for row in self._intervals.get((name, partition.partition), ())]
         holding = [row for row in rows if _holds(row, at)]
+        holding = holding or [row for row in rows if self._is_giving_up(row, at)]
         if holding:
             row = max(holding, key=lambda each: (each.since.offset, each.member_id))
-            return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch)
+            others = tuple(sorted({each.member_id for each in holding} - {row.member_id}))
+            missing = TWO_OWNERS if others else None
+            return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch, missing, others)
         return NAMELESS if self._has_nameless else UNSEEN
+
+    def _is_giving_up(self, row: AssignmentRow, at: LogPosition) -> bool:
+        """Return whether the present generation took the partition from a member that is still in it, and from which
+        nobody has it: a cooperative client commits once more as it gives it up (KIP-429).
+        """
+        if row.group_type != GroupType.CLASSIC or row.until is None or row.until.partition != at.partition:
+            return False
+        opened = self._opened[bisect_right(self._opened, at.offset) - 1 :][:1]
+        left = self._left.get(row.member_id)
+        return (
+            row.until.offset < at.offset and [row.until.offset] == opened and (left is None or left.offset > at.offset)
+        )
 
 
 def _holds(row: AssignmentRow, at: LogPosition) -> bool:
@@ -235,6 +255,7 @@ class _Told:
             owner.member_id,
             owner.client_id,
             owner.epoch,
+            owner.others,
             None if cause is None else str(cause),
             detail,
             is_complete,
@@ -260,9 +281,9 @@ class _Told:
         """Return why an offset was removed. A deleted group has its tombstone after those of its offsets."""
         now_ms = at.timestamp_ms
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
-        has_expiry = held is not None and held.expires_ms >= 0
+        is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
-        cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not has_expiry
+        cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
         if any(end.timestamp_ms == now_ms and end.offset > at.offset for end in self._commits.group_ends):
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)
@@ -270,7 +291,7 @@ class _Told:
         windows = map(removal_window, self._commits.topic_ends.get(topic, ()))
         if any(since <= now_ms <= until for since, until in windows):
             return _Reason(StepCause.TOPIC_DELETED)
-        if held is not None and 0 <= held.expires_ms <= now_ms:
+        if is_past_expiry:
             return _Reason(StepCause.EXPIRED, detail)
         if cannot_expire:
             return _Reason(StepCause.DELETED, f"{detail}: no offset expires within a minute")
@@ -278,6 +299,8 @@ class _Told:
 
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:
+    if step.owner.others:
+        return _Reason(StepCause.UNKNOWN)
     member, earlier = step.owner.member_id, None if before is None else before.owner.member_id
     if member is None:
         return _Reason(StepCause.UNKNOWN)

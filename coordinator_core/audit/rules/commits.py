@@ -5,8 +5,10 @@ from __future__ import annotations
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.rules import EPOCH, WHOLE, Rule
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.history.held_units import classic_subscription
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord
@@ -36,12 +38,27 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
         topic_id = record.value.get("topicId")
         if topic_id is not None and judged.facts.knows(WHOLE):  # a member that was not seen may own it
             unit = WorkUnit("partition", topic_id, key["partition"])
-    if unit is None or judged.current.has_holder(unit):
+    if unit is None or judged.current.has_holder(unit) or _gives_up(state, unit):
         return
     if any(unit.resource in held for held in judged.current.held.values()):
         _tell(
             judged, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
         )
+
+
+def _gives_up(state: GroupState, unit: WorkUnit) -> bool:
+    """Whether a member had the unit when it joined the generation: it gives it up now, and commits as it does.
+
+    Cooperative consumers and Kafka Streams learn from the assignment what they lose (KIP-429); until the next
+    generation nobody else has it.
+    """
+    if not isinstance(state, ClassicGroup):
+        return False
+    for member in state.members.values():
+        asked = classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
+        if asked is not None and unit in asked.owned:
+            return True
+    return False
 
 
 def _tell(judged: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:

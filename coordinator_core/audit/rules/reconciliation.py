@@ -227,8 +227,7 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
         everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
         same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
         return same or bool(step.assigned.get(resource))
-    there = topics.topic_at(topic, step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
-    return topic in subscribed and there is not None and there.id == topic_id
+    return topic in subscribed and topics.was_there(topic, topic_id, step.at.timestamp_ms, CLOCK_TOLERANCE_MS)
 
 
 def _free(judged: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) -> Iterator[WorkUnit]:

@@ -102,8 +102,7 @@ def on_share_state(judged: JudgedGroup, record: CoordinatorRecord, before: State
 
 def _exists(judged: JudgedGroup, name: str, topic_id: str, at: LogPosition) -> bool:
     """Whether a topic that existed before a record still exists after it, by whichever clock."""
-    there = judged.topics.topic_at(name, at.timestamp_ms + CLOCK_TOLERANCE_MS) if judged.topics is not None else None
-    return there is not None and there.id == topic_id
+    return judged.topics is not None and judged.topics.was_there(name, topic_id, at.timestamp_ms, CLOCK_TOLERANCE_MS)
 
 
 def regex_before(judged: JudgedGroup, record: ConsumerGroupRegularExpressionRecord) -> ResolvedRegex | None:

@@ -233,6 +233,8 @@ def _refuse(kind: AssignedGroupType, change: WhatIf) -> None:
             raise InputError("Connect's protocol decides how it rebalances: use --assignor default or compatible")
     elif change.delay_ms is not None:
         raise InputError("only Connect groups have a scheduled rebalance delay")
+    if kind is AssignedGroupType.SHARE and change.static_timeout_ms is not None:
+        raise InputError("members of share groups cannot be static members")
     if kind is AssignedGroupType.STREAMS:
         return
     if change.standbys is not None:

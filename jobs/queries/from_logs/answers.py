@@ -126,17 +126,17 @@ class LogAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
-        from coordinator_core.audit.findings.all_findings import findings
+        from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined
 
         chosen = self.load_settings()
-        histories, limits = self._histories(group_id, chosen.audit), chosen.findings
-        rows = [row for history in combined(histories) for row in findings(history, limits)]
-        return sorted(rows, key=_finding_order)
+        histories = combined(self._histories(group_id, chosen.audit))
+        found = findings_of_cluster(histories, chosen.findings)
+        return sorted((row for row in found if group_id in (None, row.group_id)), key=_finding_order)
 
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""
-        from coordinator_core.audit.findings.all_findings import findings
+        from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
         chosen = self.load_settings()
@@ -147,13 +147,15 @@ class LogAnswers:
                 violations.extend(history.violations)
                 yield history
 
+        def told() -> Iterator[GroupHistory]:
+            for history in combined(noted()):
+                rebalances.extend(told_rebalances(history))
+                yield history
+
         rebalances: list[RebalanceRow] = []
         verdicts: list[TargetAuditRow] = []
         violations: list[Violation] = []
-        rows: list[FindingRow] = []
-        for history in combined(noted()):
-            rebalances += told_rebalances(history)
-            rows += findings(history, chosen.findings)
+        rows = list(findings_of_cluster(told(), chosen.findings))
         return AllHistories(
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),
@@ -191,7 +193,7 @@ def _rebalance_order(row: RebalanceRow) -> tuple[int, int, int, str]:
 
 
 def _finding_order(row: FindingRow) -> tuple[float, str]:
-    return -row.score, row.group_id
+    return -row.score, row.group_id or ""
 
 
 def _violation_order(row: Violation) -> tuple[int, int, int, str, str]:

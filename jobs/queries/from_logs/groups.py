@@ -50,6 +50,13 @@ class ReplayedGroups:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
         return None if self.topics is None else [*self.topics.intervals([topic])]
 
+    def span(self) -> tuple[int | None, int | None]:
+        """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
+        first = [each.first_ms for each in self.partitions if each.first_ms is not None]
+        last = [each.last_ms for each in self.partitions if each.last_ms is not None]
+        is_cut = any(each.is_cut for each in self.partitions)
+        return min(first, default=None), None if is_cut else max(last, default=None)
+
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
         return Surroundings(self.image(), self.share_state).with_brokers(self.topics, self.time_ms)

@@ -55,6 +55,9 @@ class LogPartition:
         self.reader = reader
         self.shard = CoordinatorShard(from_start=reader.from_start, family=reader.family)
         self.gaps = LogGaps()
+        self.first_ms: int | None = None
+        self.last_ms: int | None = None
+        self.is_cut = False
         self._keys: dict[str, GroupKeys] = {}
         self._tombstones: dict[str, dict[TopicPartition, int]] = {}
         self._has_transactions = False
@@ -79,18 +82,25 @@ class LogPartition:
             for row in log_rows(counts):
                 self._apply(row)
                 last_offset, last_ms = row.offset, row.timestamp
+                self._note_time(last_ms)
             self._has_transactions |= _has_transactions(counts)
             if cut_at is not None:
                 self._apply_commits()
                 self.reader.finish_warnings()
                 self._look_beyond(cut_at, chain([rest], batches))
-                left_out = next(log_rows(rest))
+                left_out, self.is_cut = next(log_rows(rest)), True
+                self._note_time(left_out.timestamp)
                 return Cut(last_ms, left_out.timestamp - 1, sure_ms(end, left_out.offset, left_out.timestamp, last_ms))
         self._note_losses(last_offset, end)
         self._apply_commits()
         self.reader.finish_warnings()
         self.gaps = self._gaps_below(end, at_end=True)
         return None
+
+    def _note_time(self, time_ms: int) -> None:
+        if time_ms >= 0:
+            self.first_ms = time_ms if self.first_ms is None else self.first_ms
+            self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for."""

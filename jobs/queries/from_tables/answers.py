@@ -156,7 +156,7 @@ class StoredAnswers:
         from coordinator_core.audit.finding_rows import FindingRow
 
         rows = self._rows("findings", FindingRow, group_id)
-        return sorted(rows, key=lambda row: (-row.score, row.group_id, row.kind, row.subject, row.since_ms))
+        return sorted(rows, key=lambda row: (-row.score, row.group_id or "", row.kind, row.subject or "", row.since_ms))
 
     def histories(self) -> AllHistories:
         """From the tables of each question."""

@@ -48,7 +48,7 @@ class StoredMoment:
 
     def __init__(self, tables: TableReader, cluster: str, moment: AsOf, group_id: str | None = None) -> None:
         """Raises InputError where no log of groups was taken in."""
-        self._tables = tables
+        self._tables, self._cluster = tables, cluster
         self._selected = Selection(tables, cluster, GROUP_TOPICS, group_id)
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
@@ -76,6 +76,16 @@ class StoredMoment:
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
         return gaps_by_name(self._extents)
+
+    def span(self) -> tuple[int | None, int | None]:
+        """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
+        (found,) = self._tables.rows(
+            "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
+            "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
+            cluster=self._cluster,
+            topics=GROUP_TOPICS,
+        )
+        return found["first_ms"], found["last_ms"]
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
         """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""

@@ -160,7 +160,7 @@ let present = null;
 function groupView(group) {
   const line = group.line;
   const selected = { rebalance: null };
-  const times = [line.first_ms, line.last_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms), ...group.lag.flatMap((each) => [each.times_ms[0], each.times_ms[each.times_ms.length - 1]]),
+  const times = [line.first_ms, line.last_ms, line.stands_still_ms, ...group.rebalances.flatMap((each) => [each.began_ms, each.ended_ms]), ...group.commits.map((each) => each.since_ms + each.length_ms), ...group.lag.flatMap((each) => [each.times_ms[0], each.times_ms[each.times_ms.length - 1]]),
     ...group.share_partitions.flatMap((each) => each.phases.flatMap((phase) => [phase.since.timestamp_ms, phase.until_ms]))].filter((each) => each !== null && each >= 0);
   const state = timeRange(times.reduce((a, b) => Math.min(a, b), times[0] ?? 0), times.reduce((a, b) => Math.max(a, b), times[0] ?? 0));
   [, group.end] = state.whole;

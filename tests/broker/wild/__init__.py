@@ -81,7 +81,8 @@ class Wild:
         self.truth: list[Line] = []
         self.topics: dict[str, int] = {}
         self.plans: list[Plan] = self.chance.sample(plans(self.chance), GROUPS)
-        self.count = 0
+        self.count = self.processes = 0
+        self.client_release = CLIENTS_OF.get(release, release)
         self.frozen_until = 0.0
         self.members: dict[str, tuple[Plan, Line, Clients]] = {}
         self.foreigners: dict[str, Foreigner] = {}
@@ -94,8 +95,7 @@ class Wild:
         self.second = self._start_second() if self.has_second else None
         linking = threading.Thread(target=self._link_always, daemon=True)
         linking.start()
-        release = CLIENTS_OF.get(self.release, self.release)
-        self.steady, self.shaky = (Clients(self.servers, self.home, release, "WildClients") for _ in range(2))
+        self.steady, self.shaky = self._process(), self._process()
         try:
             self._prepare()
             end = time.monotonic() + seconds
@@ -122,6 +122,12 @@ class Wild:
             self.is_over.set()
             linking.join()
             self._keep()
+
+    def _process(self) -> Clients:
+        """A process of clients, which writes down in a file what they see."""
+        self.processes += 1
+        events = str(self.home / f"events-{self.processes}.jsonl")
+        return Clients(self.servers, self.home, self.client_release, "WildClients", arguments=[events])
 
     def _start(self) -> Any:
         return start_broker(self.home, self.release, self._ports(), self.settings)
@@ -179,6 +185,7 @@ class Wild:
             self._subscribe: 10,
             self._pause: 3,
             self._freeze: 3,
+            self._kill: 2,
             self._change_topics: 9,
             self._produce: 8,
             self._administer: 16,
@@ -252,6 +259,18 @@ class Wild:
             self.frozen_until = time.monotonic() + self.chance.choice((1.0, 4.0, 10.0))
             self.say("freezes", {"names": [n for n, each in self.members.items() if each[2] is self.shaky]})
             os.kill(self.shaky.process.pid, signal.SIGSTOP)
+
+    def _kill(self) -> None:
+        """Kill one of the two processes of clients: none of its members says a word to its group."""
+        if not self._is_awake():
+            return
+        names = [name for name, each in self.members.items() if each[2] is self.shaky]
+        self.say("kills", {"names": names})
+        self.shaky.kill()
+        self.say("killed", {"names": names})
+        for name in names:
+            del self.members[name]
+        self.shaky = self._process()
 
     def _thaw(self) -> None:
         if self.frozen_until:
@@ -359,9 +378,6 @@ class Wild:
             said = self.steady.do("describe")
         if said is not None:
             self.truth.append({"did": "describe", **said})
-        for each in (self.steady, self.shaky):
-            if each is self.steady or self._is_awake():
-                self.truth.extend(each.do("events")["events"])
 
     def _link_always(self) -> None:
         while not self.is_over.wait(0.3):
@@ -379,7 +395,11 @@ class Wild:
                         os.link(segment, link)
 
     def _keep(self) -> None:
-        """Write down the truth, and copy the log as it is at last."""
+        """Write down the truth, and copy the log as it is at last. Of a killed process the last line may be cut."""
+        for written in self.home.glob("events-*.jsonl"):
+            for line in written.read_text().splitlines():
+                with suppress(json.JSONDecodeError):
+                    self.truth.append(json.loads(line))
         with (self.home / "truth.jsonl").open("w") as out:
             out.writelines(json.dumps(each) + "\n" for each in sorted(self.truth, key=lambda each: each["at_ms"]))
         for pattern in LOGS:

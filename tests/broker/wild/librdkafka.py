@@ -76,4 +76,5 @@ class Foreigner(threading.Thread):
         began = round(time.time() * 1000)
         done = self.consumer.commit(offsets=chosen, asynchronous=False)
         kept = {f"{each.topic}-{each.partition}": each.offset for each in done if each.error is None}
-        self._event("commits", began_ms=began, kept=True, group=self.order["group"], offsets=kept)
+        member = self.consumer.memberid()
+        self._event("commits", began_ms=began, kept=True, group=self.order["group"], member=member, offsets=kept)

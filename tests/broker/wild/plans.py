@@ -105,7 +105,8 @@ class Plan:
                 settings["group.instance.id"] = instance
         if kind == "classic" and "pattern" in order:
             order["client_side"] = True
-        return {"do": "wild_consumer", "commits": chance.choice(self.commits), **order}
+        order |= {"commits": chance.choice(self.commits), "commits_revoked": chance.random() < 0.5}
+        return {"do": "wild_consumer", **order}
 
     def _foreigner(self, chance: random.Random, number: int) -> Line:
         settings: dict[str, Any] = {"auto.offset.reset": "earliest", "session.timeout.ms": 6000}

@@ -45,7 +45,7 @@ def start_second(
         storage = [*java, "kafka.tools.StorageTool", "format", "-t", known[1], "-c", str(settings)]
         subprocess.run(storage, capture_output=True, check=True)
     with (home / "broker-2.out").open("a") as out:
-        process = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+        process = subprocess.Popen([*java, *kafka.TELLING, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
     try:
         kafka.wait_until_it_listens(process, port, home / "broker-2.out")
     except RuntimeError:

@@ -7,16 +7,19 @@ from datetime import datetime
 
 import pytest
 from prometheus_client import exposition
+from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
 from coordinator_core.audit.offsets.lag import LagPoint
 from coordinator_core.groups.certainty import Certainty
+from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.records import LogPosition
+from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.records import Family, LogPosition
 from jobs.cli.app import app
 from jobs.metrics.families import PARTITION_STATUS, GroupFacts, MetricNames
 from jobs.sources.log_reader import LogReader
@@ -46,9 +49,10 @@ def test_metrics_are_what_groups_rebalances_and_offsets_answer():
     assert len(groups) > 20
     for group in groups:
         name = group["group"]
-        assert read["coordinator_audit_group_info", name, group["state"] or "unknown", group["type"] or "unknown"] == 1
-        assert read.get(("coordinator_audit_group_members", name)) == group["members"]
-        assert read.get(("coordinator_audit_group_epoch", name)) == group["epoch"]
+        group_type = group["type"] or "unknown"
+        assert read["coordinator_audit_group_info", name, group["state"] or "unknown", group_type] == 1
+        assert read.get(("coordinator_audit_group_members", name, group_type)) == group["members"]
+        assert read.get(("coordinator_audit_group_epoch", name, group_type)) == group["epoch"]
     rebalances = [json.loads(line) for line in run("rebalances", "--json").splitlines()]
     counted = sum(value for key, value in read.items() if key[0] == "coordinator_audit_rebalances_total")
     assert counted == len(rebalances) > 100
@@ -166,6 +170,27 @@ def test_an_offset_that_the_log_does_not_prove_has_no_sample():
     assert [key for key in read if key[0] == "kafka_consumergroup_group_offset"] == [
         ("kafka_consumergroup_group_offset", "c", "g", "1", "t")
     ]
+
+
+def test_a_share_group_and_a_connect_group_of_one_id_have_series_of_their_own():
+    """They live in two logs. A series that comes twice makes Prometheus refuse the whole page."""
+    shared, workers = Group("g"), Group("g", family=Family.CONNECT)
+    shared.state, workers.state = ShareGroup(group_epoch=7), ConnectGroup(group_epoch=9)
+    groups = [GroupThen(each, GroupOffsets({}), Certainty()) for each in (shared, workers)]
+    facts = GroupFacts("c", list(MetricNames), groups)
+    for text, parse in (
+        (exposition.generate_latest(facts.registry()), families),
+        (openmetrics_exposition.generate_latest(facts.registry()), openmetrics_families),
+    ):
+        series = [
+            (sample.name, *sorted(sample.labels.items()))
+            for family in parse(text.decode())
+            for sample in family.samples
+        ]
+        assert len(series) == len(set(series))
+    read = samples(exposition.generate_latest(facts.registry()).decode())
+    assert read["coordinator_audit_group_epoch", "c", "g", "SHARE"] == 7
+    assert read["coordinator_audit_group_epoch", "c", "g", "CONNECT"] == 9
 
 
 def test_hostile_names_stay_one_label():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, score
-from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import (
     GroupHistory,
@@ -121,6 +121,58 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
     assert row.number == 6
     static = [each._replace(instance_id=each.client_id) for each in members]
     assert found(FindingKind.ROLLING_DEPLOY, memberships=static, rebalances=rows) == []
+    went_on = [each._replace(member_id=str(each.client_id)) for each in members]
+    assert found(FindingKind.ROLLING_DEPLOY, memberships=went_on, rebalances=rows) == []
+    together = [each._replace(left=at(100)) if each.left is not None else each for each in members]
+    assert found(FindingKind.ROLLING_DEPLOY, memberships=together, rebalances=rows) == []
+
+
+@pytest.mark.parametrize(("group_type", "has_remedy"), [("CONSUMER", True), ("SHARE", False), ("STREAMS", False)])
+def test_static_members_are_advice_for_groups_that_have_them(group_type: str, has_remedy: bool) -> None:
+    members, rows = [], []
+    for n in range(3):
+        left, back = at(100 + 20 * n), at(110 + 20 * n)
+        members += [member(f"old{n}", at(n), left, client_id=f"c{n}"), member(f"new{n}", back, client_id=f"c{n}")]
+        rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
+    epochs = [epoch(10, at(160), group_type=group_type)]
+    (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows, epochs=epochs)
+    assert ("static members" in row.detail) == has_remedy
+
+
+def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
+    def group(name: str, when_ms: int, members: int, back_as: str = "") -> GroupHistory:
+        gone = [member(f"m{n}", at(1), at(50, when_ms + n), group_id=name) for n in range(members)]
+        back = [member(f"m{n}{back_as}", at(60, when_ms + 900), group_id=name) for n in range(members)]
+        return GroupHistory(name, 10_000_000, memberships=gone + back)
+
+    def cluster(*histories: GroupHistory) -> list[FindingRow]:
+        return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.STOOD_STILL]
+
+    (row,) = cluster(group("a", 50_000, 3), group("b", 50_500, 2))
+    assert (row.group_id, row.number, row.since_ms, row.until_ms) == (None, 5, 50_000, 51_400)
+    assert "5 members of 2 groups (a, b)" in row.detail
+    assert cluster(group("a", 50_000, 5)) == []
+    assert cluster(group("a", 50_000, 2), group("b", 50_000, 2)) == []
+    assert cluster(group("a", 50_000, 3), group("b", 53_000, 2)) == []
+    assert cluster(group("a", 50_000, 3, back_as="x"), group("b", 50_000, 2)) == []
+
+
+def test_a_client_with_two_members_is_behind_once_in_a_rebalance() -> None:
+    members = [member("m1", at(1), client_id="c"), member("m2", at(1), client_id="c")]
+    rows = [rebalance(e, at(100 * e), outcome="superseded", behind=("m1", "m2"), members_behind=2) for e in range(2, 6)]
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows, memberships=members)
+    assert "c at 10.0.0.1 was behind in 4 of them" in row.detail
+
+
+def test_a_unit_with_two_owners() -> None:
+    held = [assignment("a", 0, at(2)), assignment("b", 0, at(5), at(9)), assignment("b", 1, at(5))]
+    broken = [Violation(Rule.ASSIGNED_TO_TWO, at(5), "g", "b", "t-0 is also assigned to a")]
+    (row,) = found(FindingKind.TWO_OWNERS, assignments=held, violations=broken)
+    assert (row.number, row.score, row.evidence) == (4_000, 100.0, (at(5), at(9)))
+    assert row.detail == (
+        "1 partition had two owners for 4000 ms: a and b had t-0; both read them, so that records are processed twice"
+    )
+    assert found(FindingKind.TWO_OWNERS, assignments=held) == []
 
 
 def test_static_members_fenced_and_expired() -> None:
@@ -344,7 +396,9 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
     fold.feed(log.commit("t", 1, 1))
     fold.feed(log.commit("t", 2, 1))
     fold.feed(log.commit("gone", 0, 1))
+    fold.feed(log.commit("t", 3, 1, commitTimestamp=-60_000))
     removals = [log.no_commit("t", 0), log.no_commit("t", 1), log.no_commit("gone", 0), log.no_commit("t", 2)]
+    fold.feed(log.no_commit("t", 3))
     for removal in removals:
         fold.feed(removal)
     fold.group_deleted(removals[-1].at)
@@ -353,7 +407,8 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
     how = {(each.topic, each.partition): each.removals[0].how for each in fold.partitions()}
     assert how == {
         ("t", 0): "expired",
-        ("t", 1): "expired or deleted",
+        ("t", 1): "deleted",
+        ("t", 3): "expired or deleted",
         ("t", 2): "group deleted",
         ("gone", 0): "topic deleted",
     }

@@ -264,8 +264,16 @@ def failing(kind: Kind) -> Parts:
     return {"epochs": [kind.epoch(2, at(1), assignment_error=3)]}
 
 
+def owned_twice(kind: Kind) -> Parts:
+    """The rule is not broken in a share group, whose members read partitions together."""
+    held = [*kind.held("a", 0, at(2)), *kind.held("b", 0, at(5))]
+    rules = () if kind.type == "SHARE" else (Violation(Rule.ASSIGNED_TO_TWO, at(5), "g", "b", "also assigned to a"),)
+    return {"assignments": held, "violations": rules}
+
+
 CASES = (
     Case(FindingKind.RULES_BROKEN, EVERY, broken),
+    Case(FindingKind.TWO_OWNERS, WITHOUT_SHARE, owned_twice),
     Case(FindingKind.TARGETS_WRONG, EVERY, wrong),
     Case(FindingKind.REBALANCE_STORM, EVERY, storm),
     Case(FindingKind.SLOW_REBALANCE, EVERY, slow),
@@ -316,8 +324,8 @@ def test_a_topic_may_be_read_under_an_id_without_a_name() -> None:
 
 def test_there_is_a_case_of_every_finding() -> None:
     """But for those on what one kind of group alone has: share state (``test_share``), roles of tasks and epochs of
-    topologies (``test_streams``).
+    topologies (``test_streams``); and the one that is about no group.
     """
-    of_share_state = {kind for kind in FindingKind if kind.startswith("share_")}
-    of_tasks = {FindingKind.WARMUP_STUCK, FindingKind.TOPOLOGY_HALF_UPDATED}
-    assert {case.finding for case in CASES} == set(FindingKind) - of_share_state - of_tasks
+    elsewhere = {kind for kind in FindingKind if kind.startswith("share_")}
+    elsewhere |= {FindingKind.WARMUP_STUCK, FindingKind.TOPOLOGY_HALF_UPDATED, FindingKind.STOOD_STILL}
+    assert {case.finding for case in CASES} == set(FindingKind) - elsewhere

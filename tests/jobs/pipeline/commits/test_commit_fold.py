@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.commits import CommitFold, how_removed
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
@@ -140,7 +140,7 @@ def commits_of(row: Row) -> PartitionCommits:
         row["committed"] and row["committed"]["committed_offset"],
         tuple(Rewind(at(each["at"]), each["before"], each["after"]) for each in row["rewinds"]),
         tuple(
-            Removal(at(each["at"]), each["offset"], "expired" if each["past_expiry"] else "expired or deleted")
+            Removal(at(each["at"]), each["offset"], how_removed(each["age_ms"], past_expiry=bool(each["past_expiry"])))
             for each in row["removals"]
         ),
     )

@@ -1,0 +1,109 @@
+"""Sessions of many groups that end in the same second, of members that come back: a host or a broker stood still.
+
+A process that starts again takes a new member id. One that comes back under its id went on: it was cut off, or stood
+still, or the coordinator did. No group's own history shows that others had the same fate: this finding is of the
+cluster.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Annotated, NamedTuple
+
+from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.findings.membership import TOGETHER_MS
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.witness import GONE
+from coordinator_core.history.rows import MembershipRow
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+
+MOST_NAMED = 5
+"""A finding names at most this many groups."""
+
+
+class LostSession(NamedTuple):
+    """A member that was removed and came back under the same member id."""
+
+    group_id: Annotated[str, "the group"]
+    member_id: Annotated[str, "the member"]
+    client_host: Annotated[str | None, "its host; null: not seen"]
+    left: Annotated[LogPosition, "the record that removed it"]
+    back_ms: Annotated[int, "when it was back"]
+    history_complete: Annotated[bool, "true if the log shows all of its time before"]
+
+
+def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
+    """Yield the members of a group that were removed and came back under the same member id."""
+    by_id: dict[str, list[MembershipRow]] = defaultdict(list)
+    for row in sorted(history.memberships, key=lambda row: row.joined.offset):
+        by_id[row.member_id].append(row)
+    for rows in by_id.values():
+        for gone, back in pairwise(rows):
+            if gone.left is not None and gone.went_by in GONE:
+                yield LostSession(
+                    gone.group_id,
+                    gone.member_id,
+                    gone.client_host,
+                    gone.left,
+                    back.joined.timestamp_ms,
+                    gone.history_complete,
+                )
+
+
+def stood_still(sessions: Iterable[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each time at which enough members of enough groups lost their sessions together.
+
+    ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory.
+    """
+    together: list[LostSession] = []
+    for each in sessions:
+        if together and each.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
+            yield from _finding(together, limits)
+            together = []
+        together.append(each)
+    yield from _finding(together, limits)
+
+
+def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
+    """Return sessions by the time at which they ended, as ``stood_still`` takes them."""
+    return sorted(
+        sessions, key=lambda each: (each.left.timestamp_ms, each.left.partition, each.left.offset, each.member_id)
+    )
+
+
+def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+    groups = Counter(each.group_id for each in sessions)
+    members = len({(each.group_id, each.member_id) for each in sessions})
+    if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:
+        return
+    first_ms, last_ms = sessions[0].left.timestamp_ms, sessions[-1].left.timestamp_ms
+    away_ms = max(each.back_ms - each.left.timestamp_ms for each in sessions)
+    hosts = sorted({each.client_host or "?" for each in sessions})
+    named = [name for name, _ in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMED]]
+    more = f" and {len(groups) - len(named)} more" if len(groups) > len(named) else ""
+    where = f"all at {hosts[0].lstrip('/')}" if len(hosts) == 1 else f"at {len(hosts)} hosts"
+    what = "that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,"
+    detail = (
+        f"{counted(members, 'member')} of {counted(len(groups), 'group')} ({', '.join(named)}{more}) lost their "
+        f"sessions within {max(last_ms - first_ms, 1)} ms, and were back under the same member ids at most {away_ms} "
+        f"ms later, {where}: no process was started again; {what} stood still"
+    )
+    evidence = [each.left for each in sessions]
+    yield FindingRow(
+        None,
+        None,
+        str(FindingKind.STOOD_STILL),
+        score(FindingKind.STOOD_STILL, members, limits.stood_still_members),
+        members,
+        limits.stood_still_members,
+        hosts[0].lstrip("/") if len(hosts) == 1 else None,
+        detail,
+        first_ms,
+        max(each.back_ms for each in sessions),
+        tuple(evidence[:MOST_EVIDENCE]),
+        LOG_TOPICS[Family.GROUP],
+        all(each.history_complete for each in sessions),
+    )

@@ -1,0 +1,127 @@
+"""What is said of logs of real brokers whose clients are known: no false cause, no false alarm."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.assignors.client.leader import ASSIGNS_ALL
+from coordinator_core.audit.explain import explain, find_rebalance
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.all_findings import findings_of_cluster
+from coordinator_core.audit.offsets.steps import commit_steps
+from coordinator_core.cluster.metadata_log import fold_metadata_log
+from coordinator_core.cluster.topic_lists import fold_snapshots
+from coordinator_core.groups.rules import Rule
+from coordinator_core.records import Family
+from jobs.queries.from_logs.commits import group_commits
+from jobs.queries.from_logs.history import group_histories
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
+from tests.core.real_logs import clients, histories, life, wild
+
+LIMITS = load(environment={}).findings
+
+
+def found_in_wild() -> list[FindingRow]:
+    return list(findings_of_cluster(histories(wild()).values(), LIMITS))
+
+
+def test_members_that_come_back_under_their_ids_were_not_restarted() -> None:
+    """Nobody restarted a client: 10 and 13 members lost their sessions in the same second, and went on."""
+    found = found_in_wild()
+    assert [row for row in found if row.kind == FindingKind.ROLLING_DEPLOY] == []
+    stood_still = [row for row in found if row.kind == FindingKind.STOOD_STILL]
+    assert [(row.group_id, row.number, row.subject) for row in stood_still] == [
+        (None, 10, "127.0.0.1"),
+        (None, 13, "127.0.0.1"),
+    ]
+    assert "13 members of 4 groups (W-con-0, W-con-2, W-con-1, W-share-1) lost their sessions" in stood_still[1].detail
+
+
+def test_two_owners_are_told_first_and_what_they_mean() -> None:
+    """Kafka's sticky assignor gave five partitions to a second member in generation 70."""
+    found = found_in_wild()
+    gravest = max(found, key=lambda row: row.score)
+    assert (gravest.kind, gravest.group_id, gravest.number) == (FindingKind.TWO_OWNERS, "W-cls-1", 1417)
+    assert "records are processed twice" in gravest.detail
+    history = histories(wild())["W-cls-1"]
+    texts = [sentence.text for sentence in explain(history, find_rebalance(history, 70))]
+    assert texts[2].startswith("Two owners: it gave 5 partitions to a second member")
+    assert "records are processed twice" in texts[2]
+    assert any(text.startswith("5 partitions got a second owner") for text in texts)
+
+
+def test_when_a_rebalance_began_is_told_from_its_end() -> None:
+    history = histories(wild())["W-cls-1"]
+    row = find_rebalance(history, 70)
+    assert row.began_after_ms is not None
+    most, least = row.at.timestamp_ms - row.began_after_ms, row.at.timestamp_ms - row.began_before_ms
+    texts = [sentence.text for sentence in explain(history, row)]
+    assert f"The log does not say when it began: between {most} and {least} ms before it completed." in texts
+
+
+def test_an_eager_rebalance_stops_what_its_members_have() -> None:
+    """From when all had joined until the assignment was there, nobody read a partition: also one that a member had
+    before and after was without an owner.
+    """
+    stopped = []
+    for history in histories(wild()).values():
+        eager = {row.epoch for row in history.epochs if row.assignor in ASSIGNS_ALL}
+        stopped += [
+            row for row in history.rebalances if {row.from_epoch, row.to_epoch} <= eager and row.duration_min_ms
+        ]
+    stayed = [row for row in stopped if not (row.units_lost or row.units_moved)]
+    kept = [row for row in stayed if row.idle_ms]
+    assert len(kept) > 5
+    assert len(kept) > len(stayed) / 2
+    assert [row.idle_max_ms for row in kept] == [row.duration_min_ms for row in kept]
+
+
+def test_a_hint_is_no_coins_toss() -> None:
+    hints = [row.hint for each in histories(wild()).values() for row in each.memberships if row.hint is not None]
+    assert hints
+    assert [hint for hint in hints if "or idle" in hint] == []
+
+
+def test_who_commits_while_revoking_had_the_partition() -> None:
+    """A cooperative consumer commits as it gives up what the generation took: nobody else has it yet."""
+    while_revoking = [each for each in clients() if each["event"] == "commits" and each.get("while") == "revoked"]
+    in_classic = [each for each in while_revoking if each["group"] == "classic2"]
+    assert in_classic
+    history = histories(life())["classic2"]
+    assert [row for row in history.violations if row.rule == Rule.COMMIT_BY_NO_OWNER] == []
+    steps = commit_steps(history, group_commits(find_logs([life()]), lambda message: None, "classic2", None))
+    for commit in in_classic:
+        for name in commit["offsets"]:
+            topic, _, partition = name.rpartition("-")
+            owners = {
+                row.owner
+                for row in steps
+                if (row.topic, row.partition) == (topic, int(partition))
+                and row.since.timestamp_ms <= commit["at_ms"] + 50
+                and row.until.timestamp_ms >= commit["began_ms"] - 50
+            }
+            assert commit["member"] in owners
+
+
+@pytest.mark.parametrize("every_ms", [5_000, 40_000])
+def test_a_topic_deleted_between_two_snapshots_breaks_no_rule(every_ms: int) -> None:
+    """Of a topic that the next list lacks nobody knows when it was deleted."""
+    files = find_logs([wild()])
+    known = fold_metadata_log(LogReader([each for each in files if each.family is Family.METADATA], print).records())
+    first, last = known.positions[0].timestamp_ms, known.positions[-1].timestamp_ms
+    listed = fold_snapshots(
+        {"name": topic.name, "id": topic.id, "partitions": topic.partitions, "time": time_ms}
+        for time_ms in range(first, last + every_ms, every_ms)
+        if (image := known.image_at(time_ms)) is not None
+        for topic in image.by_name.values()
+    )
+    groups = [each for each in files if each.family is Family.GROUP]
+    broken = {
+        row.rule
+        for name in ("W-con-0", "W-con-1", "W-con-2", "W-share-0", "W-share-1")
+        for history in group_histories(groups, lambda message: None, name, None, listed)
+        for row in history.violations
+    }
+    assert broken == set()

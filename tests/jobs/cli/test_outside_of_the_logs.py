@@ -1,0 +1,66 @@
+"""A question about a time before or after the logs, or to tables that are not there: it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.shared_data import ROOT
+
+LOG = ["--log", str(SAMPLE_LOGS)]
+
+
+@pytest.mark.parametrize("command", [["groups"], ["offsets", "A-coop-a2d7"], ["describe", "--all"]])
+@pytest.mark.parametrize(
+    ("at", "says"),
+    [
+        ("1999-01-01", "the moment 1999-01-01T00:00:00.000+00:00 is before the first record"),
+        ("2030", "the moment 1970-01-01T00:00:02.030+00:00 is before the first record"),  # ms since the epoch
+        ("2030-01-01", "the moment 2030-01-01T00:00:00.000+00:00 is after the last record"),
+        ("2026-11-21T10:30", ""),
+    ],
+)
+def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says: str) -> None:
+    result = CliRunner().invoke(app, [*command, *LOG, "--at", at])
+    if says:
+        assert says in result.stderr
+    else:
+        assert "the moment" not in result.stderr
+
+
+TABLE_QUESTIONS = (
+    ["groups"],
+    ["findings"],
+    ["explain", "g"],
+    ["offsets", "g"],
+    ["metrics"],
+    ["audit"],
+    ["owners", "t"],
+    ["commits", "g"],
+    ["history", "g"],
+    ["rebalances"],
+    ["describe", "--all"],
+    ["whatif", "g", "--assignor", "range"],
+    ["trend"],
+)
+
+
+@pytest.mark.parametrize("command", TABLE_QUESTIONS, ids=lambda command: command[0])
+def test_tables_that_are_not_there_are_one_clear_error(command: list[str], tmp_path: Path) -> None:
+    place = tmp_path / "nosuch"
+    result = CliRunner().invoke(app, [*command, "--tables", str(place)])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.splitlines() == [f"error: there are no tables at {place}: the folder does not exist"]
+
+
+def test_a_group_that_is_not_ready_is_not_told_as_done() -> None:
+    """The members reached a target without tasks within seconds, and the group did not run for 15 minutes."""
+    result = CliRunner().invoke(app, ["explain", "pricing", "--log", str(ROOT / "data" / "samples" / "shop")])
+    assert "The group has had no tasks for at least 883231 ms from then on." in result.stdout
+    assert "All members reached the target, which has no tasks," in result.stdout
+    assert "at most 3700 ms for one by then, and stay so." in result.stdout
