@@ -19,18 +19,19 @@ from datetime import datetime
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.explain import Sentence, explain, find_rebalance
+from coordinator_core.audit.explain import Sentence, explain_rebalance
 from coordinator_core.errors import InputError
 from jobs import times
 from jobs.pipeline import commit_history, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.pipeline.group_history import histories
 from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
+from jobs.queries.from_tables.history import stored_history
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
+from jobs.tables.lookup import lookup
 
 Moment = datetime | str | int
 """A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
@@ -127,10 +128,10 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        history = next(histories(self.tables, self.cluster, group, for_findings=False), None)
+        history = stored_history(lookup(self.tables), self.cluster, group)
         if history is None:
             raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
-        return explain(history, find_rebalance(history, epoch))
+        return explain_rebalance(history, epoch)
 
     # --- as of a time ------------------------------------------------------------------------------------------------
 

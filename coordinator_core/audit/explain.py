@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from coordinator_core.audit.broker_sentences import (
 from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
 from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
+from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
 from coordinator_core.audit.targets.leader_views import NEWEST
@@ -111,6 +113,26 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
 def with_log(sentences: Iterable[Sentence], log: str) -> list[Sentence]:
     """Name the log in the sentences: positions say nothing without it where a group lives in two."""
     return [each._replace(source=log) if each.source == GROUP_LOG else each for each in sentences]
+
+
+def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> list[Sentence]:
+    """Explain the rebalance to an epoch, that with its first record at an offset, or the last one in time.
+
+    A group that lives in two logs is explained by the log of that rebalance, which the sentences name.
+
+    Raises:
+        InputError: the group has no such rebalance.
+    """
+    parts = by_log(history)
+    found: list[tuple[GroupHistory, RebalanceRow]] = []
+    for part in parts:
+        with suppress(InputError):
+            found.append((part, find_rebalance(part, epoch, offset)))
+    if not found:
+        find_rebalance(parts[-1], epoch, offset)
+    part, rebalance = max(found, key=lambda each: time_order(each[0], each[1].at))
+    sentences = explain(part, rebalance)
+    return sentences if part is history else with_log(sentences, log_topic(part))
 
 
 def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:

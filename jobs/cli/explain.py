@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain, find_rebalance, with_log
+from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain_rebalance
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import InputError
-from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
@@ -48,30 +44,13 @@ def explain_command(
 ) -> None:
     """Explain one rebalance in plain sentences, each with the log positions that prove it."""
     history, asked = _asked(source.answers(), rebalance)
-    part, found = _found(by_log(history), asked)
-    sentences = explain(part, found)
-    if part is not history:
-        sentences = with_log(sentences, log_topic(part))
+    sentences = explain_rebalance(history, asked.epoch, asked.offset)
     if source.json:
         for sentence in sentences:
             print_json(plain(sentence))
     else:
         for sentence in sentences:
             print_text(_line(sentence))
-
-
-def _found(parts: Sequence[GroupHistory], asked: RebalanceReference) -> tuple[GroupHistory, RebalanceRow]:
-    """Return the rebalance asked for, the last one in time, and the history of its log.
-
-    Raises InputError if no log has it.
-    """
-    found: list[tuple[GroupHistory, RebalanceRow]] = []
-    for part in parts:
-        with suppress(InputError):
-            found.append((part, find_rebalance(part, asked.epoch, asked.offset)))
-    if not found:
-        find_rebalance(parts[-1], asked.epoch, asked.offset)
-    return max(found, key=lambda each: time_order(each[0], each[1].at))
 
 
 def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference]:

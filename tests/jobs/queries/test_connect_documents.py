@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from coordinator_core.audit.explain import explain, find_rebalance
@@ -34,10 +35,11 @@ from jobs.queries.interface import AsOf, RebalanceFilter
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
 from jobs.settings import load
-from jobs.sources.files import find_logs
+from jobs.sources.files import GROUP_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
 from tests.jobs.logs import write_segment
+from tests.jobs.relations.tables_of_logs import CLUSTER, append
 from tests.shared_data import ROOT
 
 TRANSCRIPTS = ROOT / "tests" / "data" / "transcripts"
@@ -309,6 +311,39 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
     assert "__worker_offsets-0:35" in lines
     assert "group upgraded" in lines
     assert "group downgraded" in lines
+
+
+def test_the_api_explains_as_the_command_does(
+    played: Callable[..., Pipeline], spark: SparkSession, tmp_path: Path
+) -> None:
+    """From tables that hold the same history: a group in two logs is explained by the log of the rebalance."""
+    pipeline = played("connect_migration")
+    history = pipeline.history()
+    for table, rows in (
+        ("group_epochs", history.epochs),
+        ("rebalances", history.rebalances),
+        ("memberships", history.memberships),
+        ("assignments", history.assignments),
+        ("target_audits", history.targets),
+        ("violations", history.violations),
+        ("share_initializations", ()),
+        ("share_partitions", ()),
+    ):
+        append(tmp_path, table, [{**row._asdict(), "cluster": CLUSTER} for row in rows])
+    for table in ("topic_history", "end_offsets", "log_records", "offset_commits", "group_records", "runs"):
+        append(tmp_path, table, [])
+    logs = [{"cluster": CLUSTER, "log_topic": topic, "log_partition": 0} for topic in GROUP_TOPICS]
+    append(tmp_path, "group_states", [{**log, "group_id": GROUP} for log in logs])
+    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "last_ms": history.own_ms}
+    append(tmp_path, "log_ranges", [{**log, **ends} for log in logs])
+    api = CoordinatorAudit(spark, str(tmp_path), CLUSTER)
+    for epoch in (None, 2, 5):
+        asked = GROUP if epoch is None else f"{GROUP}@{epoch}"
+        told = CliRunner().invoke(app, ["explain", asked, "--json", "--log", str(pipeline.folder)]).stdout
+        lines = [json.loads(line) for line in told.splitlines()]
+        sentences = api.explain(GROUP, epoch)
+        assert [(each.text, each.source) for each in sentences] == [(line["text"], line["source"]) for line in lines]
+        assert "__consumer_offsets" in {each.source for each in sentences} or epoch == 5
 
 
 def test_rebalances_name_conversions(played: Callable[..., Pipeline]) -> None:
