@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.groups.classic import replay as classic
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -25,38 +25,34 @@ from coordinator_core.state_json import OneOf
 
 GroupState = ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup | ConnectGroup
 
-_TYPES: Mapping[type[GroupState], GroupType] = {
-    ClassicGroup: GroupType.CLASSIC,
-    ConsumerGroup: GroupType.CONSUMER,
-    ShareGroup: GroupType.SHARE,
-    StreamsGroup: GroupType.STREAMS,
-    ConnectGroup: GroupType.CONNECT,
-}
+_Handler = Callable[[Any, AnyRecord], Violations]
+
+
+class GroupKind(NamedTuple):
+    """One type of group: its state, what its records do to it, and the record whose tombstone ends it."""
+
+    group_type: GroupType
+    state: type[GroupState]
+    handlers: Mapping[int, _Handler]
+    ends: int
+
+
+_KINDS = (
+    GroupKind(GroupType.CLASSIC, ClassicGroup, classic.HANDLERS, RecordType.GROUP_METADATA),
+    GroupKind(GroupType.CONSUMER, ConsumerGroup, consumer.HANDLERS, RecordType.CONSUMER_GROUP_METADATA),
+    GroupKind(GroupType.SHARE, ShareGroup, share.HANDLERS, RecordType.SHARE_GROUP_METADATA),
+    GroupKind(GroupType.STREAMS, StreamsGroup, streams.HANDLERS, RecordType.STREAMS_GROUP_METADATA),
+)
+_CONNECT = GroupKind(GroupType.CONNECT, ConnectGroup, connect.HANDLERS, ConnectRecordType.GROUP_METADATA)
+"""Its log is another one, where the same numbers are other records."""
+_TYPES: Mapping[type[GroupState], GroupType] = {kind.state: kind.group_type for kind in (*_KINDS, _CONNECT)}
+_OF_RECORD = {type_: (kind, handler) for kind in _KINDS for type_, handler in kind.handlers.items()}
+_OF_CONNECT_RECORD = {type_: (_CONNECT, handler) for type_, handler in _CONNECT.handlers.items()}
+GROUP_ENDS = frozenset(RecordType(kind.ends) for kind in _KINDS)
+"""Record types of the group log whose tombstone ends a group."""
 
 # Looking a member of an enum up by its name is slow in Python 3.11, and this is asked of every record.
 _GROUP_LOG = Family.GROUP
-
-_Handler = Callable[[Any, AnyRecord], Violations]
-_Handlers = Mapping[int, tuple[type[GroupState], _Handler]]
-_HANDLERS: _Handlers = {
-    **{type_: (ClassicGroup, handler) for type_, handler in classic.HANDLERS.items()},
-    **{type_: (ConsumerGroup, handler) for type_, handler in consumer.HANDLERS.items()},
-    **{type_: (ShareGroup, handler) for type_, handler in share.HANDLERS.items()},
-    **{type_: (StreamsGroup, handler) for type_, handler in streams.HANDLERS.items()},
-}
-_CONNECT_HANDLERS: _Handlers = {type_: (ConnectGroup, handler) for type_, handler in connect.HANDLERS.items()}
-_ENDS_GROUP = frozenset(
-    (
-        (ClassicGroup, RecordType.GROUP_METADATA),
-        (ConsumerGroup, RecordType.CONSUMER_GROUP_METADATA),
-        (ShareGroup, RecordType.SHARE_GROUP_METADATA),
-        (StreamsGroup, RecordType.STREAMS_GROUP_METADATA),
-        (ConnectGroup, ConnectRecordType.GROUP_METADATA),
-    )
-)
-"""The record whose tombstone ends a group of that type."""
-_ENDS_CONNECT_LOG = frozenset(number for state, number in _ENDS_GROUP if state is ConnectGroup)
-_ENDS_GROUP_LOG = frozenset(number for state, number in _ENDS_GROUP if state is not ConnectGroup)
 
 
 @dataclass(slots=True)
@@ -92,27 +88,27 @@ class Group:
 
         The first record of another type begins the group again with that type: the log's last word holds.
         """
-        entry = (_HANDLERS if self.family is _GROUP_LOG else _CONNECT_HANDLERS).get(record.type)
+        entry = (_OF_RECORD if self.family is _GROUP_LOG else _OF_CONNECT_RECORD).get(record.type)
         if entry is None:
             return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type}")
-        state_class, handler = entry
+        kind, handler = entry
         state = self.state
-        if type(state) is state_class:
+        if type(state) is kind.state:
             seen = handler(state, record)
-            if record.value is None and (state_class, record.type) in _ENDS_GROUP:
+            if record.value is None and record.type == kind.ends:
                 self.state, self.from_start = None, True
             return seen
         if record.value is None:
-            return handler(state_class(), record)
+            return handler(kind.state(), record)
         simple = self.is_simple
-        new_state = state_class()
+        new_state = kind.state()
         if self.from_start and isinstance(new_state, EpochGroup):
             new_state.begin()
         self.state = new_state
         seen = handler(new_state, record)
         if state is None or simple:
             return seen
-        detail = f"{_TYPES[state_class]} record while the group was {_TYPES[type(state)]}"
+        detail = f"{kind.group_type} record while the group was {_TYPES[type(state)]}"
         return (*violation(Rule.TYPE_CHANGED_WITHOUT_TOMBSTONE, record, detail), *seen)
 
     def commit(self) -> None:
@@ -126,4 +122,4 @@ class Group:
 
 def ends_group(record_type: int, family: Family) -> bool:
     """Whether a tombstone of this type ends a group: what the group has of other keys is gone then."""
-    return record_type in (_ENDS_GROUP_LOG if family is _GROUP_LOG else _ENDS_CONNECT_LOG)
+    return record_type in GROUP_ENDS if family is _GROUP_LOG else record_type == _CONNECT.ends

@@ -6,15 +6,12 @@ member to reach it completes the rebalance; another group epoch supersedes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from coordinator_core.cluster.setting_values import int_setting
-from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups import record_types
 from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
-from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember, ConsumerMemberState
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epoch_records import (
     CurrentRecord,
     GroupEpochRecord,
@@ -24,24 +21,13 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember, hash_of_topics
 from coordinator_core.groups.group import GroupState
-from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.record_types import RecordTypes
-from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
+from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
-from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember, StreamsMemberState
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
-from coordinator_core.history.held_units import (
-    consumer_held,
-    consumer_topics,
-    partitions_held,
-    share_held,
-    share_topics,
-    streams_held,
-    streams_target,
-    streams_topics,
-)
+from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
@@ -49,7 +35,6 @@ from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
 from coordinator_core.history.topics import Used, changes_between, image_used, topics_used
 from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
-from coordinator_core.history.work_units import Held
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -65,29 +50,6 @@ COMPARES_ASSIGNORS = 32
 """The ``metadata.version`` of 4.4, the first release that opens an epoch when the group chooses another assignor."""
 
 
-class EpochType(NamedTuple):
-    """How one type of group expresses what all of them have."""
-
-    type: str
-    stable: int
-    held: Callable[[Any], Held]
-    target: Callable[[Any], Held]
-    topics: Callable[[Any, TopicHistory | None], set[str]]
-
-
-CONSUMER_TYPE = EpochType(
-    GroupType.CONSUMER.value,
-    ConsumerMemberState.STABLE,
-    consumer_held,
-    partitions_held,
-    consumer_topics,
-)
-SHARE_TYPE = EpochType(GroupType.SHARE.value, MEMBER_STATE_STABLE, share_held, partitions_held, share_topics)
-STREAMS_TYPE = EpochType(
-    GroupType.STREAMS.value, StreamsMemberState.STABLE, streams_held, streams_target, streams_topics
-)
-
-
 def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, object] | None:
     """Return what is known about a member before its metadata record."""
     if record.value is None or not isinstance(state, EpochGroup):
@@ -96,7 +58,7 @@ def facts_before(state: GroupState | None, record: MemberRecord) -> dict[str, ob
     return member_facts(known) if known is not None and known.has_metadata else None
 
 
-def on_member(kind: EpochType, writer: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
+def on_member(kind: EpochKind, writer: HistoryWriter, record: MemberRecord, before: dict[str, object] | None) -> None:
     """Apply member metadata: a member joins, changes or leaves."""
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
@@ -126,7 +88,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
         membership.client_tags = tuple(f"{key}={value}" for key, value in sorted(member.client_tags.items()))
 
 
-def on_current(kind: EpochType, writer: HistoryWriter, record: CurrentRecord, before: None) -> None:
+def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, before: None) -> None:
     """Apply a current assignment: what a member has, and how far it is."""
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
@@ -152,7 +114,7 @@ def on_current(kind: EpochType, writer: HistoryWriter, record: CurrentRecord, be
             writer.converge(at)
 
 
-def _note_hint(writer: HistoryWriter, kind: EpochType, member_id: str, at: LogPosition) -> None:
+def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPosition) -> None:
     """The tombstones of a member begin with its current assignment; afterwards the log no longer says what it had."""
     membership = writer.open_history.memberships.get(member_id)
     if membership is None:
@@ -170,13 +132,13 @@ def _note_hint(writer: HistoryWriter, kind: EpochType, member_id: str, at: LogPo
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
 
 
-def _session_timeout(writer: HistoryWriter, kind: EpochType, member: object, at: LogPosition) -> int | None:
+def _session_timeout(writer: HistoryWriter, kind: EpochKind, member: object, at: LogPosition) -> int | None:
     """The member's session timeout in ms: its own (classic protocol) or that of the group, if it is known."""
     if isinstance(member, ConsumerMember) and member.classic is not None:
         return member.classic.session_timeout_ms
     if writer.topics is None:
         return None
-    name = f"{kind.type.lower()}.session.timeout.ms"
+    name = f"{kind.name.lower()}.session.timeout.ms"
     return int_setting(writer.topics.group_config(writer.group.group_id, name, at.timestamp_ms) or "")
 
 
@@ -188,19 +150,19 @@ def _pending(member: Any) -> int:
     return sum(len(partitions) for tasks in roles for partitions in tasks.values())
 
 
-def on_target(kind: EpochType, writer: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
+def on_target(kind: EpochKind, writer: HistoryWriter, record: MemberTargetRecord, before: None) -> None:
     """Apply the target assignment of one member."""
     member_id, at = record.key["memberId"], record.at
     if record.value is None:
         writer.put(TARGET, member_id, {}, at, None)
         return
     state = _group(writer)
-    writer.put(TARGET, member_id, kind.target(state.targets[member_id]), at, state.group_epoch)
+    writer.put(TARGET, member_id, kind.wanted(state.targets[member_id]), at, state.group_epoch)
     if isinstance(state, StreamsGroup):
         explain_by_warmups(writer.open_history, ended_warmups(state, member_id), member_id, at)
 
 
-def on_target_epoch(kind: EpochType, writer: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
+def on_target_epoch(kind: EpochKind, writer: HistoryWriter, record: TargetEpochRecord, before: None) -> None:
     """Apply target assignment metadata: the target of an epoch is installed."""
     epoch, rebalance = writer.open_history.epoch, writer.open_history.rebalance
     if record.value is None or epoch is None or record.value["assignmentEpoch"] != epoch.epoch:
@@ -222,7 +184,7 @@ def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[
 
 
 def on_streams_epoch(
-    kind: EpochType, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
+    kind: EpochKind, writer: HistoryWriter, record: StreamsGroupMetadataRecord, before: dict[str, str] | None
 ) -> None:
     """Apply group metadata of a streams group, which also contains the group's configs."""
     state, last = writer.group.state, writer.open_history.epoch
@@ -235,15 +197,15 @@ def on_streams_epoch(
     on_epoch(kind, writer, record, None)
 
 
-def on_epoch(kind: EpochType, writer: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
+def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, before: None) -> None:
     """Apply group metadata: a new epoch opens and with it a rebalance; a tombstone ends the group."""
     open_history, at, value = writer.open_history, record.at, record.value
     if value is None:
-        if open_history.type == kind.type:
+        if open_history.type == kind.name:
             open_history.ended = at
         return
     state = _group(writer)
-    names = kind.topics(state, writer.topics)
+    names = kind.subscribed(state, writer.topics)
     used = topics_used(writer.topics, hash_of_topics(record), names, at)
     last = open_history.epoch
     if last is not None and last.epoch == value["epoch"]:
@@ -356,24 +318,25 @@ def _group(writer: HistoryWriter) -> AnyEpochGroup:
     return state
 
 
-def _handlers(kind: EpochType, types: RecordTypes) -> dict[int, RecordHandler]:
+def _handlers(kind: EpochKind) -> dict[int, RecordHandler]:
     """What the records that all these types of group have do to the history."""
-    if kind is STREAMS_TYPE:
-        epoch = RecordHandler(kind.type, partial(on_streams_epoch, kind), configs_before)
+    types = kind.types
+    if kind is STREAMS_KIND:
+        epoch = RecordHandler(kind.name, partial(on_streams_epoch, kind), configs_before)
     else:
-        epoch = RecordHandler(kind.type, partial(on_epoch, kind))
+        epoch = RecordHandler(kind.name, partial(on_epoch, kind))
     return {
         types.epoch: epoch,
-        types.member: RecordHandler(kind.type, partial(on_member, kind), facts_before),
-        types.target_epoch: RecordHandler(kind.type, partial(on_target_epoch, kind)),
-        types.target: RecordHandler(kind.type, partial(on_target, kind)),
-        types.current: RecordHandler(kind.type, partial(on_current, kind)),
+        types.member: RecordHandler(kind.name, partial(on_member, kind), facts_before),
+        types.target_epoch: RecordHandler(kind.name, partial(on_target_epoch, kind)),
+        types.target: RecordHandler(kind.name, partial(on_target, kind)),
+        types.current: RecordHandler(kind.name, partial(on_current, kind)),
     }
 
 
 HANDLERS: dict[int, RecordHandler] = {
-    **_handlers(CONSUMER_TYPE, record_types.CONSUMER_RECORDS),
-    **_handlers(SHARE_TYPE, record_types.SHARE_RECORDS),
-    **_handlers(STREAMS_TYPE, record_types.STREAMS_RECORDS),
+    **_handlers(CONSUMER_KIND),
+    **_handlers(SHARE_KIND),
+    **_handlers(STREAMS_KIND),
 }
 """Record type to the function that changes the history."""

@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.commit_counts import (
     CommitCount,
     fitting_length,
 )
-from coordinator_core.audit.folds.commits import GROUP_ENDS, how_removed, removal_window
+from coordinator_core.audit.folds.commits import how_removed, removal_window
 from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
@@ -27,6 +27,7 @@ from coordinator_core.audit.folds.group_history import (
 )
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.relations.stored_logs import LogFacts

@@ -9,7 +9,7 @@ from typing import Any
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
-from coordinator_core.records import LogPosition, RecordType
+from coordinator_core.records import LogPosition
 
 MOST_KEPT = 1_000
 """The first rewinds and the first removals of a partition are kept, at most this many of each."""
@@ -17,15 +17,6 @@ SHORTEST_RETENTION_MS = 60_000
 """Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
 TOPIC_CLEANUP_MS = 10_000
 """After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
-GROUP_ENDS = frozenset(
-    (
-        RecordType.GROUP_METADATA,
-        RecordType.CONSUMER_GROUP_METADATA,
-        RecordType.SHARE_GROUP_METADATA,
-        RecordType.STREAMS_GROUP_METADATA,
-    )
-)
-"""Record types whose tombstone ends a group."""
 
 
 def removal_window(deleted_ms: Any) -> tuple[Any, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import HeldUnit
@@ -18,6 +17,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, hash_of_topics
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
+from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
 from coordinator_core.history.topics import topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
-from coordinator_core.audit.rules.group_types import EPOCH_KINDS
 from coordinator_core.audit.rules.holders import Holders
 from coordinator_core.audit.rules.known_facts import UNKNOWN, Departure, KnownFacts, WriteGroup
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -15,6 +14,7 @@ from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.rules import CURRENT, MEMBER, TARGET, Rule
 from coordinator_core.groups.violations import Violation, Violations
+from coordinator_core.history.epoch_kinds import EPOCH_KINDS
 from coordinator_core.history.held_units import NO_ASSIGNMENT, ClassicAssignment, classic_assignment, work_held
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import LogPosition

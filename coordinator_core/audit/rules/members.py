@@ -7,7 +7,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
-from coordinator_core.audit.rules.group_types import CONSUMER_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import UNKNOWN, HeldUnit, WriteGroup
@@ -32,6 +31,7 @@ from coordinator_core.groups.epochs import (
 )
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, CURRENT, EPOCH, MEMBER, Rule
 from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.history.epoch_kinds import CONSUMER_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.work_units import Held, Resource
 from coordinator_core.records import LogPosition
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from coordinator_core.audit.rules.group_types import STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -17,6 +16,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, Epoc
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, MEMBER, TARGET, Rule
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
 from coordinator_core.history.work_units import Held, Resource, WorkUnit
 from coordinator_core.records import LogPosition
 

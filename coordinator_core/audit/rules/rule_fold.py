@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
 from coordinator_core.audit.rules import classic, connect, epochs, members, operations, topics
 from coordinator_core.audit.rules.commits import on_commit
-from coordinator_core.audit.rules.group_types import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -17,6 +16,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation, Violations
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord, Family, RecordType
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
-from coordinator_core.audit.rules.group_types import SHARE_KIND, STREAMS_KIND
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
@@ -16,6 +15,7 @@ from coordinator_core.groups.rules import SHARE_STATE, TOPOLOGY, Rule
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsGroup, Topology, by_subtopology
+from coordinator_core.history.epoch_kinds import SHARE_KIND, STREAMS_KIND
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.folds.commits import GROUP_ENDS
 from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition, RecordType

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
-from coordinator_core.audit.folds.commits import GROUP_ENDS, CommitFold
+from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import (
     GatheredRow,
     GroupHistory,
@@ -23,7 +23,7 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.groups.group import Group
+from coordinator_core.groups.group import GROUP_ENDS, Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, RecordType

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from coordinator_core.audit.folds.commits import GROUP_ENDS
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
+from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition

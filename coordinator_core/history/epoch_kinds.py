@@ -1,4 +1,4 @@
-"""What the rules need from the group types with epochs, in one form for all of them."""
+"""What the types of groups with epochs express differently, in one form for all of them: history and rules read it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from coordinator_core.groups.record_types import RecordTypes
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareGroup
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsGroup, StreamsMember, StreamsMemberState
 from coordinator_core.history.held_units import (
+    consumer_held,
     consumer_topics,
     partitions_held,
     partitions_owned,
+    share_held,
     share_topics,
+    streams_held,
     streams_target,
     streams_topics,
 )
@@ -23,9 +26,12 @@ from coordinator_core.history.work_units import Held
 
 
 class EpochKind(NamedTuple):
-    """One group type: its states, and how to read what members have, give up, and should have.
+    """One type of group: its records, the states of its members, and how to read what a member has and should have.
 
-    ``exclusive``: a partition has at most one owner. ``subscribed`` gives the topics that the metadata hash is over.
+    ``unrevoked`` and ``unreleased`` are the states in which a member has to give up work, or waits for that of others;
+    None: there are none. ``exclusive``: a partition has at most one owner. ``held`` gives what a member works on,
+    ``assigned`` and ``revoking`` its parts, ``wanted`` what a target gives to it. ``subscribed`` gives the topics that
+    the metadata hash is over.
     """
 
     types: RecordTypes
@@ -34,10 +40,16 @@ class EpochKind(NamedTuple):
     unrevoked: int | None
     unreleased: int | None
     exclusive: bool
+    held: Callable[[Any], Held]
     assigned: Callable[[Any], Held]
     revoking: Callable[[Any], Held]
     wanted: Callable[[Any], Held]
     subscribed: Callable[[Any, TopicHistory | None], set[str]]
+
+    @property
+    def name(self) -> str:
+        """The type as Kafka's Admin client names it."""
+        return self.types.group.value
 
 
 def _tasks(tasks: CurrentTasks) -> Held:
@@ -65,6 +77,7 @@ CONSUMER_KIND = EpochKind(
     ConsumerMemberState.UNREVOKED_PARTITIONS,
     ConsumerMemberState.UNRELEASED_PARTITIONS,
     True,
+    consumer_held,
     lambda member: partitions_owned(member.assigned),
     lambda member: partitions_owned(member.pending_revocation),
     partitions_held,
@@ -77,6 +90,7 @@ SHARE_KIND = EpochKind(
     None,
     None,
     False,
+    share_held,
     lambda member: partitions_held(member.assigned),
     lambda member: {},
     partitions_held,
@@ -89,6 +103,7 @@ STREAMS_KIND = EpochKind(
     StreamsMemberState.UNREVOKED_TASKS,
     StreamsMemberState.UNRELEASED_TASKS,
     True,
+    streams_held,
     _streams_assigned,
     _streams_revoking,
     streams_target,
