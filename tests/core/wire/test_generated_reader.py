@@ -55,7 +55,9 @@ def test_records_are_read_as_by_the_plain_reader(schema: RecordSchema, version: 
     check(layout(schema.value, version), data)
 
 
-@pytest.mark.parametrize(("message", "version"), BLOBS, ids=str)
+@pytest.mark.parametrize(
+    ("message", "version"), BLOBS, ids=lambda part: part.name if isinstance(part, Message) else f"v{part}"
+)
 @given(data=st.data())
 def test_blobs_are_read_as_by_the_plain_reader(message: Message, version: int, data: st.DataObject) -> None:
     check(layout(message, version), data)
