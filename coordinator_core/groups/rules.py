@@ -251,6 +251,9 @@ class Rule(StrEnum):
     PROTOCOL_AGAINST_MEMBERS = ("protocol_against_members", (_CLASSIC,), "KIP-62", _PROTOCOL,
         "A generation with members has a protocol and a leader; an empty one has neither.")
 
+    GENERATION_REPEATED = ("generation_repeated", (_CLASSIC,), f"{_KIP345}, {_CODE}", _PROTOCOL,
+        "A generation with members is written again only if something in it changed.")
+
     # Counts.
     COUNT_IMPLAUSIBLE = ("count_implausible", (_CLASSIC, _CONSUMER, _STREAMS), "this software", _NOTICE,
         "A record claims no more partitions of a topic, and no more tasks of a connector, than clusters have "
@@ -267,6 +270,13 @@ class Rule(StrEnum):
     GROUP_OF_TWO_LOGS = ("group_of_two_logs", _ALL, _CODE, _PROTOCOL,
         "A group's records are in one partition, each at its own offset; otherwise logs of several clusters are "
         "mixed.")
+    GROUP_IN_WRONG_PARTITION = ("group_in_wrong_partition", (_CLASSIC, *_EPOCHS), _CODE, _PROTOCOL,
+        "A group is in the partition of __consumer_offsets that the hash of its id gives. It is judged where the "
+        "metadata log is whole and has the number of partitions.")
+    LOG_LEADER_EPOCH_WENT_BACK = ("log_leader_epoch_went_back", _ALL, "KIP-101", _PROTOCOL,
+        "The leader epoch of the batches of a log partition never goes back.")
+    TIME_WENT_BACK = ("time_went_back", _ALL, _CODE, _NOTICE,
+        "Times of a group's records do not go back by more than the clocks of two brokers are apart (10 s).")
     UNKNOWN_RECORD_TYPE = ("unknown_record_type", _ALL, "KIP-915", _NOTICE,
         "Each record type is known. A type written by a newer broker is left out of the state.")
     # fmt: on

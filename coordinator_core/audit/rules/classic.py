@@ -103,6 +103,8 @@ def _instances(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> Non
 
 def _rewritten(judged: JudgedGroup, before: dict[str, ClassicMember], group: ClassicGroup, at: LogPosition) -> None:
     """A generation written again differs by static members' new ids only (KIP-345), and everyone keeps what it had."""
+    if group.members and group.members == before:
+        judged.broken(Rule.GENERATION_REPEATED, at, None, f"generation {group.generation} was written again")
     by_instance = {member.instance_id: member for member in before.values() if member.instance_id is not None}
     for member_id, member in group.members.items():
         known = before.get(member_id) or by_instance.get(member.instance_id or "")

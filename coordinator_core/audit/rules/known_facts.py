@@ -96,6 +96,8 @@ class KnownFacts:
     the log, or since the group's previous life ended, so what the log does not show does not exist. ``facts`` has the
     offset of the record that wrote each fact, ``of_members`` the same by kind of fact and member. ``told`` has the
     partitions for which a rule about commits was reported since ``last``. ``connect`` is for Connect groups on KIP-848.
+    ``newest_ms`` is the latest time of the group's records, ``leader_epoch`` the highest leader epoch of their batches,
+    -1 for none.
     """
 
     last: int | None = None
@@ -107,6 +109,8 @@ class KnownFacts:
     operation: WriteGroup | None = None
     told: list[str] = field(default_factory=list)
     connect: ConnectFacts | None = None
+    newest_ms: int = -1
+    leader_epoch: int = -1
 
     def knows(self, fact: str) -> bool:
         """Whether the group's state is certain about this fact."""

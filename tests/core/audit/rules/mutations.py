@@ -76,6 +76,18 @@ def _drop(types: tuple[int, ...], when: Callable[[Records, int], bool]) -> Calla
     return apply
 
 
+def _generation_again(records: Records, index: int) -> Records | None:
+    """The same generation a second time, at the next offset; all later records have an offset more."""
+    record = records[index]
+    if record.type != 2 or record.value is None or not record.value["members"]:
+        return None
+    return [*records[: index + 1], *(_later(each) for each in records[index:])]
+
+
+def _later(record: CoordinatorRecord) -> CoordinatorRecord:
+    return record._replace(at=record.at._replace(offset=record.at.offset + 1))
+
+
 def _field(name: str, change: Callable[[int], int], floor: int) -> Callable[[Records, int, Fields], bool]:
     def edit(records: Records, index: int, value: Fields) -> bool:
         if value[name] <= floor:
@@ -573,6 +585,7 @@ MUTATIONS = (
         _rules(Rule.INSTANCE_ID_OF_TWO),
         _rules(Rule.GENERATION_CHANGED_IN_PLACE),
     ),
+    Mutation("a generation again", _generation_again, _rules(Rule.GENERATION_REPEATED)),
     Mutation(
         "generation lower",
         _edit((2,), _field("generation", lambda generation: generation - 2, 3)),

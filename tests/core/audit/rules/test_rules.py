@@ -18,6 +18,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from tests.core import recorded
 from tests.core.audit.rules.mutations import CONNECT_MUTATIONS, MUTATIONS, Mutation, mutations_of
+from tests.core.audit.rules.test_batches import BATCH_RULES
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member, internal_topic, subtopology
 from tests.core.stored import next_rules
@@ -435,6 +436,6 @@ def test_every_rule_is_tested_and_documented() -> None:
     assert all(rule.value == rule.name.lower() for rule in Rule)
     tested = {rule for mutation in MUTATIONS for rule in mutation.rules} | {Rule(make.__name__) for make in BY_HAND}
     tested |= {rule for mutation in CONNECT_MUTATIONS for rule in mutation.rules}
-    tested.add(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS)  # needs topics: see above
+    tested |= {Rule.INTERNAL_TOPIC_CONFIG_DIFFERS, *BATCH_RULES}  # need topics, batches
     assert tested | {*BROKEN_SHARE_STATE.values()} == set(Rule)
     assert document_rows()[0].keys() == {"Rule", "Groups", "Says", "Source", "Severity"}
