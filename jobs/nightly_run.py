@@ -21,6 +21,7 @@ from jobs.checks.validation import Result
 from jobs.collection import no_cycle_search
 from jobs.errors import one_line
 from jobs.pipeline import (
+    broker_logs,
     decode,
     findings,
     ingest,
@@ -39,6 +40,7 @@ from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
+from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG, check_damage
@@ -181,6 +183,9 @@ def _checked_steps(settings: Settings) -> list[str]:
 
 def _check_input(settings: Settings) -> None:
     chosen = settings.input
+    find_broker_logs(chosen.broker_logs)
+    if chosen.broker_log_zone is not None:
+        parse_zone(chosen.broker_log_zone)
     if not chosen.paths:
         raise InputError("nothing to ingest: name dumps on the command line, or set input.paths")
     if chosen.format is None:
@@ -265,9 +270,25 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
         rows = ingest.run(nightly.tables, dumps, settings.cluster)
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
+    lines = _take_broker_logs(nightly)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
     count = snapped.count + (0 if taken is None else taken.snapshots)
-    return {"files": len(changed.files), **counts, **({"snapshots": count} if live_servers(live) or taken else {})}
+    more = {"snapshots": count} if live_servers(live) or taken else {}
+    return {"files": len(changed.files), **counts, **more, **({} if lines is None else {"broker_lines": lines})}
+
+
+def _take_broker_logs(nightly: NightlyRun) -> int | None:
+    """Take in the application logs of brokers that are new or have changed; None: none are named."""
+    chosen = nightly.settings.input
+    if not chosen.broker_logs:
+        return None
+    cluster = nightly.settings.cluster
+    files = seen_files.changed(nightly.tables, cluster, find_broker_logs(chosen.broker_logs))
+    zone = None if chosen.broker_log_zone is None else parse_zone(chosen.broker_log_zone)
+    count = broker_logs.take(nightly.tables, [file.path for file in files], cluster, nightly.warn, zone)
+    if files:
+        seen_files.remember(nightly.tables, cluster, files)
+    return count
 
 
 def _decode(nightly: NightlyRun) -> dict[str, int]:
@@ -278,6 +299,7 @@ def _decode(nightly: NightlyRun) -> dict[str, int]:
 def _replay(nightly: NightlyRun) -> dict[str, int]:
     summaries = replay.run(nightly.tables, nightly.settings.audit)
     rows = sum(sum(summary.rows.values()) for summary in summaries)
+    broker_logs.settle(nightly.tables, nightly.settings.cluster)
     return {"groups": sum(summary.groups for summary in summaries), "rows": rows}
 
 

@@ -39,12 +39,16 @@ class SparkSettings(Section):
 
 
 class InputSettings(Section):
-    """The dumps that ``nightly`` ingests, and whether snapshots of a running cluster are taken with them."""
+    """The dumps that ``nightly`` ingests, whether snapshots of a running cluster are taken with them, and the
+    application logs of its brokers with their zone.
+    """
 
     paths: list[str]
     format: Literal["segments", "parquet", "delta", "json_lines"] | None
     topic: str
     snapshots: bool
+    broker_logs: list[str]
+    broker_log_zone: str | None
 
 
 class NightlySettings(Section):

@@ -82,6 +82,9 @@ class FindingKind(StrEnum):
     RECORD_NEAR_LIMIT = ("record_near_limit", 7, "bytes", "record_bytes",
         "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
         "default): beyond it the coordinator cannot write it, and the group cannot rebalance.")
+    DECISION_NOT_KEPT = ("decision_not_kept", 7, "members", "any",
+        "A broker's application log says that members went, and the coordinator's log still has them: the decision "
+        "could not be written.")
     REBALANCE_STORM = ("rebalance_storm", 7, "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")
     STATIC_MEMBER_FENCED = ("static_member_fenced", 7, "times", "fenced_times",

@@ -43,8 +43,16 @@ class _Line(NamedTuple):
 
     prefix: re.Match[str]
     text: str
-    time: WrittenTime
-    level: str | None
+    time: WrittenTime = NO_TIME
+    level: str | None = None
+
+    def around(self) -> _Line:
+        """Return the line with the time and the level that stand before the prefix, as far as it has them."""
+        if self.time is not NO_TIME:
+            return self
+        head = self.text[: self.prefix.start()]
+        levels = LEVEL.findall(head)
+        return self._replace(time=time_before(head), level=self.level or (levels[-1] if levels else None))
 
 
 def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
@@ -56,7 +64,11 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
     if read is None:
         return
     message = LOGGER.sub("", read.text[read.prefix.end() :])
-    for each in said(message):
+    # Most lines say nothing that is of use here: what stands around the message is read of the others alone.
+    if not (found := list(said(message))):
+        return
+    read = read.around()
+    for each in found:
         partition = each.log_partition
         if partition is None and read.prefix["partition"] is not None:
             partition = int(read.prefix["partition"])
@@ -101,11 +113,7 @@ def _line(text: str, depth: int) -> _Line | None:
         if prefix is not None and begin < prefix.start() and (found := _object(text[begin:])) is not None:
             return _json_line(found, time_before(text[:begin]), depth)
     prefix = PREFIX.search(text)
-    if prefix is None:
-        return None
-    head = text[: prefix.start()]
-    levels = LEVEL.findall(head)
-    return _Line(prefix, text, time_before(head), levels[-1] if levels else None)
+    return None if prefix is None else _Line(prefix, text)
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -117,10 +125,12 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _json_line(found: dict[str, Any], outside: WrittenTime, depth: int) -> _Line | None:
-    own = (found[name] for name in TEXT_FIELDS if isinstance(found.get(name), str))
+    # JSON can have half characters, which no file can.
+    own = (found[name].encode("utf-8", "replace").decode() for name in TEXT_FIELDS if isinstance(found.get(name), str))
     read = next((each for each in (_line(text.rstrip("\r\n"), depth - 1) for text in own) if each is not None), None)
     if read is None:
         return None
+    read = read.around()
     times = (time_of_value(found[name]) for name in TIME_FIELDS if name in found)
     around = next((each for each in times if each.local_ms is not None), outside)
     levels = (found[name] for name in LEVEL_FIELDS if isinstance(found.get(name), str))

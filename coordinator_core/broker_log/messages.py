@@ -73,7 +73,7 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
     yield Said(
         kind,
         group,
-        fields.get("member"),
+        fields.get("member") or None,
         None if instance in ("null", "None", "Optional.empty") else instance,
         _number(fields.get("epoch")),
         fields.get("reason"),

@@ -72,6 +72,8 @@ class _Zones:
         if not anchors:
             return self._only
         place = bisect_right(anchors, (local_ms, 1 << 62))
+        if place and anchors[place - 1][0] == local_ms:
+            return anchors[place - 1][1]
         around = {zone for _, zone in anchors[max(place - 1, 0) : place + 1]}
         return around.pop() if len(around) == 1 else None
 

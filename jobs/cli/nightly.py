@@ -11,7 +11,7 @@ from jobs import nightly_run
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, ClusterOption
+from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
 
@@ -25,6 +25,8 @@ def nightly_command(
             metavar="[PATH]...", help="Dumps to ingest, as for the command ingest; replaces the setting input.paths."
         ),
     ] = None,
+    broker_log: BrokerLogOption = None,
+    broker_log_zone: BrokerZoneOption = None,
     cluster: ClusterOption = None,
     report: Annotated[
         Path | None,
@@ -34,7 +36,13 @@ def nightly_command(
 ) -> None:
     """Ingest, decode, replay, audit, check and report everything new. Exit code 3: a critical check failed."""
     console = options.console
-    flags = {"cluster": cluster, "input.paths": paths or None, "nightly.report": report}
+    flags = {
+        "cluster": cluster,
+        "input.paths": paths or None,
+        "input.broker_logs": [str(path) for path in broker_log or ()] or None,
+        "input.broker_log_zone": broker_log_zone,
+        "nightly.report": report,
+    }
     nightly_run.check_settings(options.chosen(**flags))
     tables, chosen = options.open(**flags)
     outcome = nightly_run.run(tables, chosen, console)

@@ -2,7 +2,8 @@
 
 ``replay`` has already computed the verdicts and the violations. Findings depend on a group's whole history and on the
 time that has passed since in its log. So those of groups on which something new bears are computed again, all others
-stay, and the table is replaced in one commit. A threshold or a topic that has changed bears on all groups.
+stay, and the table is replaced in one commit. A threshold, a topic or a line of a
+broker's log that is new bears on all groups.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from jobs.pipeline.group_history import by_group, gathered, history_rows
 from jobs.relations.stored_histories import histories_for_findings
 from jobs.relations.stored_logs import LogFacts
 from jobs.relations.stored_sessions import stored_lost_sessions
+from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Rows, Tables, few
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
@@ -38,7 +40,7 @@ from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.versions import software_version
 
-INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS]
+INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS, BROKER_EVENTS]
 """The tables that findings are made from."""
 
 HERE_BYTES: Final = 32 << 20
@@ -74,9 +76,9 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
     """Return which groups have changed since the findings were made that have the note ``before``."""
     if any(before.get(name) != now[name] for name in ("limits", "software")):
         return dict.fromkeys(newest)
-    topics = TOPIC_HISTORY.name
-    if before["tables"].get(topics) != now["tables"].get(topics):
-        return dict.fromkeys(newest)
+    for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name):
+        if before["tables"].get(name) != now["tables"].get(name):
+            return dict.fromkeys(newest)
     found, since = lookup(tables), before.get("replayed", {})
     # Where no run is new, the tables have changed for another reason, such as a replay of all records.
     return {
@@ -86,7 +88,7 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
 
 
 def _is_small(tables: Tables) -> bool:
-    local = [tables.local(table) for table in INPUTS]
+    local = [tables.local(table) for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
     return all(each is not None for each in local) and sum(each.size() for each in local if each) <= HERE_BYTES
 
 

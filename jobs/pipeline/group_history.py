@@ -18,6 +18,7 @@ from coordinator_core.audit.folds.group_history import (
     RecordSize,
 )
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.commits import summaries as commit_summaries
@@ -25,6 +26,7 @@ from jobs.pipeline.record_sizes import record_sizes
 from jobs.pipeline.share_delivery import share_deliveries
 from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
+from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES
@@ -37,6 +39,7 @@ SUMMED: Final = {
     OpenTransaction: "transactions",
     ShareDelivery: "deliveries",
     RecordSize: "sizes",
+    BrokerEvent: "events",
 }
 ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}
 """The row types that make up a history, by the name of the column that holds them."""
@@ -70,6 +73,8 @@ def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, f
         kinds.append(structs(open_transactions(commits), "transactions"))
         kinds.append(structs(record_sizes(selected(tables.read(GROUP_RECORDS))), "sizes"))
     states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
+    if tables.exists(BROKER_EVENTS):
+        kinds.append(structs(selected(tables.read(BROKER_EVENTS)).where("group_id IS NOT NULL"), "events"))
     known = states.select("group_id", *LOG_PARTITION)
     ends = tables.read(LOG_RANGES).where(F.col("cluster") == cluster)
     known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("last_ms").alias("own_ms")), [*LOG_PARTITION])
@@ -91,6 +96,8 @@ def gathered(rows: Iterable[Given], logs: LogFacts) -> Iterator[GroupHistory]:
         for row in mine:
             own_ms = max(own_ms, row["own_ms"] or 0)
             found += [read(row[kind]) for kind, read in readers.items() if row.get(kind) is not None]
+        if all(isinstance(each, BrokerEvent) for each in found) and found and not own_ms:
+            continue  # these logs have no record of the group
         yield GroupHistory.gather(group_id, own_ms, found, *logs)
 
 

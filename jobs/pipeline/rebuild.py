@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator_core.errors import InputError, UsageError
+from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.catalog import CATALOG, COMPANIONS, DECODED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import find, spare_checkpoints
@@ -90,6 +91,8 @@ def companions(wanted: set[str]) -> list[Table]:
         wanted = wanted | {table.name for table in OF_LOG}
     if wanted & {END_OFFSETS.name, SNAPSHOT_SETTINGS.name}:
         wanted = wanted | {table.name for table in OF_SNAPSHOTS}
+    if BROKER_EVENTS.name in wanted:
+        wanted = wanted | {DUMPED_FILES.name}
     if wanted & {table.name for table in OF_HISTORY}:
         wanted = wanted | {table.name for table in OF_HISTORY}
     return [table for name, table in CATALOG.items() if name in wanted]

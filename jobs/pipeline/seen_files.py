@@ -37,11 +37,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: Dum
     Raises:
         InputError: a path does not exist.
     """
-    tables.create(DUMPED_FILES)
-    rows = lookup(tables).rows(
-        f"SELECT {', '.join(DumpedFile._fields)} FROM $dumped_files WHERE cluster = :cluster", cluster=cluster
-    )
-    known = {DumpedFile(**row) for row in rows}
+    known = _known(tables, cluster)
     wanted: list[str] = []
     new: list[DumpedFile] = []
     for path in paths:
@@ -55,6 +51,20 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: Dum
             wanted.append(path)
         new += changed
     return Changes(wanted, new)
+
+
+def changed(tables: Tables, cluster: str, files: Iterable[str]) -> list[DumpedFile]:
+    """Return those of these local files that are new or have changed."""
+    known = _known(tables, cluster)
+    return [file for file in map(_now, files) if file not in known]
+
+
+def _known(tables: Tables, cluster: str) -> set[DumpedFile]:
+    tables.create(DUMPED_FILES)
+    rows = lookup(tables).rows(
+        f"SELECT {', '.join(DumpedFile._fields)} FROM $dumped_files WHERE cluster = :cluster", cluster=cluster
+    )
+    return {DumpedFile(**row) for row in rows}
 
 
 def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:

@@ -26,10 +26,12 @@ from coordinator_core.audit.folds.group_history import (
     Rewind,
 )
 from coordinator_core.audit.group_audit import AUDITED_TABLES
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.relations.stored_brokers import lines_of_groups
 from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
@@ -157,13 +159,16 @@ def _histories(
         *([_together(_commit_counts(tables, cluster))] if over_time else ()),
         _together(_sizes(tables, cluster, groups)),
         _together(_own_times(tables, cluster, groups)),
+        _together(lines_of_groups(tables, cluster, groups)),
         key=GROUP,
     )
     facts = LogFacts.read(tables, cluster)
     for group_id, mine in groupby(rows, GROUP):
-        found = [each for _, rows_of_one in mine for each in rows_of_one]
+        found: list[Any] = [each for _, rows_of_one in mine for each in rows_of_one]
         own_ms = max((each for each in found if isinstance(each, int)), default=0)
         others = [each for each in found if not isinstance(each, int)]
+        if found and all(isinstance(each, BrokerEvent) for each in found):
+            continue  # these logs have no record of the group
         yield GroupHistory.gather(group_id, own_ms, others, *facts)
 
 

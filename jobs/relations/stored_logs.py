@@ -8,9 +8,11 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.folds.group_history import ShareLogs
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause
+from jobs.relations.stored_brokers import other_lines
 from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
@@ -22,17 +24,20 @@ class LogFacts(NamedTuple):
     """What is known of the logs of a cluster as a whole, as ``GroupHistory.gather`` takes it.
 
     ``partitions``: the number of partitions by topic, at the end. ``lost``: what the logs of groups lack.
+    ``brokers``: the lines of brokers' application logs that name no group.
     """
 
     partitions: Mapping[str, int]
     share_logs: ShareLogs
     lost: LostRecords
+    brokers: tuple[BrokerEvent, ...] = ()
 
     @classmethod
     def read(cls, tables: TableReader, cluster: str) -> LogFacts:
         """Read them from the tables."""
         lost = lost_records(tables, cluster)
-        return cls(partition_counts(tables, cluster), _share_logs(tables, cluster, lost), lost)
+        shares = _share_logs(tables, cluster, lost)
+        return cls(partition_counts(tables, cluster), shares, lost, other_lines(tables, cluster))
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import Companions, check
 from jobs.tables.delta import Table, Tables
@@ -22,7 +23,7 @@ CATALOG: Final[dict[str, Table]] = {
         *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
         *(LOG_RANGES, COMMIT_SUMMARIES),
         *(*HISTORY.values(), FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
-        *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY),
+        *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY, BROKER_EVENTS),
         *(CHECK_RESULTS, NIGHTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES, ARRIVALS),
     )
 }

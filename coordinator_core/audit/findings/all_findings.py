@@ -9,6 +9,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings import (
     abandoned,
     balance,
+    broker_logs,
     membership,
     offsets,
     rebalances,
@@ -66,6 +67,7 @@ FINDERS: tuple[Finder, ...] = (
     offsets.expired,
     offsets.floods,
     offsets.open_transactions,
+    broker_logs.decisions_not_kept,
     record_sizes.near_limit,
     streams.stuck_warmups,
     streams.half_updated_topology,

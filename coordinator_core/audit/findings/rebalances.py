@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.witness import absences_within
 from coordinator_core.history.rows import RebalanceRow
 
 SETTLED = frozenset(("converged", "emptied", "group deleted", "group upgraded", "group downgraded"))
@@ -66,12 +67,15 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         took = history.now_ms - row.at.timestamp_ms if row.outcome == "open" else row.duration_min_ms
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
-        who = row.held_up_by or next(iter(row.behind), None)
+        away = absences_within(row, history.lines.away)
+        who = None if away else row.held_up_by or next(iter(row.behind), None)
         name = history.client(who)
         state = f"has taken {took} ms so far" if row.outcome == "open" else f"took {took} ms"
         detail = f"the rebalance to {row.to_epoch} {state}"
         if who is not None:
             detail += f", delayed by {name}" + (f" ({who})" if name != who else "")
+        if away:
+            detail += f"; the coordinator was away meanwhile ({away[0].until.place})"
         end = row.finished or row.at
         yield history.finding(
             FindingKind.SLOW_REBALANCE,

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
-from coordinator_core.audit.folds.witness import Testimony, expired_offset, testify
+from coordinator_core.audit.folds.witness import BrokerLines, Testimony, expired_offset, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent
@@ -164,7 +164,7 @@ class GroupHistory:
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
-            commits=sorted(_with_removals(each, told.events) for each in by_type[PartitionCommits]),
+            commits=sorted(_with_removals(by_type[PartitionCommits], told.events)),
             commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
@@ -178,6 +178,11 @@ class GroupHistory:
             lost=lost,
             events=told.events,
         )
+
+    @cached_property
+    def lines(self) -> BrokerLines:
+        """The events by what they speak of."""
+        return BrokerLines(self.events)
 
     @property
     def group_type(self) -> str | None:
@@ -298,23 +303,21 @@ def _told(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> 
         return Testimony(epochs, rebalances, memberships, ())
     places = {row.at.partition for row in rebalances} | {row.opened.partition for row in epochs}
     places |= {row.last.partition for row in by_type[PartitionCommits]}
-    return testify(
-        epochs, rebalances, memberships, {*events, *(each for each in brokers if each.log_partition in (None, *places))}
-    )
+    near = (each for each in brokers if each.log_partition is None or each.log_partition in places)
+    return testify(epochs, rebalances, memberships, BrokerLines({*events, *near}))
 
 
-def _with_removals(row: PartitionCommits, events: Sequence[BrokerEvent]) -> PartitionCommits:
-    """Return the commits with how offsets were removed, as far as a broker's log says so."""
-    if not events or not row.removals:
-        return row
-    return row._replace(
-        removals=tuple(
+def _with_removals(rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent]) -> Iterator[PartitionCommits]:
+    """Yield the commits with how offsets were removed, as far as a broker's log says so."""
+    lines = BrokerLines(events)
+    for row in rows:
+        told = tuple(
             each._replace(how="expired")
-            if each.how == EXPIRED_OR_DELETED and expired_offset(events, row.topic, row.partition, each.at) is not None
+            if each.how == EXPIRED_OR_DELETED and expired_offset(lines, row.topic, row.partition, each.at) is not None
             else each
             for each in row.removals
         )
-    )
+        yield row._replace(removals=told)
 
 
 EXPIRED_OR_DELETED = "expired or deleted"

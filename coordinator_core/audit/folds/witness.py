@@ -8,7 +8,7 @@ contradict each other decide nothing, and where no line is, nothing follows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
@@ -49,22 +49,39 @@ class Absence(NamedTuple):
     until: BrokerEvent
 
 
+class BrokerLines:
+    """The lines about a group and its log partition, in order of time, by what they speak of."""
+
+    def __init__(self, events: Iterable[BrokerEvent]) -> None:
+        self.events = sorted(events, key=_line_order)
+        self.of_epoch: defaultdict[tuple[str, int | None], list[BrokerEvent]] = defaultdict(list)
+        self.of_offset: defaultdict[tuple[str | None, int | None], list[BrokerEvent]] = defaultdict(list)
+        for each in self.events:
+            if each.kind == EventKind.OFFSET_EXPIRED:
+                self.of_offset[each.topic, each.partition].append(each)
+            elif each.epoch is not None:
+                self.of_epoch[each.kind, each.epoch].append(each)
+        self.deleted = [each for each in self.events if each.kind == EventKind.GROUP_DELETED]
+        self.away = absences(self.events)
+
+
 def testify(
     epochs: Sequence[GroupEpochRow],
     rebalances: Sequence[RebalanceRow],
     memberships: Sequence[MembershipRow],
-    events: Iterable[BrokerEvent],
+    lines: BrokerLines,
 ) -> Testimony:
     """Return the rows with what the lines about this group, and about its log partition, add."""
-    lines = sorted(events, key=_line_order)
-    departures = _Departures(memberships, lines)
-    begun = {row.at: began for row in rebalances if (began := _began(row, lines)) is not None}
-    away = absences(lines)
+    departures = _Departures(memberships, lines.events)
+    by_epoch: defaultdict[int, list[GroupEpochRow]] = defaultdict(list)
+    for row in epochs:
+        if row.group_type != GroupType.CONNECT:
+            by_epoch[row.epoch].append(row)
     return Testimony(
         [_epoch(row, lines, departures) for row in epochs],
-        [_rebalance(row, begun.get(row.at), departures, away, lines) for row in rebalances],
+        [_rebalance(row, beginning(row, lines), departures, lines.away) for row in rebalances],
         [departures.membership(row) for row in memberships],
-        tuple(_bound(each, departures, epochs) for each in lines),
+        tuple(_bound(each, departures, by_epoch) for each in lines.events),
     )
 
 
@@ -79,18 +96,21 @@ class _Departures:
     def __init__(self, memberships: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> None:
         told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for each in lines:
-            if each.kind in HOW and each.member_id is not None:
-                told[each.member_id].append(each)
+            if each.kind in HOW and (name := each.member_id or _static(each.instance_id)) is not None:
+                told[name].append(each)
         lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
         for row in memberships:
-            if row.member_id in told and row.left is not None and row.group_type != GroupType.CONNECT:
-                lives[row.member_id].append(row)
-        self.of: dict[tuple[str, LogPosition], list[BrokerEvent]] = {}
-        for member_id, rows in lives.items():
+            if row.left is not None and row.group_type != GroupType.CONNECT:
+                for name in {row.member_id, _static(row.instance_id)} & told.keys():
+                    lives[name or ""].append(row)
+        self.of: defaultdict[tuple[str, LogPosition], list[BrokerEvent]] = defaultdict(list)
+        self.record: dict[tuple[str, int, str | None], LogPosition] = {}
+        for name, rows in lives.items():
             rows.sort(key=lambda row: row.joined.offset)
-            for row, found in zip(rows, _shared_out(rows, told[member_id]), strict=True):
+            for row, found in zip(rows, _shared_out(rows, told[name]), strict=True):
                 if found and row.left is not None and row.went_by in GONE:
-                    self.of[member_id, row.left] = found
+                    self.of[row.member_id, row.left] += found
+                    self.record |= {(each.file, each.line, each.member_id): row.left for each in found}
 
     def membership(self, row: MembershipRow) -> MembershipRow:
         """Return the membership with how it ended."""
@@ -110,6 +130,11 @@ class _Departures:
             return row._replace(hint=_disagreement(found))
         detail = "; ".join(part for part in (row.detail, in_words(one)) if part) or None
         return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
+
+
+def _static(instance_id: str | None) -> str | None:
+    """A name for a static member: a request that removes one may name its instance alone."""
+    return None if instance_id is None else f"instance {instance_id}"
 
 
 GONE = frozenset((LEFT_OR_EXPIRED, *(how for _, how in HOW.values())))
@@ -162,11 +187,14 @@ def quoted(line: BrokerEvent) -> str:
 # --- rebalances ------------------------------------------------------------------------------------------------------
 
 
-def _began(row: RebalanceRow, lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
-    """Return the line with which a rebalance of a classic group began: the first after the generation before."""
+def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
+    """Return the line with which a rebalance of a classic group began: the one after the generation before.
+
+    None: there is none, or several may be it.
+    """
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
         return None
-    found = [each for each in lines if each.kind == EventKind.REBALANCE_BEGAN and each.epoch == row.from_epoch]
+    found = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
     if any(each.timestamp_ms is None for each in found):
         return found[0] if len(found) == 1 else None
     after = -1 if row.began_after_ms is None else row.began_after_ms
@@ -182,7 +210,6 @@ def _rebalance(
     began: BrokerEvent | None,
     departures: _Departures,
     away: Sequence[Absence],
-    lines: Sequence[BrokerEvent],
 ) -> RebalanceRow:
     causes = tuple(departures.cause(each) for each in row.causes)
     if began is not None and began.reason is not None:
@@ -202,7 +229,7 @@ def _rebalance(
     return row
 
 
-def _epoch(row: GroupEpochRow, lines: Sequence[BrokerEvent], departures: _Departures) -> GroupEpochRow:
+def _epoch(row: GroupEpochRow, lines: BrokerLines, departures: _Departures) -> GroupEpochRow:
     causes = tuple(departures.cause(each) for each in row.causes)
     assignor = row.assignor
     if assignor is None and (computed := computed_target(row.epoch, row.opened, lines)) is not None:
@@ -210,32 +237,23 @@ def _epoch(row: GroupEpochRow, lines: Sequence[BrokerEvent], departures: _Depart
     return row._replace(causes=causes, assignor=assignor)
 
 
-def computed_target(epoch: int, opened: LogPosition, lines: Iterable[BrokerEvent]) -> BrokerEvent | None:
+def computed_target(epoch: int, opened: LogPosition, lines: BrokerLines) -> BrokerEvent | None:
     """Return the line about the target of an epoch, which opened there; None: there is none, or several may be it."""
-    found = [each for each in lines if each.kind == EventKind.TARGET_COMPUTED and each.epoch == epoch]
+    found = lines.of_epoch.get((EventKind.TARGET_COMPUTED, epoch), [])
     known = [each for each in found if each.timestamp_ms is not None]
     if found and not known:
         return found[0] if len(found) == 1 else None
     return next((each for each in known if (each.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
 
 
-def beginning(row: RebalanceRow, lines: Iterable[BrokerEvent]) -> BrokerEvent | None:
-    """Return the line with which a rebalance began, as far as one is known."""
-    return _began(row, list(lines))
-
-
-def unfinished(row: RebalanceRow, lines: Iterable[BrokerEvent]) -> Iterator[tuple[int, BrokerEvent]]:
+def unfinished(row: RebalanceRow, lines: BrokerLines) -> Iterator[tuple[int, BrokerEvent]]:
     """Yield the generations between those of a rebalance that lines name, each with its first line: none completed."""
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None or not row.skipped_generations:
         return
-    seen: set[int] = set()
-    for each in lines:
-        epoch = each.epoch
-        if each.kind != EventKind.GENERATION_JOINED or epoch is None or epoch in seen:
-            continue
-        if row.from_epoch < epoch < row.to_epoch and _is_before(each, row):
-            seen.add(epoch)
-            yield epoch, each
+    for epoch in range(row.from_epoch + 1, row.to_epoch):
+        found = lines.of_epoch.get((EventKind.GENERATION_JOINED, epoch), [])
+        if (first := next((each for each in found if _is_before(each, row)), None)) is not None:
+            yield epoch, first
 
 
 def _is_before(line: BrokerEvent, row: RebalanceRow) -> bool:
@@ -280,21 +298,20 @@ def absences_within(row: RebalanceRow, away: Iterable[Absence]) -> list[Absence]
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-def _bound(line: BrokerEvent, departures: _Departures, epochs: Sequence[GroupEpochRow]) -> BrokerEvent:
+def _bound(line: BrokerEvent, departures: _Departures, epochs: Mapping[int, Sequence[GroupEpochRow]]) -> BrokerEvent:
     """Return the line with the record that it belongs to, if one is known."""
     if line.kind in HOW:
-        at = next((at for (_, at), found in departures.of.items() if line in found), None)
-        return line if at is None else line._replace(record=at)
+        return line._replace(record=departures.record.get((line.file, line.line, line.member_id)))
     if line.group_id is None or line.epoch is None or line.kind not in OF_EPOCH:
         return line
-    places = [row for row in epochs if row.epoch == line.epoch and row.group_type != GroupType.CONNECT]
-    if len(places) > 1 and line.timestamp_ms is not None:
-        places.sort(key=lambda row: abs(row.opened.timestamp_ms - (line.timestamp_ms or 0)))
-        places = places[:1]
-    if len(places) != 1:
-        return line
+    rows = epochs.get(line.epoch, ())
+    if len(rows) > 1 and line.timestamp_ms is not None:
+        at_ms = line.timestamp_ms
+        rows = [min(rows, key=lambda row: abs(row.opened.timestamp_ms - at_ms))]
+    if len(rows) != 1:
+        return line._replace(record=None)
     of_target = line.kind == EventKind.TARGET_COMPUTED
-    return line._replace(record=places[0].target if of_target else places[0].opened)
+    return line._replace(record=rows[0].target if of_target else rows[0].opened)
 
 
 OF_EPOCH = frozenset(
@@ -327,14 +344,18 @@ LATEST_MS = 10 * 60_000
 """A classic group writes who went only with its next generation, which waits for the rebalance timeout."""
 
 
-def expired_offset(lines: Iterable[BrokerEvent], topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
+def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
     """Return the line that says that the offset of a partition expired with this tombstone; None: there is none."""
-    found = [
-        each
-        for each in lines
-        if each.kind == EventKind.OFFSET_EXPIRED and (each.topic, each.partition) == (topic, partition)
-    ]
+    found = lines.of_offset.get((topic, partition), [])
     if found and all(each.timestamp_ms is None for each in found):
         return found[0] if len(found) == 1 else None
     near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    return next(near, None)
+
+
+def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that a request deleted the group with this tombstone; None: there is none."""
+    if lines.deleted and all(each.timestamp_ms is None for each in lines.deleted):
+        return lines.deleted[0] if len(lines.deleted) == 1 else None
+    near = (each for each in lines.deleted if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
     return next(near, None)

@@ -16,6 +16,7 @@ from typing import Annotated, Final, NamedTuple
 from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.commits import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.witness import deleted_group, expired_offset
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
@@ -154,7 +155,7 @@ def commit_steps(
             of_partition[-1] = of_partition[-1].with_later(step)
         else:
             of_partition.append(step)
-    told = _Told(history.group_id, commits)
+    told = _Told(history, commits)
     return [row for _, of_partition in sorted(steps.items()) for row in told.rows(of_partition)]
 
 
@@ -223,8 +224,9 @@ def _holds(row: AssignmentRow, at: LogPosition) -> bool:
 class _Told:
     """Makes rows of the steps of a group, with their causes."""
 
-    def __init__(self, group_id: str, commits: GroupCommits) -> None:
-        self._group_id = group_id
+    def __init__(self, history: GroupHistory, commits: GroupCommits) -> None:
+        self._group_id = history.group_id
+        self._lines = history.lines
         self._commits = commits
 
     def rows(self, steps: Iterable[_Step]) -> Iterator[CommitStep]:
@@ -265,7 +267,7 @@ class _Told:
     def _cause(self, step: _Step, before: _Step | None) -> _Reason:
         match step.kind:
             case StepKind.REMOVED:
-                return self._of_removal(step.run.first, step.run.partition.topic, step.run.before)
+                return self._of_removal(step.run.first, step.run.partition, step.run.before)
             case StepKind.FIRST if step.run.before is not None:
                 return _Reason(StepCause.TOPIC_CREATED_AGAIN, "the commit names another topic id")
             case StepKind.FIRST if not step.was_empty:
@@ -277,18 +279,22 @@ class _Told:
             case _:
                 return NO_REASON
 
-    def _of_removal(self, at: LogPosition, topic: str, held: Held | None) -> _Reason:
+    def _of_removal(self, at: LogPosition, partition: TopicPartition, held: Held | None) -> _Reason:
         """Return why an offset was removed. A deleted group has its tombstone after those of its offsets."""
         now_ms = at.timestamp_ms
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
         is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
+        if (line := expired_offset(self._lines, *partition, at)) is not None:
+            return _Reason(StepCause.EXPIRED, "; ".join(each for each in (detail, line.place) if each))
         cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
         if any(end.timestamp_ms == now_ms and end.offset > at.offset for end in self._commits.group_ends):
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)
+            if (line := deleted_group(self._lines, at)) is not None:
+                return _Reason(StepCause.GROUP_DELETED, "; ".join(each for each in (detail, line.place) if each))
             return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
-        windows = map(removal_window, self._commits.topic_ends.get(topic, ()))
+        windows = map(removal_window, self._commits.topic_ends.get(partition.topic, ()))
         if any(since <= now_ms <= until for since, until in windows):
             return _Reason(StepCause.TOPIC_DELETED)
         if is_past_expiry:

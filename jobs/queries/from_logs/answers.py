@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
-from jobs.queries.from_logs.brokers import NO_BROKER_LOGS, BrokerLines, BrokerLogs
+from jobs.queries.from_logs.brokers import NO_BROKER_LOGS, BrokerLogs, LinesByGroup
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.interface import NO_ENDS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.bounded_warnings import Warn
@@ -44,7 +44,7 @@ class LogAnswers:
     load_settings: Callable[[], Settings]
     listed: TopicHistory | None = None
     brokers: BrokerLogs = NO_BROKER_LOGS
-    _lines: BrokerLines | None = None
+    _lines: LinesByGroup | None = None
 
     @property
     def cluster_name(self) -> str:

@@ -13,6 +13,7 @@ from coordinator_core.broker_log.zones import Epoch, anchor_of, with_zones
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
+from jobs.relations.stored_brokers import NO_ZONE
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.sources.files import LogPart
@@ -23,14 +24,14 @@ EPOCH_TYPES = frozenset((RecordType.GROUP_METADATA, *(types.epoch for types in E
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLines:
+class LinesByGroup:
     """The lines by group, and those that name no group."""
 
     of_group: Mapping[str, Sequence[BrokerEvent]] = field(default_factory=dict)
     others: Sequence[BrokerEvent] = ()
 
 
-NO_LINES = BrokerLines()
+NO_LINES = LinesByGroup()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class BrokerLogs:
     paths: Sequence[Path] = ()
     zone: Zone | None = None
 
-    def read(self, logs: Iterable[LogPart], warn: Warn) -> BrokerLines:
+    def read(self, logs: Iterable[LogPart], warn: Warn) -> LinesByGroup:
         """Read them; ``logs`` are those of the coordinator. Raises InputError if a path cannot be read."""
         if not self.paths:
             return NO_LINES
@@ -48,12 +49,12 @@ class BrokerLogs:
         if any(each.timestamp_ms is None for each in events):
             events = with_zones(events, _written_ms(logs, {anchor for each in events if (anchor := anchor_of(each))}))
         if homeless := sum(each.timestamp_ms is None for each in events):
-            warn(f"the time of {homeless} lines of broker logs is not known: give their zone with --broker-log-zone")
+            warn(NO_ZONE.format(homeless))
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for each in events:
             if each.group_id is not None:
                 of_group[each.group_id].append(each)
-        return BrokerLines(of_group, [each for each in events if each.group_id is None])
+        return LinesByGroup(of_group, [each for each in events if each.group_id is None])
 
 
 NO_BROKER_LOGS = BrokerLogs()

@@ -28,7 +28,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.queries.from_logs.brokers import NO_LINES, BrokerLines
+from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.queries.missing_records import about_history
 from jobs.sources.bounded_warnings import Warn
@@ -68,7 +68,7 @@ def group_histories(
     group_id: str | None = None,
     audit: AuditSettings | None = None,
     listed: TopicHistory | None = None,
-    brokers: BrokerLines = NO_LINES,
+    brokers: LinesByGroup = NO_LINES,
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
@@ -164,7 +164,7 @@ class _Surroundings:
 
     topics: TopicHistory | None
     shares: _ShareState
-    brokers: BrokerLines
+    brokers: LinesByGroup
 
     def history(
         self, group_id: str, own_ms: int, rows: Iterable[FoundRow], lost: LostRecords = NOTHING_LOST

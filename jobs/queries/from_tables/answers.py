@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
@@ -11,6 +12,7 @@ from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
 from jobs.queries.interface import CURRENT, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.queries.missing_records import about_history
+from jobs.relations.stored_brokers import NO_ZONE, silent_lines
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
@@ -94,11 +96,8 @@ class StoredAnswers:
         from coordinator_core.history.rows import RebalanceRow
 
         joined = self._in_two_logs(wanted.group_id)
-        rows = [
-            row
-            for row in self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
-            if row.group_id not in joined
-        ]
+        stored = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
+        rows = self._told([row for row in stored if row.group_id not in joined], wanted.group_id)
         for group_id in joined:
             history = self.history(group_id)
             told = [] if history is None else told_rebalances(history)
@@ -179,6 +178,30 @@ class StoredAnswers:
             found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
         )
 
+    def _told(self, rows: list[RebalanceRow], group_id: str | None) -> list[RebalanceRow]:
+        """Return the rebalances with what brokers' application logs add."""
+        from jobs.relations.stored_brokers import has_lines, lines_of_groups, other_lines
+
+        if not has_lines(self.tables):
+            return rows
+        from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+        from coordinator_core.history.lost_records import NOTHING_LOST
+        from coordinator_core.history.rows import MembershipRow
+
+        of_group: defaultdict[str, list[Any]] = defaultdict(list)
+        for row in rows:
+            of_group[row.group_id].append(row)
+        for other, line in lines_of_groups(self.tables, self.cluster, None if group_id is None else [group_id]):
+            of_group[other].append(line)
+        for member in self._rows("memberships", MembershipRow, group_id):
+            of_group[member.group_id].append(member)
+        brokers = other_lines(self.tables, self.cluster)
+        return [
+            row
+            for other, mine in of_group.items()
+            for row in GroupHistory.gather(other, 0, mine, {}, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
+        ]
+
     def _in_two_logs(self, group_id: str | None) -> list[str]:
         """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""
         rows = self.tables.rows(
@@ -202,6 +225,8 @@ class StoredAnswers:
         if of_history:
             if not has_replayed_all(self.tables, self.cluster):
                 warn(NOT_REPLAYED)
+            if silent := silent_lines(self.tables, self.cluster):
+                warn(NO_ZONE.format(silent))
             extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
             if (missing := about_history(gaps_by_name(extents))) is not None:
                 warn(missing)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.cluster.topic_history import TopicInterval
+from jobs.relations.stored_brokers import lines_of_groups
 from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
@@ -41,6 +42,7 @@ def stored_history(tables: TableReader, cluster: str, group_id: str) -> GroupHis
             group_id=group_id,
         )
         found += map(reader(row_type), rows)
+    found += (line for _, line in lines_of_groups(tables, cluster, [group_id]))
     places = [(row["log_topic"], row["log_partition"]) for row in states if row["log_topic"] in GROUP_TOPICS]
     own_ms = max((_last_ms(tables, cluster, *place) for place in places), default=0)
     return GroupHistory.gather(group_id, own_ms, found, *LogFacts.read(tables, cluster))

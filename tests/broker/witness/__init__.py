@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.broker.kafka import HERE, KAFKA, Clients, Line, broker, free_ports
+from tests.broker.kafka import KAFKA, Clients, Line, broker, free_ports
 from tests.broker.scenario import QUIET_S, SETTLE_S
 
 CONSUMER, CLASSIC, SHARED, STREAMS = "payments", "billing", "thumbnails", "word-count"
@@ -191,12 +191,19 @@ def streams(run: Script) -> None:
 PARTS = {"consumer": consumers, "classic": classics, "share": shares, "streams": streams}
 
 
-def record(home: Path, out: Path, release: str = KAFKA, has: frozenset[str] = frozenset(PARTS)) -> list[Departure]:
+HAS = {"3.9.1": frozenset(("consumer", "classic")), "4.0.0": frozenset(("consumer", "classic"))}
+"""The parts of the script that a release has; others have all."""
+
+
+def record(home: Path, out: Path, release: str = KAFKA, *, until_expiry: bool = True) -> list[Departure]:
     """Run the parts of the script that the release has, and copy the logs to ``out``; what was done is ``truth.json``.
 
+    With ``until_expiry`` the script waits until the offsets of groups without members have expired, over a minute.
     The broker stops and starts once in between: its coordinators are away for that time.
     """
-    ports = (free_ports(1)[0], free_ports(1)[0])
+    has = HAS.get(release, frozenset(PARTS))
+    first, second = free_ports(2)
+    ports = (first, second)
     log = home / "server.log"
     changed = {**CHANGED, "group.coordinator.rebalance.protocols": ",".join(sorted(has | {"classic"}))}
     done: list[Departure] = []
@@ -222,7 +229,8 @@ def record(home: Path, out: Path, release: str = KAFKA, has: frozenset[str] = fr
             run.join(CONSUMER, "c8")
             clients.do("delete_offset", group=CONSUMER, topic="lines", partition=0)
             run.gone(CONSUMER, "c8", "member_left", partial(clients.do, "close", name="c8"))
-        time.sleep(75)
+        if until_expiry:
+            time.sleep(75)
         clients.close()
         done += run.done
     out.mkdir(parents=True, exist_ok=True)
@@ -232,6 +240,3 @@ def record(home: Path, out: Path, release: str = KAFKA, has: frozenset[str] = fr
     shutil.copy(log, out / "server.log")
     (out / "truth.json").write_text(json.dumps([each._asdict() for each in done], indent=1))
     return done
-
-
-__all__ = ["HERE", "PARTS", "Departure", "record"]

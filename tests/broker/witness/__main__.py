@@ -1,4 +1,4 @@
-"""Record the script: ``python -m tests.broker.witness FOLDER [RELEASE [PART,...]]``."""
+"""Record the script: ``python -m tests.broker.witness FOLDER [RELEASE ...]``, a folder in it for each release."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 
 from tests.broker.kafka import KAFKA
-from tests.broker.witness import PARTS, record
+from tests.broker.witness import record
 
-chosen = frozenset(sys.argv[3].split(",")) if len(sys.argv) > 3 else frozenset(PARTS)
-with tempfile.TemporaryDirectory() as place:
-    for each in record(Path(place), Path(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else KAFKA, chosen):
-        print(*each)
+for release in sys.argv[2:] or [KAFKA]:
+    with tempfile.TemporaryDirectory() as place:
+        done = record(Path(place), Path(sys.argv[1]) / release, release, until_expiry=release == KAFKA)
+    print(release, len(done), "departures", flush=True)

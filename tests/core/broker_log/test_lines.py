@@ -12,6 +12,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.lines import MOST_TEXT, MOST_VALUE, events, time_of_line
 from coordinator_core.broker_log.messages import messages
 from coordinator_core.broker_log.times import time_before
+from coordinator_core.wire.schema import broker_messages
 
 AT = 1_795_443_907_123
 LOGGER = "org.apache.kafka.coordinator.group.GroupMetadataManager"
@@ -143,10 +144,16 @@ def test_one_line_about_several_members_is_an_event_for_each() -> None:
         f"[2026-11-23 14:25:07,123] INFO {CONTEXT}something else ({LOGGER})",
         "{" * 5000 + CONTEXT,
         '{"log": {"log": "x"}} [GroupCoordinator ',
+        '{"level": 1, "message": 2} ' + CONTEXT,
     ],
 )
 def test_other_lines_say_nothing(line: str) -> None:
     assert list(events(line, "server.log", 1)) == []
+
+
+def test_half_characters_of_json_are_replaced() -> None:
+    line = json.dumps({"message": f"{CONTEXT}[GroupId a\ud800b] Member m left the consumer group."})
+    assert one(line).group_id == "a?b"
 
 
 def test_values_are_text_and_are_cut() -> None:
@@ -175,3 +182,9 @@ def test_every_message_has_its_needle_and_every_kind_is_one_of_the_events() -> N
 @pytest.mark.parametrize("text", ["2026-13-45 99:99:99,000", "0000-00-00 00:00:00"])
 def test_a_time_that_is_none(text: str) -> None:
     assert time_before(text).local_ms is None
+
+
+def test_each_message_is_one_of_kafkas() -> None:
+    """``python -m tests.broker.witness.templates`` looks in the jars; the coordinator before 4.0 is not in them."""
+    unknown = [each["about"] for each in broker_messages() if not each["releases"]]
+    assert unknown == ["the same, as the coordinator before Kafka 4.0 writes it"]

@@ -8,9 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
+from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
@@ -108,3 +110,20 @@ def test_a_file_about_other_groups_changes_nothing_and_is_told(tmp_path: Path) -
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         answers(tmp_path / "server.log").rebalances(RebalanceFilter())
+
+
+@pytest.mark.long
+def test_hostile_words_of_clients_stay_text(histories: list[GroupHistory], tmp_path: Path) -> None:
+    text, told = written(histories)
+    hostile = "\x1b[31m<script>alert(1)</script>\u202e"
+    (tmp_path / "server.log").write_text(text.replace("the consumer is being closed", hostile))
+    given = ["--log", str(ROOT / "data" / "samples" / "logs"), "--broker-log", str(tmp_path)]
+    group = next(each.group_id for each in told if each.how == "member_left")
+    for more in ([], ["--json"]):
+        shown = CliRunner().invoke(app, ["rebalances", *given, "--group", group, *more])
+        assert shown.exit_code == 0
+        assert not {"\x1b", "\u202e"} & set(shown.stdout)
+    assert "alert(1)" in shown.stdout
+    page = tmp_path / "report.html"
+    assert CliRunner().invoke(app, ["report", *given, "--out", str(page)]).exit_code == 0
+    assert "<script>alert(1)" not in page.read_text()

@@ -22,6 +22,7 @@ from coordinator_core.audit.folds.group_history import (
     Rewind,
 )
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.broker_log.lines import events
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Violation
@@ -94,6 +95,17 @@ def without(kinds: Sequence[Kind], *others: Kind) -> tuple[Kind, ...]:
 def commits(topic: str = "t", **more: Any) -> PartitionCommits:
     values: dict[str, Any] = {"partition": 0, "commits": 10, "first": at(1), "last": at(100), "offset": 5}
     return PartitionCommits(topic, **(values | {"rewinds": (), "removals": ()} | more))
+
+
+def not_kept(kind: Kind) -> Parts:
+    prefix = "[2026-11-23 14:25:07,123] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+    (line,) = events(f"{prefix} [GroupId g] Member m left the consumer group.", "server.log", 1)
+    return {
+        "memberships": [kind.member("m", at(1))],
+        "events": [line._replace(timestamp_ms=at(1).timestamp_ms + DAY)],
+        "own_ms": 2 * DAY,
+        "epochs": [kind.epoch(2, at(1))],
+    }
 
 
 def broken(kind: Kind) -> Parts:
@@ -298,6 +310,8 @@ CASES = (
     Case(FindingKind.OFFSETS_EXPIRED, EVERY, removed),
     Case(FindingKind.FLOODS_THE_LOG, EVERY, flood),
     Case(FindingKind.RECORD_NEAR_LIMIT, EVERY, huge),
+    # Brokers' logs are about the groups of __consumer_offsets.
+    Case(FindingKind.DECISION_NOT_KEPT, without(EVERY, CONNECT), not_kept),
     Case(FindingKind.TRANSACTION_LEFT_OPEN, EVERY, left_open),
     Case(FindingKind.ZOMBIE_GROUP, EVERY, dead),
     # Tasks of a streams group may read any topic: only one that is gone is certain.

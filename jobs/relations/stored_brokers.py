@@ -1,0 +1,54 @@
+"""Lines of brokers' application logs from the tables; ``queries.from_logs.brokers`` reads the same from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from coordinator_core.broker_log.events import BrokerEvent
+from jobs.tables.reader import TableReader
+from jobs.tables.row_reader import reader
+
+TABLE: Final = "broker_events"
+NO_ZONE: Final = "the time of {} lines of broker logs is not known: give their zone with --broker-log-zone"
+
+
+def has_lines(tables: TableReader) -> bool:
+    """Return whether lines were ever taken in."""
+    return tables.exists(TABLE)
+
+
+def lines_of_groups(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None = None
+) -> Iterator[tuple[str, BrokerEvent]]:
+    """Yield the lines that name one of these groups (None: any), by group id."""
+    if not has_lines(tables):
+        return
+    among = "group_id IS NOT NULL" if groups is None else "group_id IN :groups"
+    read = reader(BrokerEvent)
+    for row in tables.rows(
+        f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {among} ORDER BY group_id",
+        cluster=cluster,
+        groups=groups,
+    ):
+        yield row["group_id"], read(row)
+
+
+def other_lines(tables: TableReader, cluster: str) -> tuple[BrokerEvent, ...]:
+    """Return the lines that name no group."""
+    if not has_lines(tables):
+        return ()
+    rows = tables.rows(f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND group_id IS NULL", cluster=cluster)
+    return tuple(map(reader(BrokerEvent), rows))
+
+
+def silent_lines(tables: TableReader, cluster: str) -> int:
+    """Return the number of lines whose time is not known, as their zone is not."""
+    if not has_lines(tables):
+        return 0
+    found: Any = next(
+        tables.rows(
+            f"SELECT count(*) AS lines FROM ${TABLE} WHERE cluster = :cluster AND timestamp_ms IS NULL", cluster=cluster
+        )
+    )
+    return int(found["lines"])

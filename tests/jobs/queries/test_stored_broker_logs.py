@@ -1,0 +1,104 @@
+"""Brokers' application logs in the tables: the same answers as from files, each line once, with its time and record."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.broker_log.events import EventKind
+from jobs.api import CoordinatorAudit
+from jobs.pipeline import broker_logs
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.brokers import BrokerLogs
+from jobs.queries.from_logs.history import group_histories
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.interface import RebalanceFilter
+from jobs.sources.files import find_logs
+from jobs.tables.spark_reader import SparkReader
+from tests.broker_lines import Told, written
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.queries.same_answers import folder_reader
+
+pytestmark = pytest.mark.long
+
+
+class Taken(NamedTuple):
+    """The tables with the lines, the file that they are from, and what it says of members that went."""
+
+    made: CoordinatorAudit
+    file: Path
+    told: list[Told]
+
+
+@pytest.fixture(scope="module")
+def taken(sample: CoordinatorAudit, tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    """Two nights: the second reads the file again, with more lines at its end."""
+    folder = tmp_path_factory.mktemp("brokers")
+    text, told = written(group_histories(find_logs([SAMPLE_LOGS]), pytest.fail), timedelta(hours=-3))
+    shutil.copytree(sample.tables.location, folder / "tables")
+    made = CoordinatorAudit(sample.tables.spark, str(folder / "tables"), "sample", sample.settings)
+    file = folder / "server.log"
+    lines = text.splitlines(keepends=True)
+    for some in (lines[: len(lines) // 2], lines):
+        file.write_text("".join(some))
+        broker_logs.take(made.tables, [str(file)], "sample", pytest.fail)
+        broker_logs.settle(made.tables, "sample")
+    made.audit()
+    return Taken(made, file, told)
+
+
+@pytest.fixture(scope="module")
+def logs(taken: Taken) -> LogAnswers:
+    brokers = BrokerLogs([taken.file])
+    return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, lambda: taken.made.settings, brokers=brokers)
+
+
+@pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])
+def tables(taken: Taken, request: pytest.FixtureRequest) -> StoredAnswers:
+    return StoredAnswers(request.param(taken.made.tables), "sample", taken.made.settings.audit, pytest.fail)
+
+
+def test_rebalances_are_those_of_the_files(logs: LogAnswers, tables: StoredAnswers, taken: Taken) -> None:
+    rows = tables.rebalances(RebalanceFilter())
+    assert rows == logs.rebalances(RebalanceFilter())
+    said = {Told(row.group_id, each.member_id or "", each.kind) for row in rows for each in row.causes}
+    assert set(taken.told) <= said
+    (name, *_) = sorted(each.group_id for each in taken.told)
+    assert tables.rebalances(RebalanceFilter(name)) == logs.rebalances(RebalanceFilter(name))
+
+
+def test_histories_and_explanations_are_those_of_the_files(
+    logs: LogAnswers, tables: StoredAnswers, taken: Taken
+) -> None:
+    for name in sorted({each.group_id for each in taken.told})[:3]:
+        expected, found = logs.history(name), tables.history(name)
+        assert expected is not None
+        assert found is not None
+        assert found.events == expected.events
+        assert all(each.timestamp_ms is not None for each in found.events)
+        assert found == replace(expected, commits=[], commit_counts=[], transactions=[], sizes=[])
+        for row in expected.rebalances:
+            assert explain(found, row) == explain(replace(expected, commits=[]), row)
+
+
+def test_findings_are_those_of_the_files(logs: LogAnswers, tables: StoredAnswers) -> None:
+    def key(row: object) -> str:
+        return repr(row)
+
+    assert sorted(tables.findings(None), key=key) == sorted(logs.findings(None), key=key)
+
+
+def test_each_line_is_there_once_with_its_record(taken: Taken) -> None:
+    rows = taken.made.table("broker_events").collect()
+    assert len({row.digest for row in rows}) == len(rows)
+    ends = [row for row in rows if row.kind == EventKind.FILE_ENDS]
+    assert [row.line for row in ends] == [len(taken.file.read_text().splitlines())]
+    bound = [row for row in rows if row.kind.startswith("member_")]
+    assert len(bound) == len(taken.told)
+    assert all(row.record is not None for row in bound)
