@@ -106,7 +106,12 @@ def lists(owners: Ints, values: pa.Array, count: int, most: int | None = None) -
 
 
 def order_of(values: Ints) -> Ints:
-    """Return the stable order of numbers that are not negative. NumPy counts 16-bit numbers, which is fast."""
+    """Return the stable order of numbers that are not negative: indices, as many as there are values.
+
+    NumPy sorts 16-bit numbers by counting, in time proportional to their count, and all others by comparing. So the
+    lowest 16 bits are ordered first and the rest after it, as in a radix sort: each step is stable, so the order of the
+    lower bits stays where the higher ones are equal. Numbers of keys are small: one or two steps are enough.
+    """
     low = np.argsort((values & 0xFFFF).astype(np.uint16), kind="stable")
     if not len(values) or values.max() < 1 << 16:
         return low
@@ -115,10 +120,12 @@ def order_of(values: Ints) -> Ints:
 
 
 def distinct(values: Ints) -> tuple[Ints, Ints]:
-    """Return where each different value occurs first, by value, and for each value the number of its kind.
+    """Return the index at which each different value occurs first, ascending by value, and for each value the number of
+    its kind: ``values[first][kinds]`` is ``values``. The values are not negative.
 
-    The values are not negative.
+    It is ``numpy.unique`` with both its indices, by ``order_of``.
     """
+    # In order, each value that differs from the one before begins a kind; its number is how many began before it.
     order = order_of(values)
     ordered = values[order]
     is_first = np.ones(len(values), np.bool_)

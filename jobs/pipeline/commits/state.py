@@ -345,31 +345,36 @@ class CommitsBesideRecords:
     def add(self, commits: Commits, stretches: Ints) -> tuple[Ints, ...]:
         """Take in commits; return key, offset, time, topic id and run of those that are first or last of a stretch.
 
-        The last ones of the chunk are kept, as more may follow.
+        ``stretches`` has a number for each commit. A stretch is the commits of a key between two records of its group;
+        another topic id or run ends it too. The last ones of the chunk are kept, as more may follow.
         """
+        # By key, and within a key in the order of the log, as the sort is stable: a stretch is a block of equal rows.
         order = order_of(commits.key)
-        mine, stretch = commits.take(order), stretches[order]
-        changes = np.stack([mine.key, stretch, mine.topic, mine.run], axis=1)
+        ordered, stretch = commits.take(order), stretches[order]
+        changes = np.stack([ordered.key, stretch, ordered.topic, ordered.run], axis=1)
         differs = (changes[1:] != changes[:-1]).any(axis=1)
-        begins = np.flatnonzero(np.concatenate([[True], differs])) if len(mine) else np.empty(0, np.int64)
-        ends = np.append(begins[1:], len(mine))[: len(begins)] - 1
-        key = mine.key[begins]
+        begins = np.flatnonzero(np.concatenate([[True], differs])) if len(ordered) else np.empty(0, np.int64)
+        # From here on one element is a block, not a commit: key, stretch[begins] and so on.
+        ends = np.append(begins[1:], len(ordered))[: len(begins)] - 1
+        key = ordered.key[begins]
         is_first_of_key = np.concatenate([[True], key[1:] != key[:-1]])[: len(key)]
         is_last_of_key = np.concatenate([key[1:] != key[:-1], [True]])[: len(key)]
         kept = self.columns
+        # Only the first block of a key can continue the stretch with which the chunk before it ended.
         goes_on = (
             is_first_of_key
             & (kept["stretch"][key] == stretch[begins])
-            & (kept["topic"][key] == mine.topic[begins])
-            & (kept["run"][key] == mine.run[begins])
+            & (kept["topic"][key] == ordered.topic[begins])
+            & (kept["run"][key] == ordered.run[begins])
         )
         ended = self._kept(key[is_first_of_key & ~goes_on])
-        firsts = mine.take(begins[~goes_on])
+        firsts = ordered.take(begins[~goes_on])
         # What goes on has its first commit in an earlier chunk.
-        first = np.where(goes_on, kept["first"][key], mine.at[begins])
-        done = ~is_last_of_key & (mine.at[ends] != first)
-        lasts = mine.take(ends[done])
-        open_ends = mine.take(ends[is_last_of_key])
+        first = np.where(goes_on, kept["first"][key], ordered.at[begins])
+        # A stretch of one commit has no other last one: it would be counted twice.
+        done = ~is_last_of_key & (ordered.at[ends] != first)
+        lasts = ordered.take(ends[done])
+        open_ends = ordered.take(ends[is_last_of_key])
         kept.set(
             open_ends.key,
             stretch=stretch[ends[is_last_of_key]],

@@ -75,7 +75,20 @@ JOIN numbered AS l ON l.log_offset = s.last_at AND l.log_partition = s.log_parti
 ORDER BY s.effective, f.log_offset
 """
 """A run ends where an offset is not above the one before, where a tombstone lies, and where the owner, or the epoch of
-the group, changes. Numbers of one partition rise with the log, as commits that were overtaken are left out."""
+the group, changes. Numbers of one partition rise with the log, as commits that were overtaken are left out.
+
+The steps, each a row for each commit until the last one:
+
+- ``edges``: the positions at which an owner or an epoch begins or ends; ``stretched`` puts them between the commits and
+  counts how many lie before each commit. Commits with the same count have the same owner and epoch. Both kinds are rows
+  of one window: a join by ``<`` would compare all pairs.
+- ``linked``: the commit before, of the same partition; ``alone``: a commit that makes a run of its own, because the
+  offset went back, or the partition had none before or has none now.
+- ``begun``: 1 where a run begins, also behind a commit that is alone; ``numbered``: the sum of these numbers each run.
+- ``summed``: a row for each run, joined to its first and its last commit.
+
+A commit of a transaction holds from the end of the transaction on (``effective``), so commits are linked in that order;
+stretches follow the log, as the owner is that of the time of writing."""
 
 LEFT_OUT: Final = f"""
 SELECT count(*) AS commits FROM $offset_commits AS c LEFT JOIN (
