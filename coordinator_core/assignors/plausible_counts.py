@@ -84,7 +84,8 @@ class PlausibleCounts(NamedTuple):
                 yield self.topic_problem(topic.name, topic.partitions), topic.partitions
 
     def _previous_problem(self, member_id: str, member: MemberSpec) -> str | None:
-        highest = max((max(numbers, default=0) for numbers in member.previous.values()), default=0)
-        if highest < self.partitions_of_topic:
+        bounds = [bound for numbers in member.previous.values() if numbers for bound in (min(numbers), max(numbers))]
+        wrong = next((number for number in bounds if not 0 <= number < self.partitions_of_topic), None)
+        if wrong is None:
             return None
-        return f"member {member_id} had partition {highest}, plausible are 0 to {self.partitions_of_topic - 1}"
+        return f"member {member_id} had partition {wrong}, plausible are 0 to {self.partitions_of_topic - 1}"

@@ -210,7 +210,7 @@ def _changes(before: KnownBefore, after: SharePartitionState) -> Sequence[Delive
 
 
 def _records(change: DeliveryChange) -> int:
-    return change.last - change.first + 1
+    return max(0, change.last - change.first + 1)  # a broken record has its bounds swapped
 
 
 def _turns(change: DeliveryChange, state: DeliveryState) -> bool:

@@ -25,9 +25,12 @@ def main() -> int:
     limits = Limits(chosen.time, chosen.memory * MEGABYTE)
     with tempfile.TemporaryDirectory() as scratch:
         campaign = Campaign(Path(scratch), limits, chosen.keep)
-        tried, failures = fuzz(campaign, chosen.seed, chosen.seconds)
-    print(f"{tried} logs, {len(failures)} that broke something")
-    return bool(failures)
+        tried = fuzz(campaign, chosen.seed, chosen.seconds)
+    print(
+        f"{tried.inputs} inputs, {tried.commands} commands, {len(tried.failures)} that broke something, "
+        f"at most {tried.peak_mib} MiB in a process"
+    )
+    return bool(tried.failures)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
+import resource
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz.limits import Failure, Limits, run
+from tests.fuzz.files import changed_file, write_file
+from tests.fuzz.limits import Failure, Limits, run, run_whole, whole
 from tests.fuzz.mutations import mutate
 from tests.fuzz.samples import Logs, chosen_logs, clusters
 
@@ -23,6 +25,7 @@ STABLE_COMMANDS = (("describe", "--all"), ("audit", "--json"), ("findings",), ("
 
 QUESTIONS_OF_A_LOG = (
     *(("describe", "--all", "--json"), ("groups",), ("groups", "--json"), ("audit",), ("findings", "--json")),
+    *(("metrics",), ("metrics", "--format", "openmetrics", "--names", "burrow"), ("report", "--out", "OUT")),
     *(("rebalances", "--json"), ("dump",), ("owners", "orders"), ("owners", "jdbc"), ("owners", "clicks", "--json")),
 )
 
@@ -30,8 +33,22 @@ QUESTIONS_OF_A_GROUP = (
     *(("history", "G"), ("history", "G", "--json"), ("describe", "G"), ("offsets", "G"), ("explain", "G")),
     *(("whatif", "G", "--assignor", name) for name in ("uniform", "range", "simple", "sticky", "cooperative-sticky")),
     *(("whatif", "G", "--static", "60000"), ("whatif", "G", "--standbys", "1"), ("whatif", "G", "--delay", "0")),
+    *(("commits", "G"), ("commits", "G", "--json"), ("rebalances", "--group", "G", "--slowest", "3")),
     *(("audit", "--group", "G"), ("findings", "--group", "G", "--json"), ("explain", "G", "--json")),
 )
+
+
+FILES = 0.4
+"""The share of inputs that are files of other kinds than logs."""
+
+
+class Tried(NamedTuple):
+    """What came of one input, or of all: failures, the number of commands, and the most memory of a process in MiB."""
+
+    failures: list[Failure]
+    commands: int
+    peak_mib: int
+    inputs: int = 1
 
 
 class Campaign(NamedTuple):
@@ -42,17 +59,18 @@ class Campaign(NamedTuple):
     keep: Path
 
 
-def fuzz(campaign: Campaign, seed: int, seconds: float) -> tuple[int, list[Failure]]:
-    """Try inputs until the time is over; return their number, and what broke."""
+def fuzz(campaign: Campaign, seed: int, seconds: float) -> Tried:
+    """Try inputs until the time is over; return what came of all of them."""
     simulated = campaign.scratch / "simulated"
     clusters(simulated)
     until = time.monotonic() + seconds
-    tried, found = 0, []
+    tried, commands, peak, found = 0, 0, 0, list[Failure]()
     places: set[tuple[str, str]] = set()
     worker = _Worker(simulated)
     while time.monotonic() < until:
-        failures = worker.ask(seed + tried, campaign)
-        for failure in failures:
+        one = worker.ask(seed + tried, campaign)
+        commands, peak = commands + one.commands, max(peak, one.peak_mib)
+        for failure in one.failures:
             found.append(failure)
             place = failure.how, failure.where
             if place not in places:
@@ -60,7 +78,7 @@ def fuzz(campaign: Campaign, seed: int, seconds: float) -> tuple[int, list[Failu
                 _keep(campaign, simulated, seed + tried, failure)
         tried += 1
     worker.end()
-    return tried, found
+    return Tried(found, commands, peak, tried)
 
 
 def _keep(campaign: Campaign, simulated: Path, seed: int, failure: Failure) -> None:
@@ -99,7 +117,7 @@ class _Worker:
         self._process.start()
         theirs.close()
 
-    def ask(self, seed: int, campaign: Campaign) -> list[Failure]:
+    def ask(self, seed: int, campaign: Campaign) -> Tried:
         self._ours.send((seed, campaign))
         command: tuple[str, ...] = ()
         while True:
@@ -109,15 +127,15 @@ class _Worker:
                 said = self._ours.recv()
             except EOFError:
                 return self._replaced(command, "crash", "the process died")
-            if isinstance(said, list):
+            if isinstance(said, Tried):
                 return said
             command = said
 
-    def _replaced(self, command: tuple[str, ...], how: str, where: str) -> list[Failure]:
+    def _replaced(self, command: tuple[str, ...], how: str, where: str) -> Tried:
         self._process.kill()
         self._process.join()
         self._begin()
-        return [Failure(command, how, f"{where}: {command[:1]}")]
+        return Tried([Failure(command, how, f"{where}: {command[:1]}")], 1, 0)
 
     def end(self) -> None:
         self._ours.close()
@@ -133,20 +151,31 @@ def _serve(connection: Connection, simulated: Path) -> None:
         logs, _ = changed_logs(simulated, seed)
         folder = campaign.scratch / "input"
         write_logs(logs, folder)
-        failures = []
-        for command in commands(folder, random.Random(seed), campaign.limits):
+        failures, count = [], 0
+        for command in commands(folder, logs, random.Random(seed), campaign.limits):
             connection.send(command)
-            _, failure = run(command, folder, campaign.limits)
+            _, failure = run_whole(command, campaign.limits)
+            count += 1
             if failure is not None:
                 failures.append(failure)
-        connection.send(failures)
+        connection.send(Tried(failures, count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
 
 
-def commands(folder: Path, choose: random.Random, limits: Limits) -> Iterator[tuple[str, ...]]:
-    """Yield the commands for one input: some always, one of a log, and two of one of its groups."""
+def commands(folder: Path, logs: Logs, choose: random.Random, limits: Limits) -> Iterator[tuple[str, ...]]:
+    """Yield the commands for one input: of its logs, or of a changed file of another kind."""
+    group = a_group(folder, choose, limits)
+    if choose.random() < FILES:
+        yield from write_file(changed_file(logs, group or "g", choose), folder)
+        return
+    for question in questions(group, choose):
+        places = {"OUT": str(folder.parent / "out" / "page.html")}
+        yield whole(tuple(places.get(word, word) for word in question), folder)
+
+
+def questions(group: str | None, choose: random.Random) -> Iterator[tuple[str, ...]]:
+    """Yield the questions for a log: some always, one of the log, and two of one of its groups."""
     yield from STABLE_COMMANDS
     yield choose.choice(QUESTIONS_OF_A_LOG)
-    group = a_group(folder, choose, limits)
     if group is not None:
         for question in choose.sample(QUESTIONS_OF_A_GROUP, 2):
             yield tuple(group if word == "G" else word for word in question)

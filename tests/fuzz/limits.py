@@ -40,19 +40,29 @@ class OutOfTimeError(BaseException):
 
 def run(command: Sequence[str], folder: Path, limits: Limits) -> tuple[str, Failure | None]:
     """Run one command on the logs of a folder; return its output, and what went wrong."""
+    return run_whole(whole(command, folder), limits)
+
+
+def whole(command: Sequence[str], folder: Path) -> tuple[str, ...]:
+    """Return a command with all its arguments: with the logs that it is about."""
+    return (*command, str(folder)) if command[0] == "dump" else (*command, "--log", str(folder))
+
+
+def run_whole(arguments: Sequence[str], limits: Limits) -> tuple[str, Failure | None]:
+    """Run one command with all its arguments; return its output, and what went wrong."""
+    command = tuple(arguments)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    arguments = [*command, str(folder)] if command[0] == "dump" else [*command, "--log", str(folder)]
     try:
         with redirect_stdout(out), redirect_stderr(io.StringIO()), _limited(limits):
-            app(arguments, standalone_mode=False)
+            app(list(arguments), standalone_mode=False)
     except (click.exceptions.Exit, click.ClickException, typer.Exit, SystemExit):
         pass
     except OutOfTimeError as error:
-        return "", Failure(tuple(command), "time", _place(error))
+        return "", Failure(command, "time", _place(error))
     except MemoryError as error:
-        return "", Failure(tuple(command), "memory", _place(error))
+        return "", Failure(command, "memory", _place(error))
     except Exception as error:
-        return "", Failure(tuple(command), "crash", f"{type(error).__name__}: {error} {_place(error)}")
+        return "", Failure(command, "crash", f"{type(error).__name__}: {error} {_place(error)}")
     out.flush()
     return out.buffer.getvalue().decode(), None  # type: ignore[attr-defined]
 

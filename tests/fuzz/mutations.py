@@ -46,7 +46,7 @@ def mutate(logs: Logs, choose: random.Random) -> tuple[Logs, str]:
         groups = [name for name in changed if changed[name] and family_of(name) is not Family.METADATA]
         name = choose.choice(groups if groups and choose.random() < 0.85 else list(changed))
         kind: Callable[[bytes, Family, random.Random], bytes] = choose.choices(
-            (_of_fields, _of_records, _of_batches, _of_bytes), (70, 12, 8, 10)
+            (_of_fields, _of_records, _of_types, _of_batches, _of_bytes), (60, 12, 12, 8, 8)
         )[0]
         changed[name] = kind(changed[name], family_of(name), choose)
         done.append(f"{kind.__name__} {name}")
@@ -98,6 +98,20 @@ def _of_records(data: bytes, family: Family, choose: random.Random) -> bytes:
                 )
                 fields = _in_group(foreign.key, record, family)
                 records.insert(at, record._replace(key=fields, value=foreign.value))
+        return records
+
+    return _with_batch(data, choose, change)
+
+
+def _of_types(data: bytes, family: Family, choose: random.Random) -> bytes:
+    """Records of groups of other types under the id of a group: each alone may be right, together they are not."""
+    samples = [each for each in sample_records() if each.family is family]
+
+    def change(records: list[LogRecord]) -> list[LogRecord]:
+        at = choose.randrange(len(records))
+        for foreign in choose.choices(samples, k=choose.randint(1, 4)) if samples else ():
+            key = _in_group(foreign.key, records[at], family)
+            records.insert(choose.randint(at, len(records)), records[at]._replace(key=key, value=foreign.value))
         return records
 
     return _with_batch(data, choose, change)

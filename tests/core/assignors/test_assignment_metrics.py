@@ -41,6 +41,14 @@ def test_tasks_count_in_every_role():
     )
 
 
+def test_a_partition_that_cannot_be_misses_no_rack():
+    """A log may say anything: neither the last partitions are meant nor is it an error."""
+    image = TopicImage.of([Topic("t", T, 1, racks=(("r1",),))])
+    before = {"a": MemberSpec((T,), {}, rack_id="r2")}
+    figures = measure(GroupSpec(before), image, Assignment({"a": {T: [0, -1, -5, 7]}}))
+    assert (figures.units, figures.rack_misses) == (4, 1)
+
+
 def test_a_group_of_nobody_has_figures():
     assert measure(GroupSpec({}), TopicImage.of(()), Assignment({})) == AssignmentMetrics(0, 0, 0, 0, 0, 0, 0, 0)
 

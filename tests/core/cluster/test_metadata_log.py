@@ -58,6 +58,17 @@ def remove(topic_id):
     return MetadataRecordType.REMOVE_TOPIC, {"topicId": topic_id}
 
 
+def test_a_topic_id_that_comes_again_under_another_name_is_a_gap():
+    """The first name is gone, and may come again under an id of its own."""
+    log = Log().batch(topic("a", A), partition(A, 0, 1)).batch(topic("b", A), partition(A, 0, 1))
+    log.batch(topic("a", B), partition(B, 0, 1)).batch(topic("b", B), partition(B, 0, 1)).batch(remove(B), remove(A))
+    history = log.history()
+    assert [gap.cause.startswith("topic id") for gap in history.gaps].count(True) == 2
+    image = history.image_at(None)
+    assert image is not None
+    assert not image.by_name
+
+
 def config(name, value, resource="g", resource_type=32):
     fields = {"resourceType": resource_type, "resourceName": resource, "name": name, "value": value}
     return MetadataRecordType.CONFIG, fields
