@@ -28,7 +28,7 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
-from jobs.sources.files import LogFile, find_logs
+from jobs.sources.files import LogFile, find_group_logs
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
@@ -62,7 +62,7 @@ class AnswerSource:
         start_without_pandas()
         flags = self.flags
         if self.tables is None:
-            logs = find_logs(self.log or [], snapshots=True)
+            logs = find_group_logs(self.log or [])
             listed = self.listed_topics(logs)
             return LogAnswers(logs, self.console.warn, self._settings(flags), listed, self.broker_logs())
         from jobs.cli.stored_source import open_stored

@@ -28,7 +28,7 @@ from jobs.report.lag import lag_lines
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
-from jobs.sources.files import LogFile, find_logs
+from jobs.sources.files import LogFile, find_group_logs
 from jobs.versions import software_version
 
 
@@ -46,7 +46,7 @@ def report_command(
     source.check()
     flags = source.flags
     if source.tables is None:
-        logs = find_logs(source.log or [], snapshots=True)
+        logs = find_group_logs(source.log or [])
         made = _of_logs(source, logs, load(source.config, flags=flags), ends)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tarfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -154,6 +154,24 @@ def find_logs(
             raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, topics)))}")
         found += logs
     return sorted(dict.fromkeys(found), key=lambda log: (log.topic, log.partition, log.segment))
+
+
+def find_group_logs(paths: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
+    """Return the segments and snapshots in these paths for a question about groups; see ``find_logs``.
+
+    Raises:
+        InputError: as ``find_logs``; or all named files are empty, or there is only the metadata log: the answer would
+            be that there are no groups.
+    """
+    logs = find_logs(paths, snapshots=True)
+    refuse_empty_files([os.fspath(path) for path in paths], logs)
+    if all(log.family is Family.METADATA for log in logs):
+        named = ", ".join(map(str, paths))
+        raise InputError(
+            f"{named}: only the metadata log is there, which says nothing of groups: name the folders of "
+            f"{LOG_TOPICS[Family.GROUP]}, too"
+        )
+    return logs
 
 
 def refuse_empty_files(paths: Iterable[str], logs: Iterable[LogFile]) -> None:

@@ -22,6 +22,9 @@ SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "ad
 FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """The features of tables that delta-rs can read."""
 
+COLOUR: Final = re.compile(r"\x1b\[\d+m")
+"""What delta-rs colours its errors with."""
+
 SCHEME: Final = re.compile(r"(\w+):")
 
 
@@ -108,4 +111,4 @@ DIALECT: Final = Dialect(_text, "octet_length(encode({}, 'hex')) / 2")
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(COLOUR.sub("", str(error)).split())

@@ -124,7 +124,7 @@ def test_an_expected_finding_of_an_unknown_kind_is_refused() -> None:
 
 def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path: Path) -> None:
     """The message names the place."""
-    with pytest.raises(InputError, match="runs"):
+    with pytest.raises(InputError, match="there are no tables at"):
         quality.run(Tables(spark, str(tmp_path)), settings.load().checks, NOW)
 
 

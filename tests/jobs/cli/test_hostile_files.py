@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -165,6 +166,48 @@ def test_a_folder_that_is_named_like_a_partition_that_cannot_be(tmp_path: Path) 
     folder.mkdir()
     (folder / "00000000000000000000.log").write_bytes(next(LOG.glob("*.log")).read_bytes())
     assert "2147483648" in refused("report", "--log", str(tmp_path), "--out", str(tmp_path / "r.html"))
+
+
+QUESTIONS = (
+    *(
+        ("findings",),
+        ("groups",),
+        ("describe", "g"),
+        ("rebalances",),
+        ("explain", "g"),
+        ("history", "g"),
+        ("owners", "t"),
+    ),
+    *(
+        ("offsets", "g"),
+        ("commits", "g"),
+        ("audit",),
+        ("whatif", "g", "--assignor", "range"),
+        ("report",),
+        ("metrics",),
+    ),
+    *(("trend",), ("tables",)),
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_a_place_without_tables_is_one_clear_error(question: tuple[str, ...], tmp_path: Path) -> None:
+    """A folder that is not there, one without tables, a file: no error of a library."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("x")
+    for place in ("nosuch", "empty", "file"):
+        said = refused(*question, "--tables", str(tmp_path / place))
+        assert len(said.splitlines()) == 1
+        assert re.search("there are no tables at|has no tables of coordinator-audit", said), said
+
+
+def test_findings_of_nothing_are_an_error(tmp_path: Path) -> None:
+    """An empty file, and a metadata log alone: no finding can be found there."""
+    empty = tmp_path / "00000000000000000000.log"
+    empty.touch()
+    for question in ("findings", "groups", "audit", "report", "metrics"):
+        assert "empty" in refused(question, "--log", str(empty))
+        assert "only the metadata log" in refused(question, "--log", str(SAMPLE_LOGS / "__cluster_metadata-0"))
 
 
 def test_a_very_long_id_does_not_widen_every_row(capsys: pytest.CaptureFixture[str]) -> None:
