@@ -9,12 +9,15 @@
     audit.rebalances.where("duration_min_ms > 60000")
     audit.owners_at("2026-11-21T03:12:00Z", topic="orders")
 
-Every table is a DataFrame. Only the counts that a run returns are collected. It works with Spark Connect.
+Every table is a DataFrame. Only the counts that a run returns are collected. It works with Spark Connect. A method that
+writes raises BusyError while another run writes the tables, and DamagedTableError if a table is damaged.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -29,8 +32,10 @@ from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end
 from jobs.queries.from_tables.history import stored_history
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
-from jobs.tables.catalog import CATALOG
+from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.delta import Tables
+from jobs.tables.lease import WRITER, held
+from jobs.tables.log import LOG_RECORDS
 from jobs.tables.lookup import lookup
 
 Moment = datetime | str | int
@@ -55,28 +60,46 @@ class CoordinatorAudit:
         Raises:
             InputError: a path does not exist, or is not a dump.
         """
-        dumps = open_dump(self.tables.spark, paths, dump_format=dump_format, topic=topic)
-        return ingest.run(self.tables, dumps, self.cluster)
+        with self._writing(begin=True):
+            dumps = open_dump(self.tables.spark, paths, dump_format=dump_format, topic=topic)
+            return ingest.run(self.tables, dumps, self.cluster)
 
     def decode(self) -> list[Row]:
         """Complete the ingested records: later facts, counts, sums. Return the rows added to ``runs``."""
-        return decode.run(self.tables)
+        with self._writing():
+            return decode.run(self.tables)
 
     def replay(self, *, rebuild: bool = False) -> list[replay.ReplaySummary]:
         """Replay the records that are not replayed yet, or with ``rebuild`` all. Return a summary for each cluster."""
-        return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
+        with self._writing():
+            return replay.run(self.tables, self.settings.audit, rebuild=rebuild)
 
     def keep_offsets(self, end_offsets: str | None = None) -> int:
         """Store the committed offsets as of the newest run. Return their number.
 
         ``end_offsets``: file with end offsets (JSON lines or Parquet), from which the lag is computed.
         """
-        ends = None if end_offsets is None else read_end_offsets(self.tables.spark, end_offsets, self.cluster)
-        return offsets.run(self.tables, ends)
+        with self._writing():
+            ends = None if end_offsets is None else read_end_offsets(self.tables.spark, end_offsets, self.cluster)
+            return offsets.run(self.tables, ends)
 
     def audit(self) -> dict[str, int]:
         """Compute the findings about all groups. Return the number of findings by kind."""
-        return audit.run(self.tables, self.settings.findings)
+        with self._writing():
+            return audit.run(self.tables, self.settings.findings)
+
+    @contextmanager
+    def _writing(self, *, begin: bool = False) -> Iterator[None]:
+        """Hold the lease on the tables, as each command that writes them does.
+
+        Raises:
+            MissingTableError: nothing was ingested into these tables, and ``begin`` is not set.
+        """
+        check_damage(self.tables)
+        if not begin:
+            self.tables.read(LOG_RECORDS)
+        with held(self.tables, WRITER, timedelta(minutes=self.settings.nightly.lease_minutes)):
+            yield
 
     # --- tables ------------------------------------------------------------------------------------------------------
 

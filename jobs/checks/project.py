@@ -16,6 +16,7 @@ from coordinator_core.errors import InputError
 from jobs.settings import conf
 from jobs.tables.catalog import CATALOG
 from jobs.tables.reader import is_catalog_name
+from jobs.whole_files import write_whole
 from jobs.yaml_files import read_mapping
 
 FOLDER: Final = "gx"
@@ -47,12 +48,12 @@ def write_project(folder: Path, location: str, *, tables: bool = True) -> None:
         if name == CONFIG or (target.exists() and not name.startswith("plugins/")):
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(shipped.joinpath(name).read_bytes())
+        write_whole(target, shipped.joinpath(name).read_bytes())
     for name, content in _of_tables() if tables else ():
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
-            target.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            write_whole(target, json.dumps(content, indent=2) + "\n")
     _write_config(folder, shipped, location)
 
 
@@ -122,7 +123,7 @@ def _write_config(folder: Path, shipped: Traversable, location: str) -> None:
         changed["data_context_id"] = _id("context", f"{folder.resolve()}\n{location}")
     # Only this part is written again: the rest has comments, which are lost where YAML is read and written.
     rest = DATA_SOURCES.sub("", text).rstrip() + "\n"
-    file.write_text(rest + yaml.safe_dump(changed, sort_keys=False), encoding="utf-8")
+    write_whole(file, rest + yaml.safe_dump(changed, sort_keys=False))
 
 
 def _data_sources(folder: Path, location: str) -> dict[str, dict[str, Any]]:

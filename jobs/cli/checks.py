@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,9 +34,8 @@ def checks_command(
 ) -> None:
     """Check the tables with suites of expectations. Exit code 3: an expectation of severity critical failed."""
     console = options.console
-    flags = {"checks.project": project, "checks.data_docs": docs}
-    tables, chosen = options.open(**flags)
-    with console.step("checking the tables"):
+    flags: dict[str, Any] = {"checks.project": project, "checks.data_docs": docs}
+    with options.writing(**flags) as (tables, chosen), console.step("checking the tables"):
         results = quality.run(tables, chosen.checks, datetime.now(UTC))
     if not results:
         console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")

@@ -21,6 +21,7 @@ from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.queries.interface import Answers, AsOf
 from jobs.sources.end_offsets import all_ends, newest_ends
+from jobs.whole_files import write_whole
 
 
 class MetricFormat(StrEnum):
@@ -75,10 +76,7 @@ def metrics_command(
     if out is None:
         print("\n".join(map(visible, text.split("\n"))) if sys.stdout.isatty() else text, end="")
         return
-    # A collector may read at any time: the file appears whole, under its name, or not at all.
-    unfinished = out.with_name(f"{out.name}.unfinished")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(out)
+    write_whole(out, text)  # a collector may read at any time
 
 
 def _newest_lag(answers: Answers, groups: Sequence[GroupThen], ends: Path | None) -> list[LagPoint]:

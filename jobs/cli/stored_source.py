@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from jobs import settings
 from jobs.cli.console import Console
+from jobs.relations.stored_replay import unfinished_run
 from jobs.tables.clusters import choose_cluster
 from jobs.tables.folder_or_spark import FolderOrSparkReader
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
@@ -17,7 +19,7 @@ from jobs.tables.reader import TableReader
 def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[TableReader, settings.Settings]:
     """Return a reader of the tables, and the settings, which name the cluster that the question is about.
 
-    ``flags`` (by dotted name) override the settings file.
+    ``flags`` (by dotted name) override the settings file. A run that has not ended is a warning.
 
     Raises:
         InputError: the tables do not have the named cluster, or none is named and they do not have exactly one.
@@ -26,6 +28,8 @@ def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) ->
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
     tables = open_reader(console, config, flags)
     cluster = choose_cluster(tables, chosen.cluster if is_named else None)
+    if (unfinished := unfinished_run(tables, datetime.now(UTC))) is not None:
+        console.warn(unfinished)
     return tables, chosen.model_copy(update={"cluster": cluster})
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from pyspark.sql import Row
+
 from jobs.settings import MaintenanceSettings
 from jobs.tables.delta import Table, Tables, sql_text
 from jobs.tables.lease import LEASES
@@ -22,10 +24,15 @@ def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now
         tables.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     for table in maintained:
         if chosen.optimize and table is not LEASES:  # a renewal of the lease meanwhile would make one of both fail
-            tables.spark.sql(f"OPTIMIZE {tables.name(table)}")
+            _do(tables, table, f"OPTIMIZE {tables.name(table)}")
         if chosen.vacuum_hours is not None:
-            tables.spark.sql(f"VACUUM {tables.name(table)} RETAIN {chosen.vacuum_hours:g} HOURS")
+            _do(tables, table, f"VACUUM {tables.name(table)} RETAIN {chosen.vacuum_hours:g} HOURS")
     return {"tables": len(maintained), "values_dropped": dropped_values}
+
+
+def _do(tables: Tables, table: Table, statement: str) -> list[Row]:
+    """Run a statement that is one commit of a table, and return its rows."""
+    return tables.commit(table, lambda: tables.spark.sql(statement).collect())
 
 
 def drop_values(tables: Tables, before: datetime) -> int:
@@ -38,11 +45,13 @@ def drop_values(tables: Tables, before: datetime) -> int:
     decoded = ", ".join(sql_text(row.run_id) for row in runs)
     if not decoded:
         return 0
-    (updated,) = tables.spark.sql(
+    (updated,) = _do(
+        tables,
+        LOG_RECORDS,
         f"UPDATE {tables.name(LOG_RECORDS)} SET value_dropped = CASE WHEN value IS NOT NULL THEN true END, "
         "value = NULL, headers = NULL, extra = NULL "
         "WHERE kind = 'record' AND (value IS NOT NULL OR headers IS NOT NULL OR extra IS NOT NULL) "
         f"AND timestamp_ms < {int(before.timestamp() * 1000)} "
-        f"AND run_id IN ({decoded})"
-    ).collect()
+        f"AND run_id IN ({decoded})",
+    )
     return int(updated.num_affected_rows)

@@ -40,16 +40,34 @@ NEEDED: Final = {
 
 
 def count(tables: Tables, night: str) -> int:
-    """Store what a night has found, once for each cluster that was replayed. Return the number of clusters."""
+    """Store what a night has found, once for each cluster that was replayed. Return the number of clusters.
+
+    What a night had found that was killed later is replaced: this night completes it.
+    """
     found = lookup(tables)
     if not found.exists("group_states"):
         return 0
     tables.create(NIGHTS)
     clusters = [row["cluster"] for row in found.rows("SELECT DISTINCT cluster FROM $group_states")]
     rows = [_row(found, cluster, night) for cluster in sorted(clusters)]
-    if rows:
+    if unfinished := _unfinished(found):
+        kept = [row for row in found.rows("SELECT * FROM $nights") if row["night"] not in unfinished]
+        tables.replace(NIGHTS, few(NIGHTS, [*kept, *rows]))
+    elif rows:
         tables.append(NIGHTS, few(NIGHTS, rows), night)
     return len(rows)
+
+
+def _unfinished(found: TableReader) -> set[str]:
+    """Return the nights that were killed after they had counted: the steps of a night are written when it ends."""
+    nights = {row["night"] for row in found.rows("SELECT DISTINCT night FROM $nights")}
+    last = None
+    if found.exists("nightly_steps"):
+        (newest,) = found.rows("SELECT max(night) AS night FROM $nightly_steps")
+        last = newest["night"]
+    if last is None:  # the first night was killed; or else the table of steps was made again, and says nothing
+        return nights if len(nights) == 1 else set()
+    return {night for night in nights if night > last}
 
 
 def _row(found: TableReader, cluster: str, night: str) -> dict[str, object]:

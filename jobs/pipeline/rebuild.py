@@ -78,8 +78,11 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     repaired = {name: str(place) for name, place in found.items() if place is not None}
     wanted -= set(repaired)
     aside = companions(wanted)
-    places = {table.name: _set_aside(tables, table, now) for table in aside if _is_there(tables, table)}
+    places = {
+        table.name: _set_aside(tables, table, now) for table in _pointers_first(aside) if _is_there(tables, table)
+    }
     fresh = Tables(tables.spark, tables.location)
+    fresh.check_lease = tables.check_lease
     for table in aside:
         fresh.create(table)
     return Rebuild(places, repaired, LOG_RECORDS in aside, END_OFFSETS in aside)
@@ -96,6 +99,16 @@ def companions(wanted: set[str]) -> list[Table]:
     if wanted & {table.name for table in OF_HISTORY}:
         wanted = wanted | {table.name for table in OF_HISTORY}
     return [table for name, table in CATALOG.items() if name in wanted]
+
+
+def _pointers_first(aside: list[Table]) -> list[Table]:
+    """Return the tables in the order in which they are set aside.
+
+    What says that something was done goes before what was done: if this run is killed in between, the next run finds
+    that there is nothing, and makes it again. Records are taken in once ``log_records`` has them.
+    """
+    first = (DUMPED_FILES, GROUP_STATES, REPLAYED, COMMIT_SUMMARIES, LOG_RANGES, RUNS, LOG_RECORDS)
+    return sorted(aside, key=lambda table: first.index(table) if table in first else len(first))
 
 
 def _drop_checkpoints(tables: Tables, name: str, now: datetime) -> Path | None:
@@ -129,6 +142,7 @@ def _folder(tables: Tables, now: datetime) -> Path:
 
 def _set_aside(tables: Tables, table: Table, now: datetime) -> str:
     """Set one table aside, and return where it is now."""
+    tables.check_lease()
     if tables.is_folder:
         place = _folder(tables, now) / table.name
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -83,9 +83,7 @@ def groups_to_rebuild(tables: Tables, cluster: str, span: Span, new: Callable[[]
         "WHERE cluster = :cluster",
         cluster=cluster,
     )
-    (interrupted,) = found.rows(
-        "SELECT count(*) AS groups FROM $replayed WHERE cluster = :cluster AND state IS NOT NULL", cluster=cluster
-    )
+    (interrupted,) = found.rows("SELECT count(*) AS groups FROM $replayed WHERE cluster = :cluster", cluster=cluster)
     (moved,) = found.rows(MOVED, topics=[each for each in REPLAYED_TOPICS if each not in SHARE_TOPICS], **given)
     is_current = states["oldest"] in (None, STATE_VERSION) and states["newest"] in (None, STATE_VERSION)
     is_passed = news_ms is not None and states["last_ms"] is not None and states["last_ms"] >= news_ms
@@ -108,7 +106,7 @@ class _Rebuilds:
     def groups(self, new: DataFrame, late: list[Late], news_ms: int | None) -> DataFrame:
         useless = self._with_useless_state(new, news_ms)
         interrupted = self._tables.read(REPLAYED).where(F.col("cluster") == self._cluster)
-        found = useless.union(interrupted.where("state IS NOT NULL").select(*IDENTITY))
+        found = useless.union(interrupted.select(*IDENTITY))
         if late:
             found = found.union(self._beside(late))
         # What a share group has in its two logs is replayed apart; both are begun again together.
@@ -121,6 +119,8 @@ class _Rebuilds:
         first = new.groupBy(*IDENTITY).agg(F.min(place).alias("first"))
         is_of_groups = ~F.col("log_topic").isin(SHARE_TOPICS)
         useless = (F.col("version") != STATE_VERSION) | (is_of_groups & (F.col("first") <= place))
+        if not self._span.done:  # all records are replayed again
+            useless |= F.lit(True)
         if news_ms is not None:
             useless |= F.col("timestamp_ms") >= news_ms
         return self._states.join(first, list(IDENTITY), "left").where(useless).select(*IDENTITY)

@@ -5,10 +5,11 @@ the group's new records in log order, so a group of any size is streamed. The ou
 ``replayed``. Then it is merged into the history tables by key: an open row is replaced, a final row stays. Last, the
 states of all groups are merged in one commit. Before that commit the records do not count as replayed. If a run was
 killed, the staged rows show which groups it was replaying; the next run replays these groups from their first record,
-with the same result.
+with the same result, whether there are new records or not.
 
 A group is rebuilt, that is, its rows are deleted and all its records are replayed, if what it rests on has changed;
-``rebuilds`` says when. Snapshots of the cluster have the groups rebuilt that they concern, without new records too.
+``rebuilds`` says when. Its new rows are staged before the old ones are deleted: at each moment one of both is there.
+Snapshots of the cluster have the groups rebuilt that they concern, without new records too.
 
 A share group is replayed twice: its records of the coordinator log, and its records of the share state log, where each
 of its share partitions is in one partition of the log. Both are rebuilt together.
@@ -16,7 +17,7 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -42,6 +43,9 @@ from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
 from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+
+IS_MARK: Final = " AND ".join(f"{name} IS NULL" for name in ("state", *FOLDED.values()))
+"""A row of ``REPLAYED`` that only names a group: its history is deleted before its new rows are merged."""
 
 
 class ReplaySummary(NamedTuple):
@@ -83,7 +87,7 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         done = "" if rebuild or known is None else known["run_id"]
         is_current = known is not None and known["oldest"] == known["newest"] == STATE_VERSION
         seen = max(newest, shown.get(cluster, ""))
-        if is_current and done >= seen:
+        if is_current and done >= seen and cluster != interrupted:
             summaries.append(_nothing(cluster))
         else:
             span = Span(done, newest, seen, is_first=known is None and cluster != interrupted)
@@ -126,15 +130,11 @@ class _Run:
         topics = stored_topics.read(lookup(self._tables), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
-        rebuilt = 0
-        if to_rebuild is not None:
-            rebuilt = to_rebuild.count()
-            deleted = to_rebuild.select(F.lit(self._cluster).alias("cluster"), "group_id").distinct()
-            for name in FOLDED.values():
-                self._tables.delete(HISTORY[name], deleted)
+        if self._span.is_first:
+            self._delete_rows_without_states()
         staged = self._staged_here(topics) if to_rebuild is None else None
         self._tables.replace(REPLAYED, self._staged(to_rebuild, topics) if staged is None else staged)
-        summary = self._merge(rebuilt)
+        summary = self._merge(0 if to_rebuild is None else self._delete_old_rows())
         self._tables.clear(REPLAYED)
         return summary
 
@@ -157,7 +157,25 @@ class _Run:
         new = self._rows(self._span.done)
         rows = new if to_rebuild is None else self._with_all_rows_of(to_rebuild, new)
         replay = folder(self._cluster, topics, self._audit)
-        return self._input(rows, to_rebuild).mapInArrow(replay, REPLAYED.schema)
+        staged = self._input(rows, to_rebuild).mapInArrow(replay, REPLAYED.schema)
+        if to_rebuild is None:
+            return staged
+        marks = to_rebuild.select(F.lit(self._cluster).alias("cluster"), *IDENTITY)
+        return staged.unionByName(marks, allowMissingColumns=True)
+
+    def _delete_old_rows(self) -> int:
+        """Delete the history of the groups that are marked in ``REPLAYED`` as begun again. Return their number."""
+        marked = self._of(REPLAYED).where(IS_MARK)
+        groups = marked.select("cluster", "group_id").distinct()
+        for name in FOLDED.values():
+            self._tables.delete(HISTORY[name], groups)
+        return marked.count()
+
+    def _delete_rows_without_states(self) -> None:
+        """Delete all rows of a cluster without a state: those of tables whose states were set aside alone."""
+        each = (f"SELECT DISTINCT '{name}' AS name FROM ${name} WHERE cluster = :cluster" for name in FOLDED.values())
+        for row in list(lookup(self._tables).rows(" UNION ALL ".join(each), cluster=self._cluster)):
+            self._tables.delete(HISTORY[row["name"]], pa.table({"cluster": [self._cluster]}))
 
     # --- input -------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from jobs.formatting import number_ranges, plain
 from jobs.report.data import CausedBy, Count, Rebalance, Report
 from jobs.report.packing import details, escaped, packed
 from jobs.times import utc_datetime
+from jobs.whole_files import write_whole
 
 VENDORED: Final = files("jobs.report") / "vendor"
 """The chart library, as it was published, with its licence."""
@@ -31,8 +32,8 @@ def write(report: Report, out: Path) -> None:
     """Write the page, and its data as JSON next to it. Raise UsageError unless the name ends in .html."""
     check_name(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(to_html(report), encoding="utf-8")
-    out.with_suffix(".json").write_text(to_json(report), encoding="utf-8")
+    write_whole(out, to_html(report))
+    write_whole(out.with_suffix(".json"), to_json(report))
 
 
 def check_name(out: Path) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
+from jobs.tables.conflicts import repeated
 from jobs.tables.damage import is_there
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
 from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, missing_table
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
@@ -103,12 +105,11 @@ def writing(name: str) -> Iterator[None]:
 
 
 def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[Concatenate[Tables, Table, P], None]:
-    """Name the table in what a method of ``Tables`` raises because it cannot write."""
+    """Make what a method of ``Tables`` writes one commit as ``Tables.commit`` has it."""
 
     @wraps(method)
     def named(self: Tables, table: Table, /, *given: P.args, **options: P.kwargs) -> None:
-        with writing(self.name(table)):
-            method(self, table, *given, **options)
+        self.commit(table, lambda: method(self, table, *given, **options), adds=method.__name__ == "append")
 
     return named
 
@@ -128,6 +129,8 @@ class Tables:
         self._empty: set[str] = set()
         self._is_format_checked = False
         self.location = absolute(location)
+        self.check_lease: Callable[[], None] = lambda: None
+        """Called before each commit: raises an error if another run has taken the lease of this one."""
 
     def name(self, table: Table) -> str:
         """Return the table's name in SQL."""
@@ -169,6 +172,7 @@ class Tables:
 
     def _make(self, table: Table) -> None:
         """Create the table without a Spark job. Another run may create the same table meanwhile."""
+        self.check_lease()
         properties = {FORMAT: str(FORMAT_VERSION), "delta.dataSkippingNumIndexedCols": str(INDEXED_COLUMNS)}
         try:
             if self.is_here():
@@ -232,6 +236,34 @@ class Tables:
                 raise missing_table(self.location, table.name) from error
             raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
         return rows
+
+    def commit(self, table: Table, write: Callable[[], T], *, adds: bool = False) -> T:
+        """Return what ``write`` returns, which makes one commit of the table. Every change of a table passes here.
+
+        ``adds``: it appends rows once, whatever the table has.
+
+        Raises:
+            LeaseLostError: another run has taken the lease of this one; nothing was written.
+            InputError: the place cannot be written.
+            ConflictError: another program changed the table meanwhile.
+        """
+
+        def fenced() -> T:
+            self.check_lease()
+            return write()
+
+        with writing(self.name(table)):
+            return repeated(self.name(table), fenced, lambda since: self._operations(table, since), adds=adds)
+
+    def _operations(self, table: Table, since_s: float) -> list[str]:
+        """Return the names of the operations that were committed to a table since a time, of the last ten."""
+        if self.is_here():
+            from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
+
+            found = DeltaTable(f"{self.location}/{table.name}").history(10)
+            return [each["operation"] for each in found if each["timestamp"] / 1000 >= since_s]
+        rows = self.spark.sql(f"DESCRIBE HISTORY {self.name(table)} LIMIT 10").collect()
+        return [row.operation for row in rows if row.timestamp.timestamp() >= since_s]
 
     def note_rows(self, table: Table) -> None:
         """Take note that others have written rows: a table that this object has created is not empty any more."""

@@ -73,7 +73,10 @@ REPLAYED: Final = Table(
             column("log_offset", LONG, "For a state: highest log offset of a replayed record in that log partition"),
             column("timestamp_ms", LONG, "For a state: latest timestamp of a replayed record, ms since the epoch"),
             column(
-                "state", STRING, "State of the group and of its open history, JSON; null for a row of a history table"
+                "state",
+                STRING,
+                "State of the group and of its open history, JSON; null for a row of a history table. If all is null: "
+                "a group whose old rows are deleted",
             ),
             *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
         ]

@@ -1,14 +1,22 @@
-"""Only one run writes the tables at a time: it holds a lease, a row of a Delta table that it renews while it runs."""
+"""Only one run writes the tables at a time: it holds a lease, a row of a Delta table that it renews while it runs.
+
+Before each commit the run makes sure that the lease is still its own. Nobody takes a lease before it expires, except
+from a process that is proven dead. So within two thirds of its length no question is needed: a third is left for
+clocks of two machines that differ. Later, because the machine stood still or the renewal failed, the row is asked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
+import sys
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -28,7 +36,7 @@ LEASES: Final = Table(
     StructType(
         [
             column("name", StringType(), "Name of the lease"),
-            column("owner", StringType(), "Holder of the lease: host/process id/random part; null: not held"),
+            column("owner", StringType(), "Holder of the lease: host@place/process id/random part; null: not held"),
             column("acquired_at", TimestampType(), "When the holder took the lease"),
             column("expires_at", TimestampType(), "When the lease ends if it is not renewed"),
         ]
@@ -57,35 +65,54 @@ class LeaseLostError(CoordinatorAuditError):
     """This run did not renew its lease in time, and another run has taken it."""
 
 
+def process_place() -> str | None:
+    """Return a name of what numbers the processes that this one sees: the machine since it started, or a container.
+
+    Containers may have one host name, and each has a process 1. None: it cannot be known here.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        numbering = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return None if sys.platform == "linux" else f"{uuid.getnode():x}"
+    return hashlib.sha256(f"{boot} {numbering}".encode()).hexdigest()[:12]
+
+
 class LeaseOwner(NamedTuple):
-    """The process that holds a lease; ``parse`` is the inverse of ``text``."""
+    """The process that holds a lease; ``parse`` is the inverse of ``text``.
+
+    ``place``: as ``process_place``; empty: unknown, as it is of a run of a release that did not write it.
+    """
 
     host: str
+    place: str
     process: int
     token: str
 
     @classmethod
     def me(cls) -> LeaseOwner:
         """Return a new owner: this process, with a new random part."""
-        return cls(socket.gethostname(), os.getpid(), uuid.uuid4().hex[:8])
+        return cls(socket.gethostname(), process_place() or "", os.getpid(), uuid.uuid4().hex[:16])
 
     @classmethod
     def parse(cls, text: str) -> LeaseOwner:
-        """Return the owner that a row of the table names."""
-        host, process, token = text.rsplit("/", 2)
-        return cls(host, int(process), token)
+        """Return the owner that a row of the table names; one that this software did not write has no process."""
+        host, _, rest = text.partition("/")
+        process, _, token = rest.rpartition("/")
+        name, _, place = host.partition("@")
+        return cls(name, place, int(process) if process.isdecimal() else -1, token)
 
     @property
     def text(self) -> str:
         """The owner as the table stores it."""
-        return f"{self.host}/{self.process}/{self.token}"
+        return f"{self.host}@{self.place}/{self.process}/{self.token}"
 
     def is_gone(self) -> bool:
-        """Return whether the run is known to have ended; False for a process on another host.
+        """Return whether the run is known to have ended; False for a process that cannot be seen from here.
 
         A run of this process may have ended without giving its lease back, because the disk was full.
         """
-        if self.host != socket.gethostname():
+        if self.process < 0 or not self.place or (self.host, self.place) != (socket.gethostname(), process_place()):
             return False
         if self.process == os.getpid():
             return self.token not in _HELD
@@ -116,6 +143,8 @@ class Lease:
         self._length = length
         self.owner = LeaseOwner.me().text
         self._lost: str | None = None
+        self._confirmed = _now()
+        self._renewing = threading.Lock()
 
     def acquire(self) -> str | None:
         """Take the lease. Return the previous holder if it died without releasing the lease, otherwise None.
@@ -133,6 +162,7 @@ class Lease:
             if not is_gone and _aware(held.expires_at) > _now():
                 raise _busy(self._tables, held)
         token = LeaseOwner.parse(self.owner).token
+        self._confirmed = _now()
         _HELD.add(token)
         try:
             self._take(held, before)
@@ -154,7 +184,11 @@ class Lease:
 
     def renew(self) -> None:
         """Extend the lease by its full length from now."""
-        if not self._update({"expires_at": _now() + self._length}, self.owner):
+        with self._renewing:
+            began = _now()
+            if self._update({"expires_at": began + self._length}, self.owner):
+                self._confirmed = began
+                return
             held = self._row()
             self._lost = "another run" if held is None or held.owner is None else str(held.owner)
 
@@ -164,7 +198,13 @@ class Lease:
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
     def check(self) -> None:
-        """Raise LeaseLostError if another run has taken the lease."""
+        """Make sure that this run still holds the lease: call this before each commit.
+
+        Raises:
+            LeaseLostError: another run has taken the lease.
+        """
+        if self._lost is None and not timedelta(0) <= _now() - self._confirmed < self._length * 2 / 3:
+            self.renew()
         if self._lost is not None:
             raise LeaseLostError(
                 f"this run did not renew its lease on {self._tables.location} in time, and {self._lost} took it; "
@@ -232,11 +272,14 @@ class Lease:
 def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, str | None]]:
     """Hold a lease, and renew it in the background. Yields the lease, and the dead run that held it before or None.
 
+    While it is held, each commit of these ``tables`` makes sure that it is.
+
     Raises:
         BusyError: another run holds the lease.
     """
     lease = Lease(tables, name, length)
     before = lease.acquire()
+    tables.check_lease = lease.check
     done = threading.Event()
 
     def renew() -> None:
@@ -254,6 +297,7 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
     finally:
         done.set()
         renewer.join()
+        tables.check_lease = lambda: None
         # If the tables cannot be written, the lease expires by itself. The error that ended the run must not be hidden.
         with suppress(Exception):
             lease.release()

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, ShortType, StringType, StructField, StructType
 
 from coordinator_core.errors import InputError
-from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables, writing
+from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
@@ -190,17 +190,21 @@ def _is_plain(protocol: ProtocolVersions) -> bool:
 
 def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
     """Append written files as one transaction, as ``Tables.append`` does it with rows."""
+    if files:
+        tables.commit(table, lambda: _commit_once(tables, table, files, f"{transaction}/{table.name}"), adds=True)
+
+
+def _commit_once(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction
     from deltalake.transaction import AddAction, RemoveAction
 
+    there = DeltaTable(f"{tables.location}/{table.name}")
+    if there.transaction_version(transaction) is not None:
+        return
     now_ms = int(time.time() * 1000)
     added: list[AddAction | RemoveAction] = [
         AddAction(file.path, file.size, {}, now_ms, True, file.stats) for file in files
     ]
-    name = f"{transaction}/{table.name}"
-    there = DeltaTable(f"{tables.location}/{table.name}")
-    if added and there.transaction_version(name) is None:
-        tables.note_rows(table)
-        once = CommitProperties(app_transactions=[Transaction(name, 1)])
-        with writing(tables.name(table)):
-            there.create_write_transaction(added, "append", there.schema(), commit_properties=once)
+    tables.note_rows(table)
+    once = CommitProperties(app_transactions=[Transaction(transaction, 1)])
+    there.create_write_transaction(added, "append", there.schema(), commit_properties=once)

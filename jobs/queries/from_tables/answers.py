@@ -222,9 +222,9 @@ class StoredAnswers:
 
         if (hole := stored_topics.first_hole(self.tables, self.cluster)) is not None:
             warn(hole_warning(hole))
+        if not has_replayed_all(self.tables, self.cluster):
+            warn(NOT_REPLAYED)
         if of_history:
-            if not has_replayed_all(self.tables, self.cluster):
-                warn(NOT_REPLAYED)
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
             extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)

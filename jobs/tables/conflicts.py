@@ -1,0 +1,66 @@
+"""Writes that another program's commit of the same table makes fail: which of them are repeated, in one place.
+
+A run holds the lease on the tables, so that another commit of a table it writes is, as a rule, maintenance that a
+platform does by itself: it moves rows to other files and changes none. Then the write is repeated as it was. Where the
+other program has changed rows, only an append is repeated: all others were computed from rows that are no longer there.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from coordinator_core.errors import CoordinatorAuditError
+from jobs.errors import one_line
+
+T = TypeVar("T")
+
+CONFLICT: Final = re.compile(
+    r"\ACommitFailedError|DELTA_CONCURRENT_|DELTA_METADATA_CHANGED"
+    r"|Concurrent(Append|DeleteRead|DeleteDelete|Write|Modification)Exception"
+)
+"""What Spark and delta-rs say of a commit that another one made fail."""
+
+MAINTENANCE: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK", "SET TBLPROPERTIES", "REORG"})
+"""Operations of Delta's history that change no row."""
+
+ATTEMPTS: Final = 5
+PAUSE_S: Final = 0.1
+"""Before the second attempt; twice as long before each further one."""
+
+
+class ConflictError(CoordinatorAuditError):
+    """Another program changed a table while this run wrote it."""
+
+
+def repeated(name: str, write: Callable[[], T], operations: Callable[[float], Iterable[str]], *, adds: bool) -> T:
+    """Return what ``write`` returns; repeat it if a commit of another program made it fail.
+
+    ``operations``: returns the names of the operations that were committed to the table since a time, in seconds.
+    ``adds``: the write appends rows once, whatever the table has.
+
+    Raises:
+        ConflictError: another program changed rows of the table, or committed again and again.
+    """
+    began = time.time()
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return write()
+        except Exception as error:
+            if CONFLICT.search(f"{type(error).__name__}: {error}") is None:
+                raise
+            others = sorted(set(operations(began)))
+            is_safe = adds or (bool(others) and MAINTENANCE.issuperset(others))
+            if is_safe and attempt < ATTEMPTS:
+                time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
+                continue
+            what = f" ({', '.join(others)})" if others else ""
+            said = one_line(error).rstrip(".")
+            raise ConflictError(
+                f"table {name} was changed by another program{what} while this run wrote it: {said}. "
+                "What was committed stays: keep other programs from writing the tables, and run again"
+            ) from error
+    raise AssertionError

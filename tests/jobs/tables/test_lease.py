@@ -1,0 +1,209 @@
+"""The lease: one run writes, whoever has the same host name; each commit asks for it; conflicts are repeated once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from jobs.pipeline import nights
+from jobs.relations.stored_replay import unfinished_run
+from jobs.tables import conflicts, lease
+from jobs.tables.conflicts import ConflictError
+from jobs.tables.delta import Tables, few
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
+from jobs.tables.log import RUNS
+from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.nights import NIGHTS
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
+    """Tables that this process writes; Spark is not asked for anything."""
+    monkeypatch.setattr(Tables, "is_here", lambda self: True)
+    monkeypatch.setattr(lease, "is_remote", lambda: False)
+    return Tables(cast(SparkSession, None), str(tmp_path))
+
+
+def hold(tables: Tables, owner: LeaseOwner, since: datetime) -> None:
+    tables.create(LEASES)
+    row = {"name": WRITER, "owner": owner.text, "acquired_at": since, "expires_at": since + HOUR}
+    tables.replace(LEASES, few(LEASES, [row]))
+
+
+def row_of(name: str) -> pa.Table:
+    return few(DUMPED_FILES, [{"cluster": "c", "path": name, "size": 1, "modified_ns": 1}])
+
+
+def test_a_run_in_another_container_with_the_same_host_name_is_not_taken_for_dead(tables: Tables) -> None:
+    """Its process has a number that nobody has here."""
+    mine = LeaseOwner.me()
+    assert mine.place
+    for other in (mine._replace(place="0" * 12), mine._replace(place="")):
+        hold(tables, other._replace(process=2**22 + 1), datetime.now(UTC))
+        with pytest.raises(BusyError), held(tables, WRITER, HOUR):
+            pass
+    hold(tables, mine._replace(process=2**22 + 1), datetime.now(UTC))
+    with held(tables, WRITER, HOUR) as (_, before):
+        assert before is not None
+
+
+@pytest.mark.parametrize("text", ["host/12/abcdef01", "host", "a/b/c/d", "host@place/x/y", ""])
+def test_an_owner_that_another_release_wrote_is_never_known_to_be_dead(text: str) -> None:
+    assert not LeaseOwner.parse(text).is_gone()
+
+
+def test_owners_have_random_names() -> None:
+    first, second = LeaseOwner.me(), LeaseOwner.me()
+    assert first.token != second.token
+    assert LeaseOwner.parse(first.text) == first
+
+
+def test_a_run_that_stood_still_commits_nothing_after_another_has_taken_the_lease(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The renewal in the background stood still as well: nothing but the commit itself asks."""
+    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    tables.create(DUMPED_FILES)
+    with held(tables, WRITER, HOUR):
+        tables.merge(DUMPED_FILES, row_of("a"), {}, insert=True)
+        later = datetime.now(UTC) + timedelta(hours=2)
+        monkeypatch.setattr(lease, "_now", lambda: later)
+        other = Tables(cast(SparkSession, None), tables.location)
+        with held(other, WRITER, HOUR) as (_, before):
+            assert before is not None
+            with pytest.raises(LeaseLostError):
+                tables.merge(DUMPED_FILES, row_of("b"), {}, insert=True)
+            with pytest.raises(LeaseLostError):
+                tables.create(RUNS)
+            other.merge(DUMPED_FILES, row_of("c"), {}, insert=True)
+    there = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table()["path"].to_pylist()
+    assert sorted(there) == ["a", "c"]
+
+
+def test_a_lease_that_nobody_took_meanwhile_is_renewed_by_the_commit(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.create(DUMPED_FILES)
+    with held(tables, WRITER, HOUR) as (mine, _):
+        later = datetime.now(UTC) + timedelta(hours=2)
+        monkeypatch.setattr(lease, "_now", lambda: later)
+        tables.merge(DUMPED_FILES, row_of("a"), {}, insert=True)
+        mine.check()
+        (row,) = DeltaTable(f"{tables.location}/leases").to_pyarrow_table().to_pylist()
+        assert row["expires_at"] == later + HOUR
+
+
+def test_a_run_that_has_not_ended_is_named_until_the_next_one_ends(tables: Tables) -> None:
+    reader = FolderReader(tables.location)
+    assert unfinished_run(reader, datetime.now(UTC)) is None
+    with held(tables, WRITER, HOUR):
+        said = unfinished_run(FolderReader(tables.location), datetime.now(UTC))
+        assert said is not None
+        assert "has not ended" in said
+        killed = unfinished_run(FolderReader(tables.location), datetime.now(UTC) + 2 * HOUR)
+        assert killed is not None
+        assert "was killed" in killed
+    assert unfinished_run(FolderReader(tables.location), datetime.now(UTC)) is None
+
+
+def interfere(tables: Tables, monkeypatch: pytest.MonkeyPatch, change: Any, times: int) -> list[int]:
+    """Let another program commit between the reading and the writing of a merge, as often as ``times``."""
+    from jobs.tables.local_table import LocalTable
+
+    merge, seen = LocalTable.merge, list[int]()
+
+    def late(self: LocalTable, *given: Any, **named: Any) -> None:
+        seen.append(1)
+        if len(seen) <= times:
+            change(f"{tables.location}/dumped_files")
+        merge(self, *given, **named)
+
+    monkeypatch.setattr(LocalTable, "merge", late)
+    monkeypatch.setattr(conflicts, "PAUSE_S", 0.001)
+    return seen
+
+
+def compact(place: str) -> None:
+    DeltaTable(place).optimize.compact()
+
+
+def add(place: str) -> None:
+    write_deltalake(place, row_of("foreign"), mode="append")
+
+
+def night(name: str, findings: int) -> dict[str, Any]:
+    return {"cluster": "c", "night": name, "ended_ms": 1, "findings": findings}
+
+
+@pytest.mark.parametrize("with_steps", [True, False], ids=["after other nights", "the first night"])
+def test_a_night_that_was_killed_after_it_had_counted_has_no_row(tables: Tables, with_steps: bool) -> None:
+    """The night that completes it counts once for both."""
+    tables.create(NIGHTS)
+    for each in (NIGHTLY_STEPS, GROUP_STATES, *HISTORY.values()):
+        tables.create(each)
+    tables.append(GROUP_STATES, few(GROUP_STATES, [{"cluster": "c", "log_topic": "t", "group_id": "g"}]), "state")
+    if with_steps:
+        tables.append(NIGHTS, few(NIGHTS, [night("1", 4)]), "1")
+        tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [{"night": "1", "number": 1}]), "1")
+    tables.append(NIGHTS, few(NIGHTS, [night("2", 5)]), "2")
+    for _ in range(2):
+        nights.count(tables, "3")
+    rows = DeltaTable(f"{tables.location}/nights").to_pyarrow_table()["night"].to_pylist()
+    assert sorted(rows) == (["1", "3"] if with_steps else ["3"])
+
+
+UPDATE = {"size": "s.size"}
+
+
+def test_a_merge_that_meets_maintenance_is_repeated(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    tables.create(DUMPED_FILES)
+    for name in "ab":
+        tables.merge(DUMPED_FILES, row_of(name), {}, insert=True)
+    seen = interfere(tables, monkeypatch, compact, 1)
+    tables.merge(DUMPED_FILES, row_of("a").set_column(2, "size", pa.array([7])), UPDATE, insert=True)
+    rows = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table().to_pylist()
+    assert sorted((row["path"], row["size"]) for row in rows) == [("a", 7), ("b", 1)]
+    assert len(seen) == 2
+
+
+def test_a_merge_that_meets_rows_of_another_program_is_not_repeated(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables.create(DUMPED_FILES)
+    tables.merge(DUMPED_FILES, row_of("a"), {}, insert=True)
+    seen = interfere(tables, monkeypatch, add, 9)
+    with pytest.raises(ConflictError, match=r"dumped_files.* was changed by another program \(WRITE\)"):
+        tables.merge(DUMPED_FILES, row_of("a"), UPDATE, insert=True)
+    assert len(seen) == 1
+
+
+def test_an_append_is_repeated_and_never_doubled(tables: Tables) -> None:
+    """Whatever the others do: its rows are added once."""
+    tables.create(DUMPED_FILES)
+    failures = iter([True, True, False])
+
+    def write() -> None:
+        if next(failures):
+            raise _CommitFailedError("a concurrent transaction")
+        tables.local(DUMPED_FILES).append(row_of("a"), "t")  # type: ignore[union-attr]
+
+    _CommitFailedError.__name__ = "CommitFailedError"
+    tables.commit(DUMPED_FILES, write, adds=True)
+    tables.append(DUMPED_FILES, row_of("b"), "again")
+    tables.append(DUMPED_FILES, row_of("b"), "again")
+    rows = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table()["path"].to_pylist()
+    assert sorted(rows) == ["a", "b"]
+
+
+class _CommitFailedError(Exception):
+    """As delta-rs raises it."""
