@@ -13,13 +13,14 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import ClusterOption
+from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader
 from jobs.cli.table_options import TableOptions
-from jobs.pipeline import decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
+from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
 from jobs.pipeline.lag import read_end_offsets
+from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG
@@ -55,6 +56,8 @@ def ingest_command(
     topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic to assume for records without one.")] = LOG_TOPICS[
         Family.GROUP
     ],
+    broker_log: BrokerLogOption = None,
+    broker_log_zone: BrokerZoneOption = None,
     offsets: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,13 +69,20 @@ def ingest_command(
     """Ingest dumped coordinator logs into the tables, each record once, decoded on the way.
 
     Files of the command snapshot go into the tables end_offsets and snapshot_settings. Of a cluster that is read from
-    kafka://, a snapshot is taken before and after, unless the setting input.snapshots is false.
+    kafka://, a snapshot is taken before and after, unless the setting input.snapshots is false. Lines of brokers'
+    application logs go into the table broker_events.
     """
     console = options.console
     ranges = dict(_offset_range(text) for text in offsets or [])
     of_cluster = [path for path in paths if dump_format is None and is_snapshot(path)]
     paths = [path for path in paths if path not in of_cluster]
+    zone = None if broker_log_zone is None else parse_zone(broker_log_zone)
     with options.writing(begin=True, cluster=cluster) as (tables, chosen):
+        if broker_log:
+            with console.step("taking in broker logs"):
+                files = [str(path) for path in broker_log]
+                lines = broker_logs.take(tables, files, chosen.cluster, console.warn, zone)
+            console.note(f"broker logs: {lines} lines of the coordinator", lines=lines)
         if of_cluster:
             with console.step("taking in snapshots"):
                 taken = snapshots.take(tables, of_cluster, chosen.cluster)
@@ -151,6 +161,7 @@ def replay_command(
     with options.writing(cluster=cluster) as (tables, chosen):
         with console.step("replaying"):
             summaries = replay.run(tables, chosen.audit, rebuild=rebuild)
+            broker_logs.settle(tables, chosen.cluster)
         with console.step("storing the committed offsets"):
             committed.run(tables, None if ends is None else read_end_offsets(tables.spark, ends, chosen.cluster))
             lag_history.run(tables)

@@ -1,0 +1,167 @@
+"""What lines of brokers' application logs add to the history of a group, and what they do not."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.findings.rebalances import slow
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory, PartitionCommits, Removal
+from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.lines import events
+from coordinator_core.history.lost_records import NOTHING_LOST
+from jobs.settings import load
+from tests.core.audit.histories import at, cause, epoch, member, rebalance
+
+GONE = "member_left_or_expired"
+
+
+def said(text: str, second: float, *, broker: int = 1, zone: str = "Z", number: int | None = None) -> BrokerEvent:
+    """A line that a broker wrote so many seconds after the epoch."""
+    time = datetime.fromtimestamp(second, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00")
+    context = f"[GroupCoordinator id={broker} topic=__consumer_offsets partition=0]"
+    (found,) = events(f"[{time}{zone}] INFO {context} {text}", "server.log", number or round(second * 10))
+    return found
+
+
+def gathered(lines: list[BrokerEvent], *rows: Any) -> GroupHistory:
+    """The history of group g from its rows and the lines, the log of which ends after 1000 seconds."""
+    others = [each for each in lines if each.group_id is None]
+    own = [each for each in lines if each.group_id is not None]
+    return GroupHistory.gather("g", 1_000_000, [*rows, *own], {}, NO_SHARE_LOGS, NOTHING_LOST, others)
+
+
+def departure(member_id: str = "m", *, second: int = 20, **more: Any) -> list[Any]:
+    left = at(second)
+    return [
+        member(member_id, at(1), left, **more),
+        rebalance(3, left, causes=(cause(GONE, member_id, left),)),
+    ]
+
+
+def kinds(history: GroupHistory) -> list[str]:
+    return [each.kind for row in history.rebalances for each in row.causes]
+
+
+def test_a_member_that_comes_back_under_its_id_has_a_line_for_each_departure() -> None:
+    lines = [
+        said("[GroupId g] Member m left the consumer group.", 20),
+        said("[GroupId g] Member m fenced from the group because the member session expired.", 40),
+    ]
+    again = [member("m", at(30), at(40)), rebalance(5, at(40), causes=(cause(GONE, "m", at(40)),))]
+    history = gathered(lines, *departure(), *again)
+    assert kinds(history) == ["member_left", "member_expired"]
+    assert [row.went_by for row in history.memberships] == ["leave", "expiry"]
+    assert [each.record for each in history.events] == [at(20), at(40)]
+
+
+def test_without_a_zone_lines_are_counted_off_where_each_departure_has_one() -> None:
+    lines = [
+        said("[GroupId g] Member m left the consumer group.", 20, zone=""),
+        said("[GroupId g] Member m fenced from the group because the member session expired.", 40, zone=""),
+    ]
+    again = [member("m", at(30), at(40)), rebalance(5, at(40), causes=(cause(GONE, "m", at(40)),))]
+    assert kinds(gathered(lines, *departure(), *again)) == ["member_left", "member_expired"]
+    assert kinds(gathered(lines[:1], *departure(), *again)) == [GONE, GONE]
+
+
+def test_a_line_of_another_time_is_not_about_the_record() -> None:
+    lines = [said("[GroupId g] Member m left the consumer group.", 500)]
+    assert kinds(gathered(lines, *departure())) == [GONE]
+
+
+def test_a_request_may_name_the_instance_alone() -> None:
+    text = "[GroupId g] Static member  with instance id i has left group through explicit `LeaveGroup` request; client "
+    lines = [said(f"{text}reason: member was removed by an admin", 20)]
+    history = gathered(lines, *departure(instance_id="i"))
+    (row,) = history.rebalances
+    assert (row.causes[0].kind, row.causes[0].detail) == ("member_left", '"member was removed by an admin"')
+    assert row.causes[0].hint == "server.log:200"
+    assert kinds(gathered(lines, *departure(instance_id="other"))) == [GONE]
+
+
+def test_explain_says_what_the_lines_say() -> None:
+    lines = [
+        said(
+            "[GroupId g] Member m fenced from the group because it failed to transition from epoch 2 within 4000ms.", 20
+        ),
+        said("[GroupId g] Computed a new target assignment for epoch 3 with 'range' assignor in 7ms.", 20),
+    ]
+    history = gathered(lines, *departure(), epoch(3, at(20)))
+    texts = [each.text for each in explain(history, history.rebalances[0])]
+    assert any(
+        "took longer than its rebalance timeout (rebalance timeout of 4000 ms; server.log:200)" in each
+        for each in texts
+    )
+    assert "The assignor range took 7 ms (server.log:200)." in texts
+    assert history.epochs[0].assignor in ("range", epoch(3, at(20)).assignor)
+
+
+def test_generations_that_never_completed_are_named() -> None:
+    row = rebalance(
+        5,
+        at(60),
+        group_type="CLASSIC",
+        from_epoch=3,
+        skipped_generations=1,
+        began_after_ms=10_000,
+        duration_max_ms=50_000,
+    )
+    lines = [
+        said("Preparing to rebalance group g in state Stable with old generation 3 (reason: r).", 20),
+        said("Stabilized group g generation 4 with 2 members.", 25),
+        said("Preparing to rebalance group g in state CompletingRebalance with old generation 4 (reason: s).", 40),
+    ]
+    history = gathered(lines, row, epoch(5, at(60), group_type="CLASSIC"))
+    (told,) = history.rebalances
+    assert (told.began_after_ms, told.began_before_ms, told.duration_min_ms, told.duration_max_ms) == (
+        20_000,
+        20_000,
+        40_000,
+        40_000,
+    )
+    texts = [each.text for each in explain(history, told)]
+    assert "It began 40000 ms before it completed: r (server.log:200)." in texts
+    assert "All members joined generation 4, which never completed (server.log:250)." in texts
+
+
+def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
+    row = rebalance(3, at(10), finished=at(200), held_up_by="m", duration_min_ms=190_000, members_after=2)
+    loaded = "Finished loading of metadata from __consumer_offsets-0 with epoch 2 in 9ms where 0ms was spent in the "
+    lines = [
+        said("Started unloading metadata for __consumer_offsets-0 with epoch 1", 20),
+        said(f"{loaded}scheduler. Loaded 7 records which total to 9 bytes.", 150, broker=2),
+    ]
+    limits = load(environment={}).findings
+    assert "delayed by" in next(slow(gathered([], row), limits)).detail
+    history = gathered(lines, row)
+    assert history.rebalances[0].held_up_by is None
+    finding = next(slow(history, limits))
+    assert "delayed by" not in finding.detail
+    assert "the coordinator was away meanwhile (server.log:1500)" in finding.detail
+    texts = [each.text for each in explain(history, history.rebalances[0])]
+    assert any("was away from 1970-01-01T00:00:20.000Z until 1970-01-01T00:02:30.000Z" in each for each in texts)
+    later = rebalance(4, at(300), finished=at(310), held_up_by="m")
+    assert gathered(lines, later).rebalances[0].held_up_by == "m"
+
+
+def test_an_offset_whose_expiry_has_a_line_expired() -> None:
+    lines = [said("[GroupId g] Removing expired offset and metadata for t-0", 90)]
+    removals = tuple(Removal(at(second), 5, "expired or deleted") for second in (90, 500))
+    row = PartitionCommits("t", 0, 1, at(1), at(1), None, (), removals)
+    (told,) = gathered(lines, row).commits
+    assert [each.how for each in told.removals] == ["expired", "expired or deleted"]
+
+
+def test_a_file_of_another_time_is_told_so() -> None:
+    begins, ends = (
+        said("[GroupId g] Bumped group epoch to 9.", second)._replace(kind=kind, group_id=None, epoch=None)
+        for kind, second in (("file_begins", 500), ("file_ends", 600))
+    )
+    history = gathered([begins, ends], *departure())
+    texts = [each.text for each in explain(history, history.rebalances[0])]
+    assert any(each.startswith("No broker log of that time is given") for each in texts)
+    near = gathered([begins._replace(timestamp_ms=0), ends], *departure())
+    texts = [each.text for each in explain(near, near.rebalances[0])]
+    assert any("have no line" in each for each in texts)
