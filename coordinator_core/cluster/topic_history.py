@@ -356,6 +356,18 @@ class TopicHistory:
         )
         return self._registrations[first:end]
 
+    def restarts(self, after_ms: int, upto_ms: int) -> list[Registration]:
+        """Return the brokers that registered again in ``(after_ms, upto_ms]``: they had been down before.
+
+        Where the history does not reach back to the beginning of the cluster, each registration counts as one.
+        """
+        known, found = set[int](), []
+        for each in self._registrations:
+            if after_ms < each.at.timestamp_ms <= upto_ms and (each.broker in known or not self.complete):
+                found.append(each)
+            known.add(each.broker)
+        return found
+
     def oldest_broker(self, time_ms: int | None) -> int | None:
         """Return the lowest ``metadata_version`` among the brokers registered at a time (None: at the end).
 

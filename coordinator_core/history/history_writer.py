@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
 from math import inf
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
@@ -20,7 +21,7 @@ from coordinator_core.history.holdings import Changed
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
-from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow
+from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow, RebalanceRow
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -344,7 +345,7 @@ class HistoryWriter:
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()
-        self.rows.append(rebalance.row(self.group.group_id, self._type, outcome, tally, at))
+        self.rows.append(self._blaming(rebalance.row(self.group.group_id, self._type, outcome, tally, at), at))
         open_history.rebalance = None
         if outcome in ("converged", "emptied"):
             open_history.past.settle()
@@ -384,6 +385,17 @@ class HistoryWriter:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None
         return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log does not show a cause", hint=hint),)
+
+    def _blaming(self, row: RebalanceRow, end: LogPosition | None) -> RebalanceRow:
+        """Name no member that delayed a rebalance within which a broker was down: members had to wait for it, if it was
+        the coordinator, which no record says.
+        """
+        if self.topics is None or row.held_up_by is None:
+            return row
+        until_ms = self.topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
+        if self.topics.restarts(row.at.timestamp_ms - CLOCK_TOLERANCE_MS, until_ms):
+            return row._replace(held_up_by=None)
+        return row
 
     def _restart_hint(self, at: LogPosition) -> str | None:
         """Clients of a broker that starts again may join again, with nothing to show for it."""
@@ -449,7 +461,7 @@ class HistoryWriter:
             yield row if open_history.past.is_lost else row._replace(state=open_history.epoch.state)
         if open_history.rebalance is not None:
             tally = open_history.ownership.tally() if self._has_owners else None
-            yield open_history.rebalance.row(group_id, self._type, "open", tally, None)
+            yield self._blaming(open_history.rebalance.row(group_id, self._type, "open", tally, None), None)
         for membership in open_history.memberships.values():
             yield membership.row(group_id, self._type, final=False)
         for topics in open_history.share_phases.values():

@@ -129,7 +129,9 @@ class RebalanceRow(NamedTuple):
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     held_up_by: Annotated[
-        str | None, "the last member to revoke what another waited for, else the last to reach the target"
+        str | None,
+        "the last member to revoke what another waited for, else the last to reach the target; null also where a "
+        "broker was down meanwhile",
     ]
     members_behind: Annotated[
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"

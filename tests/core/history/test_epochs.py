@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
@@ -284,3 +287,14 @@ def test_who_joins_with_the_next_epoch_is_not_behind_in_the_one_before():
     log.write(member("m3", "t"), epoch(4))
     _, superseded, _ = log.rebalances()
     assert (superseded.outcome, superseded.behind) == ("superseded", ("m1", "m2"))
+
+
+@pytest.mark.parametrize(("broker", "at_ms", "blamed"), [(1, 4_000, None), (2, 4_000, "m1"), (1, 60_000, "m1")])
+def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, blamed):
+    """Broker 1 registers again meanwhile, another for the first time, or broker 1 long after."""
+    topics = TopicHistory()
+    topics.note_registration(1, LogPosition(0, 0, -60_000))
+    topics.note_registration(broker, LogPosition(0, 1, at_ms))
+    topics.last_seen_ms = 10**6
+    second = two(GroupLog()).rebalances(topics)[1]
+    assert (second.outcome, second.held_up_by) == ("converged", blamed)
