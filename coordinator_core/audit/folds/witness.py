@@ -29,9 +29,6 @@ HOW = {
 }
 """Lines about a member that went: the cause, and how its membership ended."""
 
-AWAY = frozenset((EventKind.COORDINATOR_UNLOADED, EventKind.COORDINATOR_STOPPED))
-BACK = frozenset((EventKind.COORDINATOR_LOADED,))
-
 
 class Testimony(NamedTuple):
     """The rows of a group with what the lines add, and the lines with the records that they belong to."""
@@ -273,12 +270,22 @@ def absences(lines: Iterable[BrokerEvent]) -> list[Absence]:
     for each in lines:
         if each.timestamp_ms is None:
             continue
-        if each.kind in AWAY and gone is None and (serving is None or each.broker_id == serving):
+        if gone is None and _ends_service(each, serving):
             gone = each
-        elif each.kind in BACK:
+        elif each.kind == EventKind.COORDINATOR_LOADED:
             found.append(Absence(gone, each))
             gone, serving = None, each.broker_id
     return found
+
+
+def _ends_service(line: BrokerEvent, serving: int | None) -> bool:
+    """Whether a line says that the broker ``serving`` (None: not known which) serves the log partition no longer.
+
+    That a broker stops says so only of the partitions that it served.
+    """
+    if line.kind == EventKind.COORDINATOR_STOPPED:
+        return line.broker_id == serving
+    return line.kind == EventKind.COORDINATOR_UNLOADED and serving in (None, line.broker_id)
 
 
 def absences_within(row: RebalanceRow, away: Iterable[Absence]) -> list[Absence]:

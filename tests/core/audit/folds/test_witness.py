@@ -8,6 +8,7 @@ from typing import Any
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.rebalances import slow
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory, PartitionCommits, Removal
+from coordinator_core.audit.folds.witness import absences
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
 from coordinator_core.history.lost_records import NOTHING_LOST
@@ -144,6 +145,16 @@ def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
     assert any("was away from 1970-01-01T00:00:20.000Z until 1970-01-01T00:02:30.000Z" in each for each in texts)
     later = rebalance(4, at(300), finished=at(310), held_up_by="m")
     assert gathered(lines, later).rebalances[0].held_up_by == "m"
+
+
+def test_that_another_broker_stops_is_no_absence() -> None:
+    loaded = "Finished loading of metadata from __consumer_offsets-0 with epoch {} in 9ms where 0ms was spent in the "
+    loaded += "scheduler. Loaded 7 records which total to 9 bytes."
+    stops = said("Shutting down.", 20, broker=2)._replace(log_partition=None)
+    lines = [stops, said(loaded.format(1), 30), stops._replace(timestamp_ms=40_000), said(loaded.format(2), 90)]
+    assert [each.since for each in absences(lines)] == [None, None]
+    lines[2] = lines[2]._replace(broker_id=1)
+    assert [each.since for each in absences(lines)] == [None, lines[2]]
 
 
 def test_an_offset_whose_expiry_has_a_line_expired() -> None:
