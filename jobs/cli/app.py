@@ -109,6 +109,12 @@ COMMANDS: dict[str, Entry] = {
         INVESTIGATE,
         LOG,
     ),
+    "watch": Entry(
+        "watch:watch_command",
+        "Follow a running cluster: each rebalance when it begins and when it ends, and findings when they arise.",
+        INVESTIGATE,
+        "kafka://broker-1:9092 --explain",
+    ),
     "nightly": Entry(
         "nightly:nightly_command",
         "Ingest, decode, replay, audit, check and report everything new since the last run.",

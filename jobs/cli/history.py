@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated
 
@@ -17,7 +16,6 @@ from coordinator_core.history.rows import (
     NO_COMPUTING_WORKER,
     TABLES,
     AssignmentRow,
-    Cause,
     GroupEpochRow,
     HistoryRow,
     MembershipRow,
@@ -32,6 +30,7 @@ from jobs.cli.answer_source import AnswerSource, refuse_unknown
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
+from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
 from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments
 from jobs.formatting import plain
 from jobs.queries.group_steps import group_steps
@@ -150,10 +149,10 @@ def _rebalance_line(row: RebalanceRow) -> Line:
         "time": utc(row.at.timestamp_ms),
         "group": row.group_id,
         "type": row.group_type,
-        "epochs": _epochs(row),
-        "causes": _causes(row.causes),
+        "epochs": epochs(row),
+        "causes": cause_kinds(row.causes),
         "outcome": row.outcome,
-        "took": _took(row),
+        "took": took_text(row),
         "members": row.members_after,
         "moved": row.units_moved,
         "lost": row.units_lost,
@@ -164,38 +163,13 @@ def _rebalance_line(row: RebalanceRow) -> Line:
     }
 
 
-def _epochs(row: RebalanceRow) -> str:
-    return f"{'?' if row.from_epoch is None else row.from_epoch} to {row.to_epoch}"
-
-
-def _took(row: RebalanceRow) -> str | None:
-    """How long it lasted, exactly or as bounds."""
-    least, most = row.duration_min_ms, row.duration_max_ms
-    if least is None:
-        return None
-    if least == most:
-        return f"{least} ms"
-    return f"{least} ms or more" if most is None else f"{least} to {most} ms"
-
-
-def _causes(causes: Iterable[Cause]) -> str:
-    """Return the kinds of causes with their topics or details; causes by members are counted."""
-    members = Counter(cause.kind for cause in causes if cause.member_id is not None and not cause.topics)
-    found = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
-    for cause in causes:
-        if cause.member_id is None or cause.topics:
-            about = " ".join(cause.topics) or cause.detail or ""
-            found.append(f"{cause.kind} {about}".strip())
-    return ", ".join(found)
-
-
 def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
     """Yield the entries of a timeline. Assignments are left out: the rebalances that change them are entries."""
     for row in rows:
         if isinstance(row, RebalanceRow):
-            yield TimelineEntry(row.at, f"rebalance {_epochs(row)}", _rebalance_detail(row))
+            yield TimelineEntry(row.at, f"rebalance {epochs(row)}", rebalance_detail(row))
             if row.finished is not None and row.finished != row.at:
-                yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", _effects(row))
+                yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", effects(row))
         elif isinstance(row, MembershipRow):
             who = f"{row.member_id} ({row.client_id} at {row.client_host})"
             yield TimelineEntry(row.joined, f"member came: {row.came_by}", who)
@@ -248,24 +222,3 @@ def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
             yield TimelineEntry(row.since, "share: leader changed", f"{what} epoch {row.leader_epoch}", SHARE_LOG)
         if row.ended_by == STATE_DELETED and row.until is not None:
             yield TimelineEntry(row.until, "share: state deleted", what, SHARE_LOG)
-
-
-def _rebalance_detail(row: RebalanceRow) -> str:
-    causes = "; ".join(
-        " ".join(part for part in (each.kind, each.member_id, *each.topics, each.detail, each.hint) if part)
-        for each in row.causes
-    )
-    effects = _effects(row) if row.finished == row.at else ""
-    return "; ".join(part for part in (causes, effects, row.missing) if part)
-
-
-def _effects(row: RebalanceRow) -> str:
-    took = _took(row)
-    parts = (
-        took and f"took {took}",
-        row.units_moved and f"{row.units_moved} moved",
-        row.units_lost and f"{row.units_lost} lost",
-        row.idle_ms and f"idle {row.idle_ms} ms",
-        row.held_up_by and f"held up by {row.held_up_by}",
-    )
-    return ", ".join(part for part in parts if part)

@@ -1,0 +1,61 @@
+"""A rebalance in a few words: its epochs, why it happened, how long it took, and what it moved."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from coordinator_core.history.rows import Cause, RebalanceRow
+
+
+def epochs(row: RebalanceRow) -> str:
+    """Return the epochs or generations that it leads from and to: ``5 to 6``."""
+    return f"{'?' if row.from_epoch is None else row.from_epoch} to {row.to_epoch}"
+
+
+def took_text(row: RebalanceRow) -> str | None:
+    """Return how long it lasted, exactly or as bounds; None: unknown."""
+    least, most = row.duration_min_ms, row.duration_max_ms
+    if least is None:
+        return None
+    if least == most:
+        return f"{least} ms"
+    return f"{least} ms or more" if most is None else f"{least} to {most} ms"
+
+
+def cause_kinds(causes: Iterable[Cause]) -> str:
+    """Return the kinds of causes with their topics or details; causes by members are counted."""
+    members = Counter(cause.kind for cause in causes if cause.member_id is not None and not cause.topics)
+    found = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
+    for cause in causes:
+        if cause.member_id is None or cause.topics:
+            about = " ".join(cause.topics) or cause.detail or ""
+            found.append(f"{cause.kind} {about}".strip())
+    return ", ".join(found)
+
+
+def causes_text(row: RebalanceRow) -> str:
+    """Return the causes, each with the member and the topics that it is about."""
+    return "; ".join(
+        " ".join(part for part in (each.kind, each.member_id, *each.topics, each.detail, each.hint) if part)
+        for each in row.causes
+    )
+
+
+def rebalance_detail(row: RebalanceRow) -> str:
+    """Return the causes, each with what it is about; then the effects if it was over at once, and what is missing."""
+    at_once = effects(row) if row.finished == row.at else ""
+    return "; ".join(part for part in (causes_text(row), at_once, row.missing) if part)
+
+
+def effects(row: RebalanceRow) -> str:
+    """Return how long it took, what moved, and whom it waited for."""
+    took = took_text(row)
+    parts = (
+        took and f"took {took}",
+        row.units_moved and f"{row.units_moved} moved",
+        row.units_lost and f"{row.units_lost} lost",
+        row.idle_ms and f"idle {row.idle_ms} ms",
+        row.held_up_by and f"held up by {row.held_up_by}",
+    )
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,129 @@
+"""Segments below a folder, read while a broker writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from coordinator_core.records import Family
+from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
+from coordinator_core.wire.batches import read_columns
+from jobs.sources.bounded_warnings import Warn
+from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
+from jobs.sources.log_reader import LogRow, log_rows
+from jobs.watch.new_rows import LogPlace, NewRows
+
+WALK_BYTES: Final = 1 << 20
+"""How many bytes of a segment are walked at a time to find the end of its last whole batch."""
+MOST_ROWS: Final = 50_000
+"""About how many rows of a partition are given at a time; the rest comes with the next rows."""
+
+
+@dataclass(slots=True)
+class _Reached:
+    """How far a partition was read: a byte position in a segment, and the last offset seen."""
+
+    segment: str
+    from_start: bool
+    position: int = 0
+    offset: int = -1
+
+
+class GrowingLogs:
+    """The segments of all log partitions below some folders. Each ``poll`` gives what was appended since the last one.
+
+    A batch is given once all of its bytes are there: a broker may be in the middle of writing it. A segment that was
+    compacted meanwhile is read again, and rows up to the last offset seen are left out.
+    """
+
+    def __init__(self, paths: Sequence[Path], warn: Warn) -> None:
+        self._paths = paths
+        self._warn = warn
+        self._reached: dict[LogPlace, _Reached] = {}
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether what was there was read: each poll reads all that there is."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is held open between two polls."""
+
+    def poll(self) -> Iterator[NewRows]:
+        """Yield new rows by partition.
+
+        The metadata log comes first, and is read to its end of now, while the others are read to their ends of before:
+        a group's record never comes before the topics that it speaks of.
+
+        Raises:
+            InputError: a path does not exist, cannot be read, or has no segments.
+        """
+        logs = [log for log in find_logs(self._paths) if log.topic]
+        by_place = [
+            (LogPlace(topic, some[0].family, partition), some)
+            for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))
+            if (some := list(group))
+        ]
+        for place, files in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
+            reached = self._reached.get(place)
+            if reached is None:
+                first = files[0].segment
+                reached = self._reached[place] = _Reached(first, first == FIRST_SEGMENT)
+            yield from self._appended(place, reached, files)
+
+    def _appended(self, place: LogPlace, reached: _Reached, files: Sequence[LogFile]) -> Iterator[NewRows]:
+        for number, file in enumerate(files):
+            if file.segment < reached.segment:
+                continue
+            if file.segment > reached.segment or file.size < reached.position:
+                reached.segment, reached.position = file.segment, 0
+            size = os.stat(file.path).st_size if place.family is Family.METADATA else file.size
+            yield from self._read(place, reached, file, size, is_last=number == len(files) - 1)
+
+    def _read(
+        self, place: LogPlace, reached: _Reached, file: LogFile, size: int, *, is_last: bool
+    ) -> Iterator[NewRows]:
+        is_lost = False
+        with file.open() as read_at:
+            stop = whole_batches(read_at, reached.position, size) if is_last else size
+            if stop <= reached.position:
+                return
+            rows: list[LogRow] = []
+            for part in read_columns(read_at, stop, reached.position, stop, name=file.name):
+                if isinstance(part, Damage):
+                    self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
+                    is_lost = True
+                    continue
+                rows += (row for row in log_rows(part) if row.offset > reached.offset)
+                if len(rows) >= MOST_ROWS:
+                    reached.offset = rows[-1].offset
+                    yield NewRows(place, rows, reached.from_start, is_lost)
+                    rows, is_lost = [], False
+            reached.position = stop
+        if rows:
+            reached.offset = rows[-1].offset
+            yield NewRows(place, rows, reached.from_start, is_lost)
+
+
+def whole_batches(read_at: ReadAt, start: int, size: int) -> int:
+    """Return the position behind the last whole batch between two byte positions of a segment.
+
+    A batch begins with its base offset (8 bytes) and the number of bytes that follow (4 bytes).
+    """
+    position = start
+    while position + LOG_OVERHEAD <= size:
+        block = read_at(position, min(WALK_BYTES, size - position))
+        at = 0
+        while at + LOG_OVERHEAD <= len(block):
+            length = int.from_bytes(block[at + 8 : at + LOG_OVERHEAD], "big", signed=True)
+            if length <= 0 or position + at + LOG_OVERHEAD + length > size:
+                return position + at
+            at += LOG_OVERHEAD + length
+        if at == 0:
+            return position
+        position += at
+    return position

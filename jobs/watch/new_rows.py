@@ -1,0 +1,34 @@
+"""What a followed log gave since it was last asked: the rows of one log partition, in the order of their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from coordinator_core.records import Family
+from jobs.sources.log_reader import LogRow
+
+
+class LogPlace(NamedTuple):
+    """A log partition."""
+
+    topic: str
+    family: Family
+    partition: int
+
+    def __str__(self) -> str:
+        """The name of the partition, as that of its folder."""
+        return f"{self.topic}-{self.partition}"
+
+
+class NewRows(NamedTuple):
+    """New rows of a log partition.
+
+    ``from_start``: the log was followed from the first record of the partition on. ``is_lost``: records before these
+    rows cannot be read.
+    """
+
+    place: LogPlace
+    rows: Sequence[LogRow]
+    from_start: bool
+    is_lost: bool = False
