@@ -38,12 +38,12 @@ def wild() -> Path:
 
 def life() -> Path:
     """The logs of a random life on 4.4.0 (``life.tar.xz``), recorded by ``tests.broker.wild``."""
-    return unpacked("life") / "logs"
+    return unpacked("life") / "full"
 
 
 def clients() -> list[dict[str, Any]]:
-    """What the clients of ``life`` saw and did, in order of time."""
-    return [json.loads(line) for line in (unpacked("life") / "clients.jsonl").read_text().splitlines()]
+    """What was done in ``life``, and what its clients saw and did, in order of time."""
+    return [json.loads(line) for line in (unpacked("life") / "truth.jsonl").read_text().splitlines()]
 
 
 @cache

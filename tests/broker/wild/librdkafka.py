@@ -12,6 +12,8 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from tests.broker.kafka import Line
 
 COMMIT_EVERY_S = 0.5
+SEEN = {"assign": "assigned", "revoke": "revoked", "lost": "lost"}
+"""The listeners of librdkafka, and what their calls are named here."""
 
 
 class Foreigner(threading.Thread):
@@ -36,7 +38,8 @@ class Foreigner(threading.Thread):
 
     def run(self) -> None:
         """Poll and commit until the client is closed."""
-        self.consumer.subscribe(self.order["topics"], on_assign=self._saw("assigned"), on_revoke=self._saw("revoked"))
+        saw = {f"on_{name}": self._saw(what) for name, what in SEEN.items()}
+        self.consumer.subscribe(self.order["topics"], **saw)
         committed = time.monotonic()
         while not self.is_over.is_set():
             try:
@@ -63,7 +66,7 @@ class Foreigner(threading.Thread):
     def _saw(self, what: str) -> Callable[[Consumer, list[TopicPartition]], None]:
         def saw(consumer: Consumer, partitions: list[TopicPartition]) -> None:
             names = sorted(f"{each.topic}-{each.partition}" for each in partitions)
-            if what == "revoked":
+            if what != "assigned":
                 self.next = {at: each for at, each in self.next.items() if f"{at[0]}-{at[1]}" not in names}
             self._event(what, group=self.order["group"], member=consumer.memberid(), partitions=names)
 

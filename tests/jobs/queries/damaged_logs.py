@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
@@ -270,4 +271,6 @@ def _commit_steps(source: Answers, name: str) -> object:
 
 def _supposed(source: Answers, name: str) -> object:
     rounds = source.rounds(name)
-    return rounds, what_if(rounds, WhatIf(static_timeout_ms=60_000)) if rounds else None
+    is_shared = any(each.type is AssignedGroupType.SHARE for each in rounds)
+    change = WhatIf() if is_shared else WhatIf(static_timeout_ms=60_000)
+    return rounds, what_if(rounds, change) if rounds else None

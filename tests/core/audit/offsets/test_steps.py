@@ -7,7 +7,7 @@ import pytest
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
-from coordinator_core.audit.offsets.steps import SAME_TOMBSTONES, CommitStep, StepCause, commit_steps
+from coordinator_core.audit.offsets.steps import SAME_TOMBSTONES, TWO_OWNERS, CommitStep, StepCause, commit_steps
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
@@ -152,3 +152,23 @@ def test_commits_whose_transaction_is_lost_are_counted_until_a_tombstone():
     assert (removed.before, removed.offset) == (None, None)
     assert order.left_out == 0
     assert commit_steps(GroupHistory("g", 0), GroupCommits([removed], Coverage({}))) == []
+
+
+def test_where_two_members_had_the_partition_both_are_named():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), log.commit("orders", 0, 10)]
+    records += [generation(log, 2, a=[0], b=[0]), log.commit("orders", 0, 15), log.commit("orders", 0, 12)]
+    first, both, back = steps_of(records)
+    assert (first.owner, first.others) == ("a", ())
+    assert (both.owner, both.others, both.missing) == ("b", ("a",), TWO_OWNERS)
+    assert (back.kind, back.others, back.cause, back.missing) == ("rewound", ("a",), "unknown", TWO_OWNERS)
+
+
+def test_a_cooperative_member_commits_as_it_gives_a_partition_up():
+    """The generation took it, and gives it to nobody before the next one (KIP-429)."""
+    log = GroupLog()
+    records = [generation(log, 1, a=[0, 1]), generation(log, 2, a=[0], b=[]), log.commit("orders", 1, 10)]
+    records += [generation(log, 3, a=[0], b=[1]), log.commit("orders", 1, 11)]
+    assert [each.owner for each in steps_of(records)] == ["a", "b"]
+    records = [generation(log, 4, a=[0, 1]), generation(log, 5, b=[0]), log.commit("orders", 1, 10)]
+    assert steps_of(records)[0].owner is None

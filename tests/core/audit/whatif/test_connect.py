@@ -92,6 +92,12 @@ def test_other_groups_have_no_delay() -> None:
         what_if([consumers], WhatIf(delay_ms=0))
 
 
+def test_share_groups_have_no_static_members() -> None:
+    shared = Round(LogPosition(0, 0, 0), AssignedGroupType.SHARE, "simple", {}, NO_TOPICS, {})
+    with pytest.raises(InputError, match="share groups cannot be static"):
+        what_if([shared], WhatIf(static_timeout_ms=1))
+
+
 def declared(minute: int, *workers: str, asks_again: bool = False) -> Round:
     return replace(a_round(minute, *workers, asks_again=asks_again), is_declared=True)
 
