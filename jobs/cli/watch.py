@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Annotated, Final, Protocol
 
@@ -21,8 +21,9 @@ from jobs.formatting import plain
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
 from jobs.watch import progress_file
-from jobs.watch.followed_groups import FollowedGroups, RebalanceBegan, RebalanceEnded, WatchEvent
+from jobs.watch.followed_groups import FindingArose, FollowedGroups, RebalanceBegan, RebalanceEnded, WatchEvent
 from jobs.watch.new_rows import NewRows
+from jobs.watch.webhook import Webhook
 
 SCHEME: Final = "kafka://"
 PAUSE_S: Final = 0.2
@@ -60,6 +61,15 @@ def watch_command(
         Path | None,
         typer.Option("--state", metavar="FILE", help="Remember what was told: the next watch goes on from there."),
     ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="Post each new finding as JSON: alerts if URL is that of Alertmanager (/api/v2/alerts), else with a "
+            "text, as Slack takes it.",
+        ),
+    ] = None,
     topics: TopicsOption = None,
     profile: ProfileOption = None,
     config: ConfigOption = None,
@@ -81,7 +91,9 @@ def watch_command(
     groups = FollowedGroups(chosen.audit, chosen.findings, listed, console.warn)
     if told is not None:
         groups.told_before, groups.is_live = told, True
-    with closing(_source(url, log, chosen.kafka, console.warn)) as source:
+    with ExitStack() as stack:
+        hook = None if webhook is None else stack.enter_context(closing(Webhook(webhook, console.warn)))
+        source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
         try:
             _read_what_is_there(source, groups, console)
             while True:
@@ -90,6 +102,8 @@ def watch_command(
                     seen = True
                     if group is None or event.row.group_id == group:
                         _print(event, as_json=as_json, show_sentences=show_sentences)
+                        if hook is not None and isinstance(event, FindingArose):
+                            hook.post(event.row)
                 if seen and state is not None:
                     progress_file.write(state, groups.told())
                 time.sleep(PAUSE_S if log else 0)
