@@ -121,7 +121,7 @@ def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dic
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     """Return the rows of the table, computed by Spark."""
     about = [row for cluster in sorted(changed) for row in _about_cluster(tables, cluster, limits)]
-    parts = [tables.spark.createDataFrame(few(FINDINGS, about), FINDINGS.schema)]
+    parts = [tables.spark.createDataFrame(few(FINDINGS, about))] if about else []
     for cluster, groups in sorted(changed.items()):
         chosen = None if groups is None else _frame(tables, groups)
         parts.append(_findings_of(tables, cluster, limits, chosen))
