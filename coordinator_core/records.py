@@ -103,6 +103,12 @@ class LogPosition(NamedTuple):
     timestamp_ms: int
 
 
+def group_of_key(key: Any) -> str:
+    """Return the group that a decoded key names: field ``group`` in classic keys, ``groupId`` in all others."""
+    group: str = key["groupId"] if "groupId" in key else key["group"]
+    return group
+
+
 class CoordinatorRecord(NamedTuple, Generic[KeyT, ValueT]):
     """One decoded record of a coordinator log.
 
@@ -123,9 +129,7 @@ class CoordinatorRecord(NamedTuple, Generic[KeyT, ValueT]):
     @property
     def group_id(self) -> str:
         """The group that the record is about (field ``group`` in classic keys, ``groupId`` in all others)."""
-        key: Any = self.key
-        group: str = key["groupId"] if "groupId" in key else key["group"]
-        return group
+        return group_of_key(self.key)
 
     @property
     def member_id(self) -> str | None:

@@ -14,7 +14,7 @@ from coordinator_core.audit.targets.auditor import TargetAuditor
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
@@ -36,12 +36,16 @@ AuditedRow = HistoryRow | SharePartitionRow | Violation | TargetAuditRow
 
 @dataclass(slots=True)
 class AuditedState:
-    """All that is kept of one group from one run to the next; ``targets`` is None where targets are not judged."""
+    """All that is kept of one group from one run to the next; ``targets`` is None where targets are not judged.
+
+    ``hole`` is the last place of its log of which nothing is known, but for what compaction removed.
+    """
 
     group: Group
     history: OpenHistory
     rules: KnownFacts
     targets: TargetAuditState | None
+    hole: Hole | None = None
 
 
 STATE_FORM: Final = StateForm(AuditedState, "state of a group's audit")
@@ -52,10 +56,13 @@ class GroupAudit:
     targets.
     """
 
-    __slots__ = ("_group", "_history", "_rules", "_targets")
+    __slots__ = ("_coverage", "_group", "_history", "_rules", "_targets")
 
-    def __init__(self, history: GroupFold, rules: RuleFold, targets: TargetAuditor | None) -> None:
-        """All of them read the same group."""
+    def __init__(
+        self, history: GroupFold, rules: RuleFold, targets: TargetAuditor | None, coverage: ReadableCoverage
+    ) -> None:
+        """All of them read the same group, and the same ``coverage``."""
+        self._coverage = coverage
         self._group = history.group
         self._history = history
         self._rules = rules
@@ -74,22 +81,25 @@ class GroupAudit:
     ) -> GroupAudit:
         """Return the folds of a group before its first record; without ``settings`` its targets are not judged."""
         group = Group(group_id, from_start=from_start, family=family)
+        readable = ReadableCoverage(coverage)
         targets = None
         if settings is not None:
-            targets = TargetAuditor(group, None, topics, settings, coverage)
+            targets = TargetAuditor(group, None, topics, settings, readable)
         plausible = (settings or AuditSettings()).plausible
-        rules = RuleFold(group, None, coverage, topics, plausible)
-        return cls(GroupFold(group, None, topics, coverage), rules, targets)
+        rules = RuleFold(group, None, readable, topics, plausible)
+        return cls(GroupFold(group, None, topics, readable), rules, targets, readable)
 
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage, settings: AuditSettings) -> GroupAudit:
         """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
         stored = STATE_FORM.decode(text)
         group, targets = stored.group, stored.targets
+        readable = ReadableCoverage(coverage, stored.hole)
         return cls(
-            GroupFold(group, stored.history, topics, coverage),
-            RuleFold(group, stored.rules, coverage, topics, settings.plausible),
-            None if targets is None else TargetAuditor(group, targets, topics, settings, coverage),
+            GroupFold(group, stored.history, topics, readable),
+            RuleFold(group, stored.rules, readable, topics, settings.plausible),
+            None if targets is None else TargetAuditor(group, targets, topics, settings, readable),
+            readable,
         )
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
@@ -105,6 +115,16 @@ class GroupAudit:
             rows += targets.after(record, leader_epoch)
         return rows
 
+    def lose(self, hole: Hole) -> None:
+        """Take in that something of the group may be missing here, which compaction did not remove. Raises nothing.
+
+        Call it for a record of the group that cannot be decoded, for one whose key does not tell of which group it is,
+        and for offsets that are lost.
+        """
+        self._coverage.lose(hole)
+        self._group.from_start = False
+        self._history.lose(hole.at, hole.what)
+
     def open_rows(self) -> list[AuditedRow]:
         """Return the rows of everything still open after the last record; later rows with the same keys replace
         them.
@@ -114,4 +134,6 @@ class GroupAudit:
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
         targets = None if self._targets is None else self._targets.memory
-        return STATE_FORM.encode(AuditedState(self._group, self._history.open_history, self._rules.facts, targets))
+        return STATE_FORM.encode(
+            AuditedState(self._group, self._history.open_history, self._rules.facts, targets, self._coverage.hole)
+        )

@@ -21,7 +21,7 @@ no offset below the moment is missing, or no record follows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from coordinator_core.groups.offsets import TopicPartition
@@ -57,6 +57,10 @@ class LogGaps:
     def lists_all(self) -> bool:
         """Whether a list of what was there at the moment is whole: nothing can have left no trace."""
         return self.missing < 0 or (self.lost < 0 and self.at_end and not self.lost_later)
+
+    def with_unreadable(self, offset: int) -> LogGaps:
+        """Return the gaps with a record at ``offset`` (-1: none) of which nothing is known, not even its key."""
+        return replace(self, missing=max(self.missing, offset), lost=max(self.lost, offset))
 
     @property
     def whole_from(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
@@ -24,7 +24,7 @@ from coordinator_core.groups.group import Group, GroupState, ends_group
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.records import AnyRecord, ConnectRecordType, Family, RecordType
+from coordinator_core.records import AnyRecord, ConnectRecordType, Family, Fields, RecordType
 
 EpochState = TypeVar("EpochState", bound=EpochGroup[Any, Any])
 AnyMember = TypeVar("AnyMember", bound=EpochMember)
@@ -97,13 +97,40 @@ class GroupKeys:
     """The keys of one group as seen from a moment: the offset of the last record before it, and what follows.
 
     ``present`` are the keys whose last record is no tombstone, ``followed`` those with a later record.
-    ``ended`` is the offset of the last tombstone of the group itself, which leaves none of its keys.
+    ``ended`` is the offset of the last tombstone of the group itself, which leaves none of its keys. ``unread`` has the
+    offset of the last record of a key that cannot be decoded: the key was there, and nothing tells its value.
     """
 
     last: dict[RecordKey, int] = field(default_factory=dict)
     present: set[RecordKey] = field(default_factory=set)
     followed: set[RecordKey] = field(default_factory=set)
     ended: int = NO_OFFSET
+    unread: dict[RecordKey, int] = field(default_factory=dict)
+
+    def note_unreadable(self, record_type: int, key: Fields, offset: int) -> None:
+        """Take the next record before the moment if its value cannot be decoded."""
+        self.unread[record_key(record_type, key)] = offset
+
+    def is_unread(self, key: RecordKey) -> bool:
+        """Whether the last record that tells of a key cannot be decoded."""
+        return self.unread.get(key, NO_OFFSET) > self.last_of(key)
+
+    def still_unread(self, commits: Mapping[TopicPartition, int], offsets: GroupOffsets) -> list[TopicPartition]:
+        """The partitions among these whose last commit, at that offset, cannot be decoded.
+
+        A tombstone of a partition counts as unread: it may be before that commit.
+        """
+        found = []
+        for partition, offset in commits.items():
+            committed = offsets.committed.get(partition)
+            if offset > max(self.ended, NO_OFFSET if committed is None else committed.at.offset):
+                found.append(partition)
+        return found
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something of the group cannot be decoded, and was not replaced since."""
+        return any(map(self.is_unread, self.unread))
 
     def note(self, record: AnyRecord, group: Group) -> None:
         """Take the next record before the moment, but for offset commits; ``group`` is what it made of the group."""
@@ -143,8 +170,8 @@ def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certaint
     """
     unknown = frozenset(
         key
-        for key in {*keys.last, *keys.followed, *_shown_keys(group.state)}
-        if not gaps.proves(keys.last_of(key), is_followed=key in keys.followed)
+        for key in {*keys.last, *keys.followed, *keys.unread, *_shown_keys(group.state)}
+        if keys.is_unread(key) or not gaps.proves(keys.last_of(key), is_followed=key in keys.followed)
     )
     nothing_else = gaps.proves(keys.ended, is_followed=bool(keys.followed))
     proven = frozenset(keys.present) - unknown
@@ -152,7 +179,7 @@ def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certaint
     if state is not None:
         unknown = frozenset(key for key in unknown if key.type in _types(state))
     certainty = Certainty(
-        exists=bool(proven),
+        exists=bool(proven) or keys.has_unread,
         unknown=unknown,
         unknown_members=_unknown_members(group.family, state, unknown),
         all_members=nothing_else or isinstance(state, ClassicGroup),
@@ -293,13 +320,15 @@ def prove_offsets(
     gaps: LogGaps,
     *,
     transactions_are_known: bool,
+    unread: Collection[TopicPartition] = (),
 ) -> GroupThen:
     """The group with the offsets that the log proves for the moment; ``records`` are about its partitions.
 
-    ``transactions_are_known``: no transaction was open of which nothing is left.
+    ``transactions_are_known``: no transaction was open of which nothing is left. ``unread`` are partitions with a
+    commit that cannot be decoded.
     """
     group, offsets, certainty = then
-    unknown = frozenset(partition for partition, each in records.items() if not each.is_known(gaps))
+    unknown = frozenset(unread) | {partition for partition, each in records.items() if not each.is_known(gaps)}
     committed = _without(offsets.committed, unknown)
     pending = {producer_id: _without(commits, unknown) for producer_id, commits in offsets.pending.items()}
     offsets = GroupOffsets(committed, {producer_id: commits for producer_id, commits in pending.items() if commits})

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from coordinator_core.records import LogPosition
+
+UNREADABLE: Final = "cannot be decoded (written by a newer broker?)"
+"""What is said of records that no schema describes."""
 
 
 class Coverage:
@@ -63,3 +69,65 @@ class Coverage:
         if not lasts:
             return False
         return offset >= lasts[-1] or self.unbroken(partition, offset, offset + 1)
+
+    def cause_of_hole(self, partition: int, first: int, last: int) -> str | None:
+        """Return in words what is missing from ``first`` to ``last`` for another reason than compaction."""
+        return None
+
+
+class Hole(NamedTuple):
+    """A place of the log of which nothing is known: its last offset, and in words what is missing there."""
+
+    at: LogPosition
+    what: str
+
+
+class ReadableCoverage(Coverage):
+    """The offsets whose records about one group can be read: those that the log contains, but for known holes.
+
+    A record that no schema describes is there, and says something of the group that nobody here can tell. Records that
+    are lost, and that compaction did not remove, may have said anything as well. Only the last hole is kept: whoever
+    asks looks back from the record at hand.
+    """
+
+    def __init__(self, log: Coverage, hole: Hole | None = None) -> None:
+        """``log`` are the offsets of the log; ``hole`` is the last one that an earlier run knew of."""
+        self._log = log
+        self.hole = hole
+
+    def lose(self, hole: Hole) -> None:
+        """Note a hole, in the order of the log."""
+        self.hole = hole
+
+    def unbroken(self, partition: int, first: int, last: int) -> bool:
+        """Whether every record from ``first`` to ``last`` is there and can be read."""
+        return self._log.unbroken(partition, first, last) and self.cause_of_hole(partition, first, last) is None
+
+    def unbroken_from(self, partition: int, offset: int) -> int:
+        """Return the first offset from which every record is there and can be read, up to ``offset``."""
+        found = self._log.unbroken_from(partition, offset)
+        if self.hole is not None and self.cause_of_hole(partition, found, offset) is not None:
+            return self.hole.at.offset + 1
+        return found
+
+    def continues(self, partition: int, offset: int) -> bool:
+        """Whether nothing is missing right after ``offset``, and no hole came since."""
+        is_behind = self.hole is not None and self.hole.at.partition == partition and offset <= self.hole.at.offset
+        return not is_behind and self._log.continues(partition, offset)
+
+    def cause_of_hole(self, partition: int, first: int, last: int) -> str | None:
+        """Return in words what is missing from ``first`` to ``last``; None: no hole is known there."""
+        hole = self.hole
+        if hole is None or hole.at.partition != partition or not first <= hole.at.offset <= last:
+            return None
+        return hole.what
+
+
+def unreadable_record(offset: int) -> str:
+    """Return how a record that cannot be decoded is named where something depends on it."""
+    return f"the record at offset {offset}, which {UNREADABLE}"
+
+
+def lost_offsets(first: int, last: int) -> str:
+    """Return how lost offsets are named where something depends on them."""
+    return f"records between offsets {first} and {last}"

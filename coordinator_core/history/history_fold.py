@@ -19,7 +19,7 @@ from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
-from coordinator_core.records import AnyRecord, Family, RecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 
 _NO_ROWS: list[HistoryRow] = []
 _HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
@@ -97,6 +97,10 @@ class GroupFold:
             return _NO_ROWS
         writer.rows = []
         return rows
+
+    def lose(self, at: LogPosition, what: str) -> None:
+        """Note a record that may have said anything of the group; ``what`` names it."""
+        self._recorder.lose(at, what)
 
     def note_commit(self, record: OffsetCommitRecord) -> None:
         """Note an offset commit."""

@@ -79,10 +79,19 @@ class HistoryWriter:
         if self.coverage is None:
             return
         if open_history.past.follow(record, self.coverage, from_start=self.group.from_start):
-            open_history.ownership.forget_released()
-            for lasting in (open_history.epoch, open_history.rebalance):
-                if lasting is not None:
-                    lasting.missing = lasting.missing or open_history.past.missing
+            self._doubt_lasting()
+
+    def lose(self, at: LogPosition, what: str) -> None:
+        """Note a record of the group that says something unknown; ``what`` names it."""
+        self.open_history.past.lose_at(at, what)
+        self._doubt_lasting()
+
+    def _doubt_lasting(self) -> None:
+        open_history = self.open_history
+        open_history.ownership.forget_released()
+        for lasting in (open_history.epoch, open_history.rebalance):
+            if lasting is not None:
+                lasting.missing = lasting.missing or open_history.past.missing
 
     def begin_operation(self, operation: tuple[int, int]) -> None:
         """Begin another operation; the one before, if any, is over."""
@@ -480,7 +489,7 @@ class HistoryWriter:
                     since,
                     None,
                     True,
-                    seen,
+                    seen and not (open_history.past.is_lost and since.offset < open_history.past.hole),
                 )
 
     @property

@@ -1,25 +1,153 @@
-"""Offsets whose records are lost: what the rest of the log does not say may have been among them."""
+"""Offsets whose records are lost, or cannot be decoded: what the log does not say may have been among them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar, cast
+
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.history.rows import (
+    AssignmentRow,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+    ShareInitializationRow,
+)
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+
+Place = tuple[str, int]
+"""Topic and partition of a log."""
+Offsets = tuple[int, int]
+"""The first and the last offset, both included."""
+AnyRow = TypeVar("AnyRow")
 
 
 @dataclass(frozen=True, slots=True)
 class LostRecords:
-    """Offsets that are lost, by topic and partition of the log, as (first, last), both included.
+    """Offsets that are lost, and records that cannot be decoded, by topic and partition of the log.
 
-    What compaction removed is not lost: the last record of each key is there.
+    What compaction removed is not lost: the last record of each key is there. ``unreadable`` are the first and the last
+    record of each group that no schema describes; ``unplaced`` those whose key does not tell the group.
     """
 
-    ranges: Mapping[tuple[str, int], Sequence[tuple[int, int]]] = field(default_factory=dict)
+    ranges: Mapping[Place, Sequence[Offsets]] = field(default_factory=dict)
+    unreadable: Mapping[Place, Mapping[str, Offsets]] = field(default_factory=dict)
+    unplaced: Mapping[Place, Offsets] = field(default_factory=dict)
+
+    def about(self, group_id: str) -> LostRecords:
+        """Return what may have said something of one group."""
+        mine = {place: {group_id: found[group_id]} for place, found in self.unreadable.items() if group_id in found}
+        return LostRecords(self.ranges, mine, self.unplaced)
+
+    def joined(self, other: LostRecords) -> LostRecords:
+        """Return what is lost of two logs."""
+        return LostRecords(
+            {**self.ranges, **other.ranges},
+            {**self.unreadable, **other.unreadable},
+            {**self.unplaced, **other.unplaced},
+        )
+
+    def last_unplaced(self, place: Place) -> int:
+        """Return the offset of the last record of a log partition that may be about any group; -1: there is none."""
+        return self.unplaced[place][1] if place in self.unplaced else -1
 
     def any_within(self, topic: str, partition: int, first: int, last: int | None) -> bool:
-        """Return whether an offset from ``first`` to ``last`` is lost; None: to the end of the log."""
-        return any(
-            end >= first and (last is None or begin <= last) for begin, end in self.ranges.get((topic, partition), ())
-        )
+        """Return whether an offset from ``first`` to ``last`` is lost or unreadable; None: to the end of the log."""
+        return any(end >= first and (last is None or begin <= last) for begin, end in self._all((topic, partition)))
+
+    def _all(self, place: Place) -> Iterator[Offsets]:
+        yield from self.ranges.get(place, ())
+        yield from self.unreadable.get(place, {}).values()
+        if place in self.unplaced:
+            yield self.unplaced[place]
+
+    def as_known(self, row: AnyRow) -> AnyRow | None:
+        """Return a row as it is known, None: not at all. What lasts is known to last unless records are lost since.
+
+        A row that has ended is final: what it lacks was found when it was made. A rule that the last operation breaks
+        may be kept by the records that are lost.
+        """
+        if not isinstance(row, _LASTING) or not row.is_open:
+            return row
+        missing = self._since(row)
+        if missing is None:
+            return row
+        return cast("AnyRow | None", _in_doubt(row, missing))
+
+    def all_known(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
+        """Yield these rows as they are known."""
+        return (known for row in rows if (known := self.as_known(row)) is not None)
+
+    def _since(self, row: LastingRow) -> str | None:
+        """Return in words what is lost after a row began; None: nothing."""
+        at, is_connect = _begin(row), getattr(row, "group_type", None) == GroupType.CONNECT
+        place = (LOG_TOPICS[Family.CONNECT if is_connect else Family.GROUP], at.partition)
+        for first, last in self.ranges.get(place, ()):
+            if last > at.offset:
+                return f"records between offsets {first} and {last}"
+        found = [self.unplaced.get(place), self.unreadable.get(place, {}).get(row.group_id)]
+        last = max((each[1] for each in found if each is not None), default=-1)
+        return f"records up to offset {last}, which {UNREADABLE}" if last > at.offset else None
 
 
 NOTHING_LOST = LostRecords()
+
+
+@dataclass(slots=True)
+class UnreadableOffsets:
+    """Collects the records of one log partition that cannot be decoded: the first and the last of each group.
+
+    ``unplaced`` are those whose key does not tell the group; None: there is none.
+    """
+
+    groups: dict[str, Offsets] = field(default_factory=dict)
+    unplaced: Offsets | None = None
+
+    def note(self, group_id: str | None, offset: int) -> None:
+        """Take the next one, in the order of the log; ``group_id`` None: its key cannot be decoded either."""
+        if group_id is None:
+            self.unplaced = (offset if self.unplaced is None else self.unplaced[0], offset)
+        else:
+            self.groups[group_id] = (self.groups.get(group_id, (offset, offset))[0], offset)
+
+    @property
+    def last_unplaced(self) -> int:
+        """The offset of the last one that may be about any group; -1: there is none."""
+        return -1 if self.unplaced is None else self.unplaced[1]
+
+    def lost(self, place: Place, gaps: Sequence[Offsets] = ()) -> LostRecords:
+        """Return them as what a log partition lacks, beside the offsets that are lost."""
+        return LostRecords(
+            {place: gaps} if gaps else {},
+            {place: self.groups} if self.groups else {},
+            {} if self.unplaced is None else {place: self.unplaced},
+        )
+
+
+LastingRow = AssignmentRow | GroupEpochRow | MembershipRow | RebalanceRow | ShareInitializationRow | Violation
+_LASTING = (AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow, ShareInitializationRow, Violation)
+
+
+def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:
+    match row:
+        case Violation():
+            return None
+        case AssignmentRow() | ShareInitializationRow():
+            return row._replace(history_complete=False)
+        case GroupEpochRow():
+            return row._replace(history_complete=False, missing=row.missing or missing, state=None)
+    return row._replace(history_complete=False, missing=row.missing or missing)
+
+
+def _begin(row: LastingRow) -> LogPosition:
+    match row:
+        case GroupEpochRow():
+            return row.opened
+        case MembershipRow():
+            return row.joined
+        case RebalanceRow() | Violation():
+            return row.at
+    return row.since

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.coverage import Coverage, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
@@ -55,16 +55,27 @@ class SeenPast:
         begin = 0 if self.last is None else self.last
         is_hole = not coverage.unbroken(partition, begin, offset)
         if is_hole:
-            self.is_lost = self.is_lost or self.is_dirty or not from_start
-            self.missing = self.doubt = f"records between offsets {begin} and {offset}"
-            self.is_unsettled = True
-            self.written.clear()
+            known = coverage.cause_of_hole(partition, begin, offset)
+            is_lost = self.is_dirty or not from_start or known is not None
+            self.lose(known or lost_offsets(begin, offset), is_lost=is_lost)
         if is_hole or self.last is None:
             self.is_first_ever, self.first = self.last is None and record.value is not None, record.at
         self.last = offset
         if not self.is_dirty or self.missing is not None:
             self._note_key(record)
         return is_hole
+
+    def lose_at(self, at: LogPosition, what: str) -> None:
+        """Take in a record of the group that says something unknown; ``what`` names it."""
+        self.lose(what)
+        self.first, self.is_first_ever = at, False
+
+    def lose(self, what: str, *, is_lost: bool = True) -> None:
+        """Take in that records may be missing here, which ``what`` names."""
+        self.is_lost = self.is_lost or is_lost
+        self.missing = self.doubt = what
+        self.is_unsettled = True
+        self.written.clear()
 
     def _note_key(self, record: CoordinatorRecord) -> None:
         key = json.dumps([record.type, record.key], sort_keys=True)

@@ -95,8 +95,14 @@ class OffsetGaps:
         return max(self._last, self._end, self.lost[-1].last if self.lost else -1) + 1
 
     def note_damage(self, damage: Damage) -> None:
-        """Bytes that gave no record lie behind the rows fed so far."""
-        self._damage = damage
+        """Bytes that gave no record lie behind the rows fed so far.
+
+        A file that ends in the middle of a batch explains nothing of what is damaged before it.
+        """
+        if self._damage is None or self._damage.kind is DamageKind.TRUNCATED:
+            self._damage = damage
+        elif damage.kind is not DamageKind.TRUNCATED:
+            self._damage = self._damage._replace(last_offset=max(self._damage.last_offset, damage.last_offset))
 
     def feed(self, rows: pa.RecordBatch) -> list[int]:
         """Take the next rows; returns the numbers of those before which offsets are lost."""

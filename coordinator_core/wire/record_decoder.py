@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition
+from typing import NamedTuple
+
+from coordinator_core.errors import DecodeError
+from coordinator_core.records import (
+    AnyRecord,
+    CoordinatorRecord,
+    Family,
+    Fields,
+    LogPosition,
+    RecordType,
+    group_of_key,
+)
 from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value
 
 CACHED_KEYS = 1 << 18
@@ -10,6 +21,28 @@ CACHED_KEYS = 1 << 18
 
 NO_BATCH = -1
 """The base offset of a batch that is not known."""
+
+
+class UnreadableRecord(NamedTuple):
+    """A record that cannot be decoded, by a newer broker or damaged: what it says of its group is unknown.
+
+    ``key`` and ``type`` are None where the key cannot be read either: then it may be about any group of its partition.
+    """
+
+    at: LogPosition
+    cause: str
+    type: int | None = None
+    key: Fields | None = None
+
+    @property
+    def group_id(self) -> str | None:
+        """The group that it is about; None: any."""
+        return None if self.key is None else group_of_key(self.key)
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether it says something of a committed offset, and of nothing else."""
+        return self.type is not None and self.type <= RecordType.OFFSET_COMMIT
 
 
 class RecordDecoder:
@@ -36,6 +69,14 @@ class RecordDecoder:
             return CoordinatorRecord(at, record_type, key_fields, None, None, batch)
         version, fields = decode_value(value, record_type, self.family)
         return CoordinatorRecord(at, record_type, key_fields, fields, version, batch)
+
+    def unreadable(self, at: LogPosition, key: bytes, error: DecodeError) -> UnreadableRecord:
+        """Return what is known of a record for which ``record`` has raised this error."""
+        try:
+            record_type, key_fields = self._key(key)
+        except DecodeError:
+            return UnreadableRecord(at, str(error))
+        return UnreadableRecord(at, str(error), record_type, key_fields)
 
     def _key(self, data: bytes) -> tuple[int, Fields]:
         decoded = self._keys.get(data)

@@ -125,6 +125,23 @@ class AnswerSource:
 
 
 def refuse_unknown(answers: Answers, group_id: str | None) -> None:
-    """Raise InputError if the group does not exist. Call this for an empty result, to tell the two cases apart."""
+    """Raise InputError for an empty result that proves nothing.
+
+    The group does not exist, or what is missing of the logs may have told of it, or of any group (``group_id`` None).
+    """
     if group_id is not None and answers.history(group_id) is None:
-        raise InputError(f"these logs have no history of group {group_id!r}")
+        raise no_history(answers, group_id)
+    refuse_unproven(answers, "nothing was found")
+
+
+def no_history(answers: Answers, group_id: str) -> InputError:
+    """Return the error about a group that the logs do not mention, with what they lack."""
+    missing = answers.knowledge().about_group(group_id)
+    told = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
+    return InputError(f"these logs have no history of group {group_id!r}{told}")
+
+
+def refuse_unproven(answers: Answers, what: str) -> None:
+    """Raise InputError where ``what``, an answer that is a negative, cannot be known as the logs lack something."""
+    if missing := answers.knowledge().reasons():
+        raise InputError(f"{what}, which does not prove that there is nothing: {'; '.join(missing)}")

@@ -9,7 +9,7 @@ import typer
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.groups.violations import Violation
-from jobs.cli.answer_source import AnswerSource, refuse_unknown
+from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
@@ -64,6 +64,8 @@ def audit_command(
     seen = {verdict for *_, verdict in counts} | ({VIOLATION} if broken else set())
     if seen & failing:
         raise typer.Exit(FAILED_GATE)
+    if failing:
+        refuse_unproven(known, "nothing that --fail-on names was found")
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

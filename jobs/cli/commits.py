@@ -8,7 +8,7 @@ import typer
 
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import InputError
-from jobs.cli.answer_source import AnswerSource
+from jobs.cli.answer_source import AnswerSource, no_history
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import SinceOption, UntilOption
 from jobs.cli.output import Line, print_lines, utc
@@ -34,7 +34,7 @@ def commits_command(
     answers = source.answers()
     history = answers.history(group)
     if history is None:
-        raise InputError(f"these logs have no history of group {group!r}")
+        raise no_history(answers, group)
     steps, left_out = group_steps(answers, history)
     if left_out:
         source.console.warn(

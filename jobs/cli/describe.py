@@ -27,7 +27,7 @@ from coordinator_core.groups.share.offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import find_group, lists_all, warn_of_gaps, warn_of_times
+from jobs.cli.gaps import find_group, warn_of_missing, warn_of_times
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -67,10 +67,8 @@ def groups_command(
     states = _named(state, GROUP_STATES, "--state")
     moment = parse_moment(at, at_offset)
     then = source.answers().at(moment)
-    is_whole = lists_all(then)
+    is_whole = warn_of_missing(source.console, then)
     lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
-    if not is_whole:
-        warn_of_gaps(source.console, then)
     warn_of_times(source.console, then, moment)
     if types:
         lines = _limited(source, lines, "type", types)
@@ -125,8 +123,7 @@ def describe_command(
         around = replace(around, data_end=known)
     chosen = then.groups() if group is None else iter([find_group(then, group)])
     warn_of_times(source.console, then, moment)
-    if not lists_all(then):
-        warn_of_gaps(source.console, then)
+    warn_of_missing(source.console, then)
     found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
         for described in found:
@@ -187,6 +184,7 @@ def offsets_command(
     found, offsets, certainty = find_group(then, group)
     known = known_ends(answers, ends, moment)
     if isinstance(found.state, ShareGroup):
+        warn_of_missing(source.console, then)
         shared = _share_partitions(found.group_id, found.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return
@@ -195,8 +193,7 @@ def offsets_command(
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known, is_whole)
     lines += [_unknown_commit(partition, is_whole) for partition in sorted(certainty.unknown_offsets)]
-    if not lists_all(then):
-        warn_of_gaps(source.console, then)
+    warn_of_missing(source.console, then)
     print_list(source, lines, f"offsets of {group}", is_whole=is_whole)
 
 

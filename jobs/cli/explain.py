@@ -11,7 +11,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
-from jobs.cli.answer_source import AnswerSource, refuse_unknown
+from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, read_kinds
 from jobs.cli.output import print_json, print_lines, print_text, utc
@@ -65,7 +65,9 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference
         history = None if group_id is None else source.history(group_id)
         if history is not None:
             return history, asked
-    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET")
+    missing = source.knowledge().about_group(text)
+    told = f"; they lack something: {'; '.join(missing)}" if missing else ""
+    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET{told}")
 
 
 def _readings(text: str) -> list[RebalanceReference]:
@@ -141,3 +143,5 @@ def findings_command(
     print_lines(lines, as_json=source.json, title="findings")
     if any(row.kind in failing for row in rows):
         raise typer.Exit(FAILED_GATE)
+    if failing:
+        refuse_unproven(answers, "no finding that --fail-on names")

@@ -1,4 +1,4 @@
-"""What commands say where the log does not prove all that they are asked for."""
+"""What commands say where the logs do not prove all that they are asked for."""
 
 from __future__ import annotations
 
@@ -7,23 +7,22 @@ from coordinator_core.groups.proven_state import GroupThen
 from jobs.cli.console import Console
 from jobs.cli.output import utc
 from jobs.queries.interface import AsOf, GroupsThen
-from jobs.queries.missing_records import incomplete, whole_from
 
 
-def lists_all(then: GroupsThen) -> bool:
-    """Whether no group, member or offset can have been there at the moment without a trace in the log."""
-    return all(gaps.lists_all for gaps in then.gaps().values())
+def warn_of_missing(console: Console, then: GroupsThen) -> bool:
+    """Say once what the logs lack from before the moment.
 
-
-def warn_of_gaps(console: Console, then: GroupsThen) -> None:
-    """Say once from which offset on each log partition is whole up to the moment."""
-    gaps = incomplete(then.gaps())
-    console.warn(
-        "the log lacks records from before this moment, and what they may have said is unknown; "
-        f"from these offsets on it is whole: {whole_from(gaps)}",
-        whole_from={name: each.whole_from for name, each in gaps.items()},
-        lost={name: each.lost for name, each in gaps.items() if each.lost >= 0},
-    )
+    Returns whether no group, member or offset can have been there without a trace in them.
+    """
+    known = then.knowledge()
+    gaps = known.incomplete
+    facts = {
+        "whole_from": {name: each.whole_from for name, each in gaps.items()},
+        "lost": {name: each.lost for name, each in gaps.items() if each.lost >= 0},
+    }
+    for number, reason in enumerate(known.reasons()):
+        console.warn(reason, **facts if gaps and number == 0 else {})
+    return known.lists_all
 
 
 def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:
@@ -47,9 +46,10 @@ def find_group(then: GroupsThen, group_id: str) -> GroupThen:
     for each in then.groups():
         if each.group.group_id == group_id:
             return each
-    if lists_all(then):
+    known = then.knowledge()
+    if not (missing := known.about_group(group_id)):
         raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")
     raise InputError(
-        f"no trace of a group {group_id!r} in these logs at that moment, but they lack records from before it: "
-        f"the group may have been there and be deleted since; see history {group_id}"
+        f"no trace of a group {group_id!r} in these logs at that moment, which does not prove that there was none: "
+        + "; ".join(missing)
     )

@@ -9,7 +9,7 @@ import typer
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
-from coordinator_core.errors import InputError, UsageError
+from coordinator_core.errors import UsageError
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
@@ -26,7 +26,7 @@ from coordinator_core.history.share_initializations import ALL_PARTITIONS, Share
 from coordinator_core.history.share_partitions import STATE_DELETED
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.cli.answer_source import AnswerSource, refuse_unknown
+from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
@@ -59,7 +59,7 @@ def history_command(
     answers = source.answers()
     known = answers.history(group)
     if known is None:
-        raise InputError(f"these logs have no history of group {group!r}")
+        raise no_history(answers, group)
     resets = answers.resets(known)
     steps = [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
     parts = by_log(known)

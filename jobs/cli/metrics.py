@@ -14,7 +14,7 @@ from coordinator_core.audit.offsets.lag import LagPoint
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import lists_all, warn_of_gaps
+from jobs.cli.gaps import warn_of_missing
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.formatting import visible
@@ -61,8 +61,7 @@ def metrics_command(
     answers = source.answers()
     then = answers.at(AsOf())
     groups = list(then.groups())
-    if not lists_all(then):
-        warn_of_gaps(source.console, then)
+    warn_of_missing(source.console, then)
     facts = GroupFacts(
         answers.cluster_name,
         names or [MetricNames.LAG_EXPORTER],
@@ -70,6 +69,7 @@ def metrics_command(
         answers.newest_ends(None) if ends is None else newest_ends(ends),
         *answers.histories(),
         lag=_newest_lag(answers, groups, ends) if MetricNames.BURROW in (names or ()) else (),
+        is_whole=not then.knowledge().reasons(),
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest
     text = write(facts.registry()).decode("utf-8")

@@ -15,7 +15,7 @@ from coordinator_core.groups.owners import connector_tasks, owners, possible_own
 from coordinator_core.history.rows import AssignmentRow
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
-from jobs.cli.gaps import lists_all, warn_of_gaps, warn_of_times
+from jobs.cli.gaps import warn_of_missing, warn_of_times
 from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
@@ -69,9 +69,12 @@ def owners_command(
         _require_partition(image, topic, partition)
     if not history:
         warn_of_times(source.console, then, moment)
-    is_whole = lists_all(then)
-    if not is_whole:
-        warn_of_gaps(source.console, then)
+    is_whole = warn_of_missing(source.console, then)
+    if not found and not parts and not is_whole:
+        raise InputError(
+            f"no owner of {name!r} in these logs at that moment, which does not prove that there was none: "
+            + "; ".join(then.knowledge().reasons())
+        )
     if history:
         owned = [_interval(part) for part in parts if partition in (None, part.row.partition)]
         print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)

@@ -19,6 +19,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.cli.output import print_written
 from jobs.queries.from_logs.commits import group_lag
+from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader as Origin
 from jobs.report.build import build
@@ -47,6 +48,7 @@ def report_command(
     flags = source.flags
     if source.tables is None:
         logs = find_group_logs(source.log or [])
+        require_log_of_groups(logs)
         made = _of_logs(source, logs, load(source.config, flags=flags), ends)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")

@@ -89,7 +89,8 @@ def whatif_command(
     known = source.answers()
     happened = known.rounds(group)
     if not happened:
-        raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known")
+        missing = "; ".join(["", *known.knowledge().about_group(group)])
+        raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
     found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
     outcomes = found._asdict()
     if found.hypothetical == found.repeated:

@@ -20,7 +20,7 @@ from coordinator_core.audit.offsets.lag import LagPoint, LagStatus
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
-from coordinator_core.groups.describe import group_state
+from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
@@ -64,7 +64,7 @@ class GroupFacts(Collector):
     """The facts about the groups of one cluster; ``collect`` yields them as metric families.
 
     ``ends`` are end offsets by topic and partition, from which lag is computed; empty: lag is not known. ``lag`` is the
-    newest point of each group and partition, whose status Burrow's metrics have.
+    newest point of each group and partition, whose status Burrow's metrics have. ``is_whole``: the logs lack nothing.
     """
 
     cluster: str
@@ -76,6 +76,7 @@ class GroupFacts(Collector):
     violations: Sequence[Violation] = ()
     findings: Sequence[FindingRow] = ()
     lag: Sequence[LagPoint] = ()
+    is_whole: bool = True
 
     def registry(self) -> CollectorRegistry:
         """Return a registry that has these facts alone."""
@@ -85,6 +86,12 @@ class GroupFacts(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield each metric family."""
+        about = (
+            "1 if the logs lack nothing that these metrics rest on, 0 if there may be more groups, or records of them."
+        )
+        whole = GaugeMetricFamily(f"{PREFIX}logs_complete", about, labels=["cluster_name"])
+        whole.add_metric([self.cluster], self.is_whole)
+        yield whole
         yield from self._states()
         yield from self._history()
         offsets = list(self._offsets())
@@ -103,7 +110,7 @@ class GroupFacts(Collector):
             labels = [cluster, group.group_id, _type_of(group)]
             state = group.state
             info.add_metric([*labels, _text(group_state(group, certainty))], 1)
-            certain.add_metric(labels, 0 if certainty.unknown else 1)
+            certain.add_metric(labels, certainty_label(group, certainty) == CERTAIN_GROUP)
             if state is not None and certainty.members_are_known:
                 members.add_metric(labels, len(state.members))
             number = state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None)

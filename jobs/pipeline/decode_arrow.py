@@ -263,7 +263,17 @@ def undecodable(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
         parts.append(part)
         positions.append(error.position if error.position >= 0 else None)
     columns = {"reason": pa.array(reasons, pa.string()), "part": pa.array(parts, pa.string())}
-    return columns | {"byte_position": pa.array(positions, pa.int64())}
+    columns |= {"byte_position": pa.array(positions, pa.int64()), "record_type": _types_of_keys(batch, records, family)}
+    return columns | {"group_id": _group_ids(records.keys, family, batch.num_rows)}
+
+
+def _types_of_keys(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> pa.Array:
+    """Return the record types of the keys that could be decoded."""
+    if family is Family.METADATA:
+        return pa.nulls(batch.num_rows, pa.int16())
+    bad = np.zeros(batch.num_rows, np.bool_)
+    bad[[*records.keys.errors]] = True
+    return pa.array(records.keys.numbers, mask=bad | batch.column("key").is_null().to_numpy(zero_copy_only=False))
 
 
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Family]]:

@@ -27,6 +27,8 @@ from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
+from coordinator_core.history.holes import Holes, UnknownOffsets
+from coordinator_core.records import RecordType
 from jobs.pipeline import log_ranges, runs
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.commits import summaries as commit_summaries
@@ -35,11 +37,12 @@ from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, fold, folder
 from jobs.pipeline.replay_here import MOST_STAGED, input_rows
 from jobs.pipeline.replayed import GROUPS, replayed
-from jobs.relations import stored_topics
-from jobs.sources.files import REPLAYED_TOPICS
+from jobs.relations import stored_topics, stored_unreadable
+from jobs.relations.stored_logs import lost_records
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS
 from jobs.tables.delta import Rows, Table, Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED, QUARANTINE
 from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
@@ -146,7 +149,7 @@ class _Run:
         if rows is None:
             return None
         staged: list[pa.RecordBatch] = []
-        for batch in fold(rows, self._cluster, topics, self._audit):
+        for batch in fold(rows, self._cluster, topics, self._audit, self._holes()):
             staged.append(batch)
             if sum(each.nbytes for each in staged) > MOST_STAGED:
                 return None
@@ -156,7 +159,7 @@ class _Run:
         """Return the rows of ``REPLAYED``, made by Spark."""
         new = self._rows(self._span.done)
         rows = new if to_rebuild is None else self._with_all_rows_of(to_rebuild, new)
-        replay = folder(self._cluster, topics, self._audit)
+        replay = folder(self._cluster, topics, self._audit, self._holes())
         staged = self._input(rows, to_rebuild).mapInArrow(replay, REPLAYED.schema)
         if to_rebuild is None:
             return staged
@@ -177,12 +180,24 @@ class _Run:
         for row in list(lookup(self._tables).rows(" UNION ALL ".join(each), cluster=self._cluster)):
             self._tables.delete(HISTORY[row["name"]], pa.table({"cluster": [self._cluster]}))
 
+    def _holes(self) -> Holes:
+        """Return what may have said something of any group: unreadable keys, and offsets that are lost."""
+        found = lookup(self._tables)
+        unreadable = stored_unreadable.unplaced(found, self._cluster, self._span.upto)
+        spans = (
+            (place, span) for place, ranges in lost_records(found, self._cluster).ranges.items() for span in ranges
+        )
+        # What is missing before the first record is known from the start of the log.
+        lost = [(place, UnknownOffsets(*span, is_lost=True)) for place, span in spans if span[0] > 0]
+        return Holes([*unreadable, *lost])
+
     # --- input -------------------------------------------------------------------------------------------------------
 
     def _rows(self, after: str) -> DataFrame:
         """Return the records of groups from the runs after ``after``, without records that have no place in the log."""
         rows = self._records(after).select(*_input_columns(GROUP_RECORDS))
         rows = rows.unionByName(self._needed_commits(after), allowMissingColumns=True)
+        rows = rows.unionByName(self._unreadable(after), allowMissingColumns=True)
         known = log_ranges.coverage(self._of(LOG_RANGES), rows)
         return rows.join(known, [*LOG_PARTITION, "log_offset"], "left")
 
@@ -203,6 +218,14 @@ class _Run:
     def _records(self, after: str) -> DataFrame:
         return self._of(GROUP_RECORDS).where(self._since(after) & F.expr(PLACED))
 
+    def _unreadable(self, after: str) -> DataFrame:
+        """Return the records of groups that cannot be decoded, though their keys tell the group."""
+        of_state = (F.col("record_type") > F.lit(RecordType.OFFSET_COMMIT.value)) & F.col("group_id").isNotNull()
+        of_groups = F.col("log_topic").isin(GROUP_TOPICS) & F.col("part").isin("key", "value")
+        found = self._of(QUARANTINE).where(self._since(after) & of_state & of_groups & F.expr(PLACED))
+        place = (*IDENTITY, "log_partition", "log_offset", "timestamp_ms")
+        return found.where("stray IS NULL").select(*place, F.lit(True).alias("is_unreadable"))
+
     def _since(self, after: str) -> Column:
         in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
         return in_runs & F.col("log_topic").isin(REPLAYED_TOPICS)
@@ -210,8 +233,9 @@ class _Run:
     def _new_places(self) -> DataFrame:
         """Return group and position of the new records and commits."""
         place = (*IDENTITY, "log_partition", "log_offset")
-        records, commits = self._records(self._span.done), self._needed_commits(self._span.done)
-        return records.select(*place).unionByName(commits.select(*place))
+        done = self._span.done
+        records, commits, unreadable = self._records(done), self._needed_commits(done), self._unreadable(done)
+        return records.select(*place).unionByName(commits.select(*place)).unionByName(unreadable.select(*place))
 
     def _with_all_rows_of(self, groups: DataFrame, new: DataFrame) -> DataFrame:
         keys = list(IDENTITY)

@@ -16,7 +16,8 @@ from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.coverage import Coverage, Hole, unreadable_record
+from coordinator_core.history.holes import NO_HOLES, Holes
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.sources.files import FAMILIES
@@ -32,7 +33,7 @@ class Input(NamedTuple):
     A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id`` instead of key and value.
     ``leader_epoch`` is that of the record's batch. ``unbroken_since`` is the first offset of the gap-free range that
     ends with the record. ``gap_follows``: the log continues, but the next offset is missing. ``from_start``: the log
-    was read from its start.
+    was read from its start. ``is_unreadable``: a record of the group that cannot be decoded; it has no key here.
     """
 
     log_topic: str
@@ -51,6 +52,7 @@ class Input(NamedTuple):
     unbroken_since: int | None
     gap_follows: bool
     from_start: bool
+    is_unreadable: bool | None
 
 
 INPUT: Final = Input._fields
@@ -58,12 +60,12 @@ Batches = Iterable[pa.RecordBatch]
 
 
 def folder(
-    cluster: str, topics: TopicHistory | None, settings: AuditSettings
+    cluster: str, topics: TopicHistory | None, settings: AuditSettings, holes: Holes = NO_HOLES
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the replay as a function for ``mapInArrow``; it yields rows of ``REPLAYED``."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        return fold(_rows(batches), cluster, topics, settings)
+        return fold(_rows(batches), cluster, topics, settings, holes)
 
     return run
 
@@ -75,16 +77,20 @@ def _rows(batches: Batches) -> Iterator[Input]:
 
 
 def fold(
-    rows: Iterable[Input], cluster: str, topics: TopicHistory | None, settings: AuditSettings
+    rows: Iterable[Input],
+    cluster: str,
+    topics: TopicHistory | None,
+    settings: AuditSettings,
+    holes: Holes = NO_HOLES,
 ) -> Iterator[pa.RecordBatch]:
-    """Replay the groups of these rows, and yield rows of ``REPLAYED``."""
+    """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them."""
     output = _Output(cluster)
     group: _GroupReplay | None = None
     for row in rows:
         if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
             if group is not None:
                 group.finish(output)
-            group = _GroupReplay(row, topics, settings)
+            group = _GroupReplay(row, topics, settings, holes)
         if row.state is None:
             output.add(group.log_topic, group.group_id, group.feed(row))
         if output.is_full:
@@ -97,8 +103,10 @@ def fold(
 class _GroupReplay:
     """The replay of one group."""
 
-    def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings) -> None:
+    def __init__(self, first: Input, topics: TopicHistory | None, settings: AuditSettings, holes: Holes) -> None:
         self.log_topic, self.group_id = first.log_topic, first.group_id
+        self._holes = holes
+        self._lost = first.log_offset if first.state is not None else -1
         family = FAMILIES[first.log_topic]
         self._decoder = RecordDecoder(family)
         self._coverage = Coverage({})
@@ -119,11 +127,24 @@ class _GroupReplay:
         # A share group has records in several log partitions, and a run may bring records of any of them.
         place = max(self._last[:2], (row.log_partition, row.log_offset))
         self._last = LogPosition(*place, max(self._last.timestamp_ms, row.timestamp_ms))
+        hole = self._holes.last_before((self.log_topic, row.log_partition), row.log_offset, row.timestamp_ms)
         if row.unbroken_since is not None:
-            self._coverage.set_unbroken(
-                row.log_partition, row.unbroken_since, row.log_offset, gap_follows=row.gap_follows
-            )
+            since = row.unbroken_since
+            if hole is not None and isinstance(self._fold, ShareAudit):
+                since = max(since, hole.at.offset + 1)
+            self._coverage.set_unbroken(row.log_partition, since, row.log_offset, gap_follows=row.gap_follows)
+        if isinstance(self._fold, GroupAudit):
+            if hole is not None and hole.at.offset > self._lost:
+                self._lose(self._fold, hole)
+            if row.is_unreadable:
+                at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
+                self._lose(self._fold, Hole(at, unreadable_record(row.log_offset)))
+                return ()
         return self._fold.feed(self._record(row), row.leader_epoch)
+
+    def _lose(self, fold: GroupAudit, hole: Hole) -> None:
+        self._lost = hole.at.offset
+        fold.lose(hole)
 
     def _record(self, row: Input) -> AnyRecord:
         at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)

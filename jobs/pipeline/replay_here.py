@@ -13,7 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from jobs.pipeline.rebuilds import Span
 from jobs.pipeline.replay_arrow import INPUT, Input
-from jobs.sources.files import REPLAYED_TOPICS
+from jobs.relations import stored_unreadable
+from jobs.relations.stored_unreadable import OF_STATE
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS
 from jobs.tables.log import PLACED
 from jobs.tables.reader import TableReader
 
@@ -33,17 +35,22 @@ NEW: Final = "cluster = :cluster AND run_id > :done AND run_id <= :upto AND log_
 NEW_RECORDS: Final = f"$group_records WHERE {NEW} AND {PLACED}"
 NEW_HOURS: Final = f"$commit_summaries WHERE {NEW} AND hour_ms IS NOT NULL AND cardinality(beside) > 0"
 
+NEW_UNREADABLE: Final = f"{stored_unreadable.UNREADABLE} AND run_id > :done AND run_id <= :upto AND {OF_STATE}"
+
 SIZES: Final = (
+    f"SELECT count(*) AS number, 0 AS bytes FROM {NEW_UNREADABLE}",
     f"SELECT count(*) AS number, sum(bytes_of(value)) AS bytes FROM {NEW_RECORDS}",
     f"SELECT sum(cardinality(beside)) AS number, 0 AS bytes FROM {NEW_HOURS}",
 )
 RECORDS: Final = (
     f"SELECT log_topic, group_id, log_partition, log_offset, timestamp_ms, batch_base, key, value FROM {NEW_RECORDS}"
 )
+UNREADABLE: Final = f"SELECT log_topic, group_id, log_partition, log_offset, timestamp_ms FROM {NEW_UNREADABLE}"
 COMMITS: Final = f"SELECT log_topic, group_id, log_partition, topic, partition, beside FROM {NEW_HOURS}"
 TOUCHED: Final = f"""
 FROM $group_states AS s JOIN (
   SELECT log_topic, group_id FROM {NEW_RECORDS} UNION SELECT log_topic, group_id FROM {NEW_HOURS}
+  UNION SELECT log_topic, group_id FROM {NEW_UNREADABLE}
 ) AS n ON s.log_topic = n.log_topic AND s.group_id = n.group_id WHERE s.cluster = :cluster
 """
 STATES: Final = f"""
@@ -94,11 +101,13 @@ def input_rows(tables: TableReader, cluster: str, span: Span) -> list[Input] | N
 
     The rows of a group follow each other, its state first, then its records and commits in the order of the log.
     """
-    given = {"cluster": cluster, "done": span.done, "upto": span.upto, "topics": REPLAYED_TOPICS}
+    given: dict[str, Any] = {"cluster": cluster, "done": span.done, "upto": span.upto}
+    given |= {"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS}
     if not _is_small(tables, span, given):
         return None
     logs = _logs(tables.rows(RANGES, **given))
-    found = [_placed(row, logs) for row in (*_records(tables, given), *_commits(tables, given))]
+    new = (*_records(tables, given), *_unreadable(tables, given), *_commits(tables, given))
+    found = [_placed(row, logs) for row in new]
     found.sort(key=attrgetter("log_topic", "group_id", "log_partition", "log_offset"))
     states = {} if span.is_first else {_group(row): row for row in _states(tables, given)}
     rows = []
@@ -124,6 +133,10 @@ def _group(row: Input) -> tuple[str, str]:
 
 def _records(tables: TableReader, given: Mapping[str, Any]) -> Iterator[Input]:
     return (NOTHING._replace(**row) for row in tables.rows(RECORDS, **given))
+
+
+def _unreadable(tables: TableReader, given: Mapping[str, Any]) -> Iterator[Input]:
+    return (NOTHING._replace(**row, is_unreadable=True) for row in tables.rows(UNREADABLE, **given))
 
 
 def _commits(tables: TableReader, given: Mapping[str, Any]) -> Iterator[Input]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from coordinator_core.records import LOG_TOPICS, Family
+
 if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
@@ -21,6 +23,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.end_offsets import EndOffsets
 
@@ -69,6 +72,12 @@ NO_ENDS = (
 )
 """What an answer about lag says without end offsets."""
 
+NO_LOG_OF_GROUPS = (
+    f"there is no log of groups here: give partitions of {LOG_TOPICS[Family.GROUP]} (or {LOG_TOPICS[Family.CONNECT]}), "
+    "an empty one if it has no record"
+)
+"""What every question about groups says where there is nothing to look at."""
+
 CURRENT = "current"
 """The kind of interval in which a member had what it names; the other kind is its target."""
 
@@ -99,6 +108,9 @@ class GroupsThen(Protocol):
 
     def gaps(self) -> Mapping[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
+
+    def knowledge(self) -> Knowledge:
+        """Return what the logs lack, as seen from the moment."""
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
@@ -176,6 +188,9 @@ class Answers(Protocol):
 
     def histories(self) -> AllHistories:
         """Return what all groups went through, as the questions one by one answer it."""
+
+    def knowledge(self) -> Knowledge:
+        """Return what the logs lack, as seen from their end."""
 
     def rounds(self, group_id: str) -> list[Round]:
         """Return the assignments of a group, with the inputs of its assignor."""

@@ -12,6 +12,7 @@ from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause
+from jobs.relations import stored_unreadable
 from jobs.relations.stored_brokers import other_lines
 from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
@@ -91,7 +92,8 @@ def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) 
         "AND kind = 'damaged'",
         **of,
     )
-    not_whole = {row["log_partition"] for row in damaged} | {place[1] for place in lost.ranges if place[0] == GROUP_LOG}
+    not_whole = {row["log_partition"] for row in damaged}
+    not_whole |= {place[1] for place in (*lost.ranges, *lost.unplaced) if place[0] == GROUP_LOG}
     return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
 
 
@@ -118,7 +120,8 @@ def lost_records(tables: TableReader, cluster: str) -> LostRecords:
         topics=GROUP_TOPICS,
     ):
         found.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
-    return LostRecords({place: ranges for place, ranges in found.items() if ranges})
+    unreadable = stored_unreadable.of_groups(tables, cluster)
+    return LostRecords({place: ranges for place, ranges in found.items() if ranges}, *unreadable)
 
 
 def _lost_in(runs: list[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import tarfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -198,17 +199,34 @@ class FileFilter:
 
 def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
     if not os.path.isdir(path):
-        size = os.stat(path).st_size
+        size = _size(path)
         if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and tarfile.is_tarfile(path):
             yield from _logs_in_archive(path, wanted)
         else:
             yield _log_file(path, size, _place(path))
         return
-    for folder, folders, files in os.walk(path, onerror=_raise):
-        folders.sort()
+    seen = {os.path.realpath(path)}
+    for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
+        folders[:] = [each for each in sorted(folders) if _is_new(os.path.join(folder, each), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
             if (place := _place(whole)) in wanted:
-                yield _log_file(whole, os.stat(whole).st_size, place)
+                yield _log_file(whole, _size(whole), place)
+
+
+def _is_new(folder: str, seen: set[str]) -> bool:
+    """Note a folder; return whether it was not visited yet: symbolic links may lead to it, and back."""
+    real = os.path.realpath(folder)
+    is_new = real not in seen
+    seen.add(real)
+    return is_new
+
+
+def _size(path: str) -> int:
+    """Return the size of a file; raises InputError for what is no file, such as a pipe, which gives no bytes."""
+    found = os.stat(path)
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{path}: neither a file nor a folder; copy what it gives to a file first")
+    return found.st_size
 
 
 def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.sources.files import FAMILIES, METADATA_TOPIC
+from coordinator_core.history.knowledge import GivenLogs
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
 from jobs.tables.reader import TableReader
 
 IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
@@ -38,6 +39,24 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
     return dict(found)
 
 
+def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
+    """Return which partitions of the logs of groups were given, and how many there are as the metadata log says."""
+    partitions = defaultdict[str, frozenset[int]](frozenset)
+    for topic, partition in given(tables).get(cluster, ()):
+        if topic in GROUP_TOPICS:
+            partitions[topic] |= {partition}
+    counts = {topic: count for (of, topic), count in _counts(tables).items() if of == cluster and topic in GROUP_TOPICS}
+    return GivenLogs(dict(partitions), counts)
+
+
+def _counts(tables: TableReader) -> dict[tuple[str, str], int]:
+    """Return the partition counts of the logs at the end of the metadata log, by cluster and topic."""
+    if not tables.exists("topic_history"):
+        return {}
+    topics = "SELECT cluster, topic, partitions FROM $topic_history WHERE until IS NULL AND topic IN :topics"
+    return {(row["cluster"], row["topic"]): row["partitions"] for row in tables.rows(topics, topics=[*FAMILIES])}
+
+
 def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | None) -> dict[str, int | None]:
     """Return by cluster how many partitions of its given log topics were not given.
 
@@ -45,10 +64,7 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
     the highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
     count of a topic is not known.
     """
-    counts = dict[tuple[str, str], int]()
-    if tables.exists("topic_history"):
-        topics = "SELECT cluster, topic, partitions FROM $topic_history WHERE until IS NULL AND topic IN :topics"
-        counts = {(row["cluster"], row["topic"]): row["partitions"] for row in tables.rows(topics, topics=[*FAMILIES])}
+    counts = _counts(tables)
     found = given(tables)
     if offsets_partitions is not None:
         counts |= {(cluster, offsets_topic): offsets_partitions for cluster in found}

@@ -12,7 +12,7 @@ from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
-from coordinator_core.wire.record_decoder import RecordDecoder
+from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
 
@@ -63,6 +63,11 @@ class LogReader:
         """The name of the partition, as that of its folder."""
         topic = self._files[0].topic or LOG_TOPICS[self.family]
         return topic if self.partition == UNKNOWN_PARTITION else f"{topic}-{self.partition}"
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The topic of its kind of log, and the partition that the files are of."""
+        return LOG_TOPICS[self.family], self.partition
 
     @property
     def partition(self) -> int:
@@ -155,15 +160,23 @@ class LogReader:
 
     def decoded(self, row: LogRow) -> AnyRecord | None:
         """Return the record in a row; None, after a warning, if it cannot be decoded."""
+        record = self.read(row)
+        return None if isinstance(record, UnreadableRecord) else record
+
+    def read(self, row: LogRow) -> AnyRecord | UnreadableRecord | None:
+        """Return the record in a row, or after a warning what is known of it if it cannot be decoded.
+
+        None: a type of the metadata log that has no schema here. Most of them say nothing of topics.
+        """
         file = self._files[0]
         at = LogPosition(file.partition, row.offset, row.timestamp)
         try:
             return self._decoder.record(at, row.key, row.value, row.batch_base_offset)
         except DecodeError as error:
-            # Most types of the metadata log say nothing of topics, and have no schema here.
-            if file.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
-                self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
-            return None
+            if file.family is Family.METADATA and isinstance(error, UnknownTypeError):
+                return None
+            self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
+            return self._decoder.unreadable(at, row.key, error)
 
 
 class _Overlap:

@@ -185,6 +185,8 @@ QUARANTINE = Table(
             ),
             column("key", BinaryType(), "Key of the record"),
             column("value", BinaryType(), "Value of the record, or the damaged bytes"),
+            column("record_type", SHORT, "Record type; null: the key could not be decoded, or is none"),
+            column("group_id", STRING, "Group that the key names; null: the key could not be decoded, or is none"),
         ]
     ),
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),

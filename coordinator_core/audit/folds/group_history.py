@@ -146,7 +146,8 @@ class GroupHistory:
         lines of brokers' application logs that name no group.
         """
         by_type: dict[type, list[Any]] = defaultdict(list)
-        for row in rows:
+        lost = lost.about(group_id)
+        for row in lost.all_known(rows):
             by_type[type(row)].append(row)
         shares = by_type[SharePartitionRow] or by_type[ShareDelivery]
         now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
@@ -236,11 +237,11 @@ class GroupHistory:
         """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
 
         ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding about the
-        group's own log is not complete if records are lost between its evidence, or up to now if it lasts.
+        group's own log is not complete if records of that log are lost.
         """
         own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
         if not in_share_state:
-            complete = complete and not self._lacks_some(LOG_TOPICS[own_log], evidence, lasts=until_ms == self.now_ms)
+            complete = complete and not self._lacks_some(LOG_TOPICS[own_log], evidence)
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -258,14 +259,12 @@ class GroupHistory:
             complete,
         )
 
-    def _lacks_some(self, topic: str, evidence: Sequence[LogPosition], *, lasts: bool) -> bool:
-        by_partition: dict[int, list[int]] = defaultdict(list)
-        for at in evidence:
-            by_partition[at.partition].append(at.offset)
-        return any(
-            self.lost.any_within(topic, partition, min(offsets), None if lasts else max(offsets))
-            for partition, offsets in by_partition.items()
-        )
+    def _lacks_some(self, topic: str, evidence: Sequence[LogPosition]) -> bool:
+        """Return whether records are lost of the log in which the evidence lies: before it, in it or after it.
+
+        A finding counts, so that one more record of the group may change its number wherever it lies.
+        """
+        return any(self.lost.any_within(topic, partition, 0, None) for partition in {at.partition for at in evidence})
 
     def client(self, member_id: str | None) -> str | None:
         """Return a name for the client behind a member that survives restarts, or the member id if no such name

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
@@ -112,7 +111,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         rows,
         classic.partitions,
         classic.share_logs,
-        LostRecords({**connect.lost.ranges, **classic.lost.ranges}),
+        connect.lost.joined(classic.lost),
         [event for event in classic.events if event.group_id is None],
     )
 

@@ -179,7 +179,8 @@ class TargetAuditor:
             return GroupGap("which offsets the log holds", None)
         if self.coverage.unbroken(at.partition, born, at.offset):
             return None
-        what = f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
+        what = self.coverage.cause_of_hole(at.partition, born, at.offset)
+        what = what or f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
         return GroupGap(what, self.coverage.unbroken_from(at.partition, at.offset))
 
     def _note_birth(self, record: AnyRecord) -> None:

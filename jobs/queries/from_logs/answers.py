@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.brokers import NO_BROKER_LOGS, BrokerLogs, LinesByGroup
+from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.interface import NO_ENDS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.sources.bounded_warnings import Warn
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.cluster.topic_history import TopicHistory
     from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.settings import Settings
     from jobs.sources.end_offsets import EndOffsets
@@ -45,6 +47,11 @@ class LogAnswers:
     listed: TopicHistory | None = None
     brokers: BrokerLogs = NO_BROKER_LOGS
     _lines: LinesByGroup | None = None
+    _known: Knowledge | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError where no log of groups is among the logs."""
+        require_log_of_groups(self.logs)
 
     @property
     def cluster_name(self) -> str:
@@ -175,7 +182,18 @@ class LogAnswers:
 
         if self._lines is None:
             self._lines = self.brokers.read(self.logs, self.warn)
-        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed, self._lines)
+        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed, self._lines, self._note)
+
+    def knowledge(self) -> Knowledge:
+        """One pass over the logs, unless an answer before was one."""
+        if self._known is None:
+            for _ in self._histories(None):
+                pass
+        assert self._known is not None
+        return self._known
+
+    def _note(self, known: Knowledge) -> None:
+        self._known = known
 
     def _warn_once(self) -> Warn:
         """Return ``warn`` for the first pass only: every pass meets the same problems."""

@@ -5,7 +5,7 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coordinator_core.cluster.image import TopicImage
@@ -14,8 +14,12 @@ from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state_log import ShareStateLog
+from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.record_decoder import UnreadableRecord
+from jobs.queries.from_logs.given import given_logs
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
 from jobs.queries.interface import AsOf
 from jobs.sources.bounded_warnings import Warn
@@ -32,6 +36,7 @@ class ReplayedGroups:
     topics: TopicHistory | None = None
     share_state: ShareStateLog | None = None
     time_ms: int | None = None
+    logs: Sequence[LogPart] = ()
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for, by group id."""
@@ -41,6 +46,13 @@ class ReplayedGroups:
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
         return {str(partition.reader): partition.gaps for partition in self.partitions}
+
+    def knowledge(self) -> Knowledge:
+        """Return what the logs lack, as seen from the moment."""
+        lost = NOTHING_LOST
+        for partition in self.partitions:
+            lost = lost.joined(partition.unreadable.lost(partition.reader.place))
+        return Knowledge(given_logs(self.logs, self.topics), self.gaps(), lost)
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
@@ -67,8 +79,9 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
 
     ``listed`` are the topics where the metadata log is not given.
     """
+    logs = list(logs)
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(time_ms=moment.time_ms)
+    replayed = ReplayedGroups(time_ms=moment.time_ms, logs=logs)
     cuts: list[Cut] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
@@ -98,8 +111,10 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
             if last is not None and row.offset != last + 1:
                 state.lose(reader.partition)
             last = row.offset
-            record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
-            if record is not None:
+            record = reader.read(row) if row.kind == Kind.RECORD.value else None
+            if isinstance(record, UnreadableRecord):
+                state.lose(reader.partition)
+            elif record is not None:
                 state.apply(record)
         if beyond is not None:
             end = batch.column("offset")[beyond].as_py()

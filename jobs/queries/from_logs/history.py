@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -22,15 +22,16 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.group import GROUP_ENDS, Group
-from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
-from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, RecordType
+from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
+from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
+from jobs.queries.from_logs.given import knowledge
 from jobs.queries.from_logs.log_partition import MARKERS
-from jobs.queries.missing_records import about_history
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
@@ -61,6 +62,11 @@ class _Gathered:
         if row.value is not None and record.type > RecordType.OFFSET_COMMIT:
             self.sizes.feed(record.type, len(row.value), record.at, row.batch_base_offset)
 
+    def lose(self, record: UnreadableRecord) -> None:
+        """Take in a record of the group that cannot be decoded."""
+        if not record.is_commit:
+            self.fold.lose(Hole(record.at, unreadable_record(record.at.offset)))
+
 
 def group_histories(
     logs: Iterable[LogPart],
@@ -69,17 +75,26 @@ def group_histories(
     audit: AuditSettings | None = None,
     listed: TopicHistory | None = None,
     brokers: LinesByGroup = NO_LINES,
+    noted: Callable[[Knowledge], None] | None = None,
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group, or of one. ``warn`` is called for what cannot be read or decoded.
 
     Targets are recomputed with the settings ``audit``; None: they are not. ``listed`` are the topics where the metadata
-    log is not given, ``brokers`` the lines of brokers' application logs.
+    log is not given, ``brokers`` the lines of brokers' application logs. ``noted`` is called at the end with
+    what the logs lack.
     """
+    logs = list(logs)
     readers, topics, share_readers = _opened(logs, warn, listed)
     surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id), brokers)
+    lost = NOTHING_LOST
     for reader in readers:
-        yield from _partition(reader, surroundings, group_id, audit)
-    _warn_of_losses(readers, warn)
+        unreadable = UnreadableOffsets()
+        yield from _partition(reader, surroundings, group_id, audit, unreadable)
+        lost = lost.joined(_lost(reader, unreadable))
+    found = knowledge(logs, topics, readers, lost)
+    _tell(found, warn)
+    if noted is not None:
+        noted(found)
     for other in list(surroundings.shares.groups):
         yield surroundings.history(other, 0, ())
 
@@ -88,13 +103,17 @@ def group_rounds(
     logs: Iterable[LogPart], warn: Warn, settings: AuditSettings, group_id: str, listed: TopicHistory | None = None
 ) -> list[Round]:
     """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
+    logs = list(logs)
     readers, topics, _ = _opened(logs, warn, listed)
     found: list[Round] = []
+    lost = NOTHING_LOST
     for reader in readers:
-        records = (record for record in reader.records() if record.group_id == group_id)
+        unreadable = UnreadableOffsets()
+        records = (record for record in _readable(reader, unreadable) if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         found += rounds(records, group, topics, settings)
-    _warn_of_losses(readers, warn)
+        lost = lost.joined(_lost(reader, unreadable))
+    _tell(knowledge(logs, topics, readers, lost), warn)
     return sorted(found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
 
 
@@ -109,14 +128,24 @@ def _opened(
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state
 
 
-def _warn_of_losses(readers: Iterable[LogReader], warn: Warn) -> None:
-    """Warn of the records that the partitions lack; all of them were read to their end."""
-    gaps = {
-        str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None))
-        for reader in readers
-    }
-    if (missing := about_history(gaps)) is not None:
-        warn(missing)
+def _readable(reader: LogReader, unreadable: UnreadableOffsets) -> Iterator[AnyRecord]:
+    """Yield the records of a partition, and note those that cannot be decoded."""
+    for row in reader.rows():
+        record = reader.read(row) if row.kind == Kind.RECORD.value else None
+        if isinstance(record, UnreadableRecord):
+            unreadable.note(record.group_id, row.offset)
+        elif record is not None:
+            yield record
+
+
+def _lost(reader: LogReader, unreadable: UnreadableOffsets) -> LostRecords:
+    """Return what a partition lacks that was read to its end."""
+    return unreadable.lost(reader.place, [(each.first, each.last) for each in reader.gaps.lost])
+
+
+def _tell(found: Knowledge, warn: Warn) -> None:
+    for each in found.reasons():
+        warn(each)
 
 
 @dataclass(slots=True)
@@ -138,10 +167,11 @@ class _ShareState:
         for reader in readers:
             last = -1
             for row in reader.rows():
-                coverage.note(reader.partition, row.offset)
                 last = row.offset
                 found.last_ms[reader.partition] = max(row.timestamp, found.last_ms.get(reader.partition, 0))
                 record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+                if record is not None or row.kind != Kind.RECORD.value:
+                    coverage.note(reader.partition, row.offset)
                 if record is None or (wanted is not None and record.group_id != wanted):
                     continue
                 known = found.groups.get(record.group_id)
@@ -183,25 +213,38 @@ class _Surroundings:
 
 
 def _partition(
-    reader: LogReader, surroundings: _Surroundings, wanted: str | None, audit: AuditSettings | None
+    reader: LogReader,
+    surroundings: _Surroundings,
+    wanted: str | None,
+    audit: AuditSettings | None,
+    unreadable: UnreadableOffsets,
 ) -> Iterator[GroupHistory]:
     topics = surroundings.topics
     coverage = Coverage({})
     groups: dict[str, _Gathered] = {}
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
+    hole: Hole | None = None
     for row in reader.rows():
         if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
-            losses = reader.losses
+            losses, gone = reader.losses, reader.gaps.lost[-1]
+            hole = Hole(LogPosition(reader.partition, gone.last, row.timestamp), lost_offsets(gone.first, gone.last))
             for gathered in groups.values():
                 gathered.commits.give_up_transactions()
+                gathered.fold.lose(hole)
         coverage.note(reader.partition, row.offset)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:
             for gathered in groups.values():
                 gathered.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
-        record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
-        if record is None or (wanted is not None and record.group_id != wanted):
+        record = reader.read(row) if row.kind == Kind.RECORD.value else None
+        if record is None or (wanted is not None and record.group_id not in (None, wanted)):
+            continue
+        if record.group_id is None:
+            unreadable.note(None, row.offset)
+            hole = Hole(last, unreadable_record(row.offset))
+            for gathered in groups.values():
+                gathered.fold.lose(hole)
             continue
         known = groups.get(record.group_id)
         if known is None:
@@ -209,11 +252,17 @@ def _partition(
                 record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
             )
             known = groups[record.group_id] = _Gathered(fold, RecordSizeFold(reader.family))
-        known.feed(record, row)
-    if reader.family is Family.GROUP and reader.from_start and not reader.gaps.lost:
+            if hole is not None:
+                fold.lose(hole)
+        if isinstance(record, UnreadableRecord):
+            unreadable.note(record.group_id, row.offset)
+            known.lose(record)
+        else:
+            known.feed(record, row)
+    is_whole = not reader.gaps.lost and unreadable.unplaced is None
+    if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
-    gaps = [(each.first, each.last) for each in reader.gaps.lost]
-    lost = LostRecords({(LOG_TOPICS[reader.family], reader.partition): gaps}) if gaps else NOTHING_LOST
+    lost = _lost(reader, unreadable)
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 

@@ -15,12 +15,14 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.records import Family, Fields, RecordType
+from coordinator_core.history.lost_records import UnreadableOffsets
+from coordinator_core.records import Family, Fields, RecordType, group_of_key
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import control_name
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.interface import sure_ms
 from jobs.sources.log_reader import LogReader, LogRow, log_rows
 
@@ -59,6 +61,8 @@ class LogPartition:
         self.last_ms: int | None = None
         self.is_cut = False
         self._keys: dict[str, GroupKeys] = {}
+        self.unreadable = UnreadableOffsets()
+        self._unread: dict[str, dict[TopicPartition, int]] = {}
         self._tombstones: dict[str, dict[TopicPartition, int]] = {}
         self._has_transactions = False
         self._undecided: dict[str, set[TopicPartition]] = {}
@@ -105,7 +109,7 @@ class LogPartition:
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for."""
         commits = self._later_commits()
-        for group_id in {*self.shard.groups, *self._keys, *commits}:
+        for group_id in {*self.shard.groups, *self._keys, *self._unread, *commits}:
             then = self._group_then(group_id, commits.get(group_id, frozenset()))
             if then.is_possible:
                 yield then
@@ -138,8 +142,9 @@ class LogPartition:
         self._commits.clear()
 
     def _apply_record(self, row: LogRow) -> None:
-        record = self.reader.decoded(row)
-        if record is None:
+        record = self.reader.read(row)
+        if record is None or isinstance(record, UnreadableRecord):
+            self._note_unreadable(record)
             return
         self.shard.apply(record, row.producer_id if row.is_transactional else None, row.leader_epoch)
         group_id = record.group_id
@@ -148,16 +153,30 @@ class LogPartition:
         elif record.value is None:
             self._tombstones.setdefault(group_id, {})[_partition_of(record.key)] = record.at.offset
 
+    def _note_unreadable(self, record: UnreadableRecord | None) -> None:
+        """Take in a record that says something of a key, or of a group, or of any group of the partition."""
+        if record is None:
+            return
+        offset, group_id = record.at.offset, record.group_id
+        self.unreadable.note(group_id, offset)
+        if record.key is None or record.type is None or group_id is None:
+            return
+        if record.type in COMMIT_TYPES and self.reader.family is Family.GROUP:
+            self._unread.setdefault(group_id, {})[_partition_of(record.key)] = offset
+        else:
+            self._keys.setdefault(group_id, GroupKeys()).note_unreadable(record.type, record.key, offset)
+
     # --- beyond it ---------------------------------------------------------------------------------------------------
 
     def _gaps_below(self, end: int | None, *, at_end: bool = False) -> LogGaps:
         gaps = self.reader.gaps
         if end is not None and end > gaps.end and at_end:
             return LogGaps(end - 1, end - 1)  # the log, as far as it is there, does not reach the moment
-        missing = gaps.last_missing_below(end)
+        missing = max(gaps.last_missing_below(end), self.unreadable.last_unplaced)
         # Where nothing is missing below the moment, nothing depends on what is lost later.
         lost_later = missing >= 0 and gaps.is_lost_from(end)
-        return LogGaps(missing, gaps.last_lost_below(end), lost_later, at_end)
+        seen = LogGaps(missing, gaps.last_lost_below(end), lost_later, at_end)
+        return seen.with_unreadable(self.unreadable.last_unplaced)
 
     def _look_beyond(self, end: int, rest: Iterable[pa.RecordBatch]) -> None:
         """Note which keys have later records; where no offset is missing below the moment, nothing depends on them."""
@@ -174,7 +193,7 @@ class LogPartition:
             for producer_id, said in _markers(rows):
                 self._later_markers.setdefault(producer_id, said)
         for record_type, key in _decoded_keys(group_keys, self.reader.family):
-            followed = self._keys.setdefault(_group_of(key), GroupKeys()).followed
+            followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
         self.gaps = self._gaps_below(end)
 
@@ -182,7 +201,7 @@ class LogPartition:
         """By group the partitions with a commit or tombstone beyond the moment."""
         found: dict[str, set[TopicPartition]] = {}
         for _, key in _decoded_keys(self._commit_keys, Family.GROUP):
-            found.setdefault(_group_of(key), set()).add(_partition_of(key))
+            found.setdefault(group_of_key(key), set()).add(_partition_of(key))
         return found
 
     # --- what it proves ----------------------------------------------------------------------------------------------
@@ -190,12 +209,15 @@ class LogPartition:
     def _group_then(self, group_id: str, followed: Collection[TopicPartition]) -> GroupThen:
         group = self.shard.groups.get(group_id) or Group(group_id, family=self.reader.family)
         offsets = self.shard.offsets_of(group_id)
-        if self.gaps.lists_all:
+        keys, unread = self._keys.get(group_id) or GroupKeys(), self._unread.get(group_id, {})
+        if self.gaps.lists_all and not unread and not keys.has_unread:
             return GroupThen(group, offsets)
-        group, certainty = prove(group, self._keys.get(group_id) or GroupKeys(), self.gaps)
+        group, certainty = prove(group, keys, self.gaps)
         records = self._commit_records(group_id, offsets, followed)
         then = GroupThen(group, offsets, certainty)
-        return prove_offsets(then, records, self.gaps, transactions_are_known=not self._has_transactions)
+        are_known = self.gaps.lists_all or not self._has_transactions
+        unknown = keys.still_unread(unread, offsets)
+        return prove_offsets(then, records, self.gaps, transactions_are_known=are_known, unread=unknown)
 
     def _commit_records(
         self, group_id: str, offsets: GroupOffsets, followed: Collection[TopicPartition]
@@ -255,11 +277,6 @@ def _decoded_keys(keys: Iterable[bytes], family: Family) -> Iterator[tuple[int, 
             yield decode_key(key, family)
         except DecodeError:
             continue
-
-
-def _group_of(key: Fields) -> str:
-    group_id: str = key["groupId"] if "groupId" in key else key["group"]
-    return group_id
 
 
 def _partition_of(key: Fields) -> TopicPartition:

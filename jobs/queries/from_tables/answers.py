@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from coordinator_core.errors import InputError
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
-from jobs.queries.interface import CURRENT, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
-from jobs.queries.missing_records import about_history
+from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.relations.stored_brokers import NO_ZONE, silent_lines
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.sources.files import GROUP_TOPICS
@@ -29,6 +29,8 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
+    from coordinator_core.history.knowledge import Knowledge
+    from coordinator_core.history.lost_records import LostRecords
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.bounded_warnings import Warn
     from jobs.sources.end_offsets import EndOffsets
@@ -44,6 +46,8 @@ class StoredAnswers:
     cluster: str
     audit: AuditSettings
     warn: Warn | None = None
+    _lost: LostRecords | None = None
+    _known: Knowledge | None = None
 
     @property
     def cluster_name(self) -> str:
@@ -122,7 +126,8 @@ class StoredAnswers:
             name=wanted.name,
             groups=[*wanted.subtopologies] or [""],
         )
-        return [row for row in map(reader(AssignmentRow), rows) if wanted.has(row)]
+        known = self._all_lost().all_known(map(reader(AssignmentRow), rows))
+        return [row for row in known if wanted.has(row)]
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """From ``rebalances``."""
@@ -214,6 +219,8 @@ class StoredAnswers:
 
     def _warn_once(self, *, of_history: bool = True) -> None:
         """Warn before the first answer of what the logs lack; a moment says itself what its groups lack."""
+        if not self.knowledge().given.partitions:
+            raise InputError(f"{self.tables.location}: {NO_LOG_OF_GROUPS}")
         warn, self.warn = self.warn, None
         if warn is None:
             return
@@ -227,9 +234,18 @@ class StoredAnswers:
         if of_history:
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
+            for each in self.knowledge().reasons():
+                warn(each)
+
+    def knowledge(self) -> Knowledge:
+        """From the ranges that were read, and from the records that could not be decoded."""
+        if self._known is None:
+            from coordinator_core.history.knowledge import Knowledge
+            from jobs.sources.given_partitions import stored_given
+
             extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
-            if (missing := about_history(gaps_by_name(extents))) is not None:
-                warn(missing)
+            self._known = Knowledge(stored_given(self.tables, self.cluster), gaps_by_name(extents), self._all_lost())
+        return self._known
 
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:
         """Return the rows of a table about one group or all, as the core has them."""
@@ -241,7 +257,16 @@ class StoredAnswers:
             wanted += " AND t.at.timestamp_ms >= :since_ms"
         given: Mapping[str, Any] = {"cluster": self.cluster, "group_id": group_id, "since_ms": since_ms}
         read = reader(of)
-        return (read(row) for row in self.tables.rows(f"SELECT * FROM ${table} AS t WHERE {wanted}", **given))
+        rows = self.tables.rows(f"SELECT * FROM ${table} AS t WHERE {wanted}", **given)
+        return self._all_lost().all_known(read(row) for row in rows)
+
+    def _all_lost(self) -> LostRecords:
+        """Return what the logs of groups lack."""
+        if self._lost is None:
+            from jobs.relations.stored_logs import lost_records
+
+            self._lost = lost_records(self.tables, self.cluster)
+        return self._lost
 
 
 def _order(row: RebalanceRow | TargetAuditRow | Violation) -> tuple[int, int, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import merge
 from itertools import groupby
@@ -15,10 +16,13 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps, record_key
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
-from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.commits import (
@@ -35,8 +39,10 @@ from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at,
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.interface import AsOf, sure_ms
-from jobs.relations import stored_topics
+from jobs.relations import stored_topics, stored_unreadable
+from jobs.relations.stored_unreadable import UnreadKey, last_of_keys
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
+from jobs.sources.given_partitions import stored_given
 from jobs.tables.reader import TableReader
 
 GROUP: Final = ("log_topic", "log_partition", "group_id")
@@ -62,14 +68,18 @@ class StoredMoment:
             self._sure_ms = min(sure_ms(of.asked, of.left_out or 0, of.left_out_ms or 0, of.last_ms) for of in cuts)
             self._time_ms = max((of.last_ms for of in cuts if of.last_ms is not None), default=self._share_ms)
         self._known_topics: list[TopicHistory | None] = []
+        self._unread: dict[GroupKey, list[UnreadKey]] = defaultdict(list)
+        for each in last_of_keys(tables, cluster, before_end(self._extents), group_id):
+            self._unread[*each.place, each.group_id].append(each)
 
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
         later = {} if is_whole else self._later_keys()
-        for key, rows, commits in self._each_group(later):
+        for key, rows, commits in self._each_group({*later, *self._unread}):
             group, known = self._folded(key, rows, commits.last, later.get(key, ()))
-            each = self._proven(key, GroupThen(group, read_offsets(commits.held)), known, commits.about)
+            unread = self._note_unread(key, known)
+            each = self._proven(key, GroupThen(group, read_offsets(commits.held)), known, commits.about, unread)
             if each.is_possible:
                 yield each
 
@@ -86,6 +96,12 @@ class StoredMoment:
             topics=GROUP_TOPICS,
         )
         return found["first_ms"], found["last_ms"]
+
+    def knowledge(self) -> Knowledge:
+        """Return what the logs lack, as seen from the moment."""
+        tables, cluster = self._tables, self._selected.cluster
+        unreadable = stored_unreadable.of_groups(tables, cluster, before_end(self._extents))
+        return Knowledge(stored_given(tables, cluster), self.gaps(), LostRecords({}, *unreadable))
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
         """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""
@@ -144,10 +160,28 @@ class StoredMoment:
         shard.follow(extent.last_epoch)
         return group, keys
 
-    def _proven(self, key: GroupKey, then: GroupThen, keys: GroupKeys, about: Iterable[Row]) -> GroupThen:
-        """Return what the log proves of a group."""
+    def _note_unread(self, key: GroupKey, keys: GroupKeys) -> dict[TopicPartition, int]:
+        """Note the keys of a group whose last value cannot be decoded; return its partitions with such a commit."""
+        commits: dict[TopicPartition, int] = {}
+        for each in self._unread.get(key, ()):
+            fields = decode_key(each.key, FAMILIES[each.place[0]])[1]
+            if FAMILIES[each.place[0]] is Family.GROUP and each.record_type <= RecordType.OFFSET_COMMIT:
+                commits[TopicPartition(fields["topic"], fields["partition"])] = each.offset
+            else:
+                keys.note_unreadable(each.record_type, fields, each.offset)
+        return commits
+
+    def _proven(
+        self,
+        key: GroupKey,
+        then: GroupThen,
+        keys: GroupKeys,
+        about: Iterable[Row],
+        unread: Mapping[TopicPartition, int],
+    ) -> GroupThen:
+        """Return what the log proves of a group; ``unread`` are the commits that cannot be decoded."""
         extent = self._extents[key[:2]]
-        if extent.gaps.lists_all:
+        if extent.gaps.lists_all and not unread and not keys.has_unread:
             return then
         group, certainty = prove(then.group, keys, extent.gaps)
         return prove_offsets(
@@ -155,6 +189,7 @@ class StoredMoment:
             read_records(about),
             extent.gaps,
             transactions_are_known=extent.transactions_are_known,
+            unread=keys.still_unread(unread, then.offsets),
         )
 
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.groups.certainty import LogGaps
 from jobs.queries.from_tables.up_to_date import has_all_records
 from jobs.queries.interface import AsOf
+from jobs.relations import stored_unreadable
 from jobs.relations.stored_gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.sources.files import FIRST_SEGMENT
 from jobs.tables.reader import TableReader
@@ -73,9 +74,32 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
     columns of positions.
     """
     if moment != AsOf() or not has_all_records(tables, cluster):
-        return _examined(tables, cluster, moment, topics)
-    known, in_doubt = _whole(tables, cluster, topics)
-    return known | _examined(tables, cluster, moment, topics, in_doubt) if in_doubt else known
+        extents = _examined(tables, cluster, moment, topics)
+    else:
+        extents, in_doubt = _whole(tables, cluster, topics)
+        if in_doubt:
+            extents |= _examined(tables, cluster, moment, topics, in_doubt)
+    _add_unreadable(extents, tables, cluster, topics)
+    return extents
+
+
+def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: list[str]) -> None:
+    """Add to the gaps the records that may be about any group: their keys cannot be decoded."""
+    for place, offset in stored_unreadable.last_unplaced(tables, cluster, topics, before_end(extents)).items():
+        extent = extents.get(place)
+        if extent is not None:
+            extent.gaps = extent.gaps.with_unreadable(offset)
+            extent.transactions_are_known = extent.transactions_are_known and not _has_transactions(
+                tables, cluster, place
+            )
+
+
+def _has_transactions(tables: TableReader, cluster: str, place: Place) -> bool:
+    rows = tables.rows(
+        f"SELECT kind FROM $log_records WHERE cluster = :cluster AND {is_of(place)} AND is_transactional LIMIT 1",
+        cluster=cluster,
+    )
+    return next(rows, None) is not None
 
 
 def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extents, set[Place]]:

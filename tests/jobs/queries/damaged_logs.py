@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from tests.core.log_cleaner import compact
 from tests.core.random_coordinator import RandomCoordinator, segment
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batches
+from tests.jobs.queries.unreadable_logs import newer_key, newer_value, rewritten
 
 if TYPE_CHECKING:
     from jobs.api import CoordinatorAudit
@@ -33,9 +35,12 @@ TOPIC = "__consumer_offsets"
 METADATA = "__cluster_metadata-0"
 FIRST = f"{0:020}.log"
 COMPACTED_PARTITION = 2
-"""The samples have nothing of this log partition."""
+"""The samples have no record of this log partition."""
 
 Damage = Callable[[Path], None]
+
+NOT_OF_TABLES = re.compile(r"bytes left out| at byte \d+: ")
+"""Warnings of single records and bytes, which the tables have met when they took them in."""
 
 
 def marker_lost(folder: Path, partition: int = 0) -> None:
@@ -82,6 +87,24 @@ def compacted(folder: Path) -> None:
     file.write_bytes(segment(compact(random_log(chance), 200, 100, chance)))
 
 
+def unreadable_values(folder: Path, partition: int = COMPACTED_PARTITION) -> None:
+    """Every 17th record of a log partition has a value that a newer broker wrote."""
+    for file in _segments(folder, partition):
+        rewritten(file, newer_value, 17, 40)
+
+
+def unreadable_keys(folder: Path, partition: int = COMPACTED_PARTITION) -> None:
+    """Some records of a log partition are of types that no release has."""
+    for file in _segments(folder, partition):
+        rewritten(file, newer_key, 60, 70)
+
+
+def unreadable_commits(folder: Path) -> None:
+    """Among the records that a newer broker wrote are offset commits, which most of the samples are."""
+    unreadable_values(folder, 0)
+    unreadable_values(folder, 1)
+
+
 def all_of_them(folder: Path) -> None:
     """Each in a log partition of its own."""
     marker_lost(folder, 0)
@@ -89,6 +112,7 @@ def all_of_them(folder: Path) -> None:
     missing_segment(folder, 3)
     hole_in_metadata(folder)
     compacted(folder)
+    unreadable_values(folder)
 
 
 FEWEST = 6
@@ -126,8 +150,15 @@ DAMAGES: dict[str, Damage] = {
         hole_in_metadata,
         absent_partition,
         compacted,
+        unreadable_values,
+        unreadable_keys,
+        unreadable_commits,
     )
 }
+
+
+NOTHING_GONE = (unreadable_values, unreadable_commits)
+"""What leaves every record where it was."""
 
 
 def random_log(chance: Random) -> list[Any]:
@@ -137,7 +168,6 @@ def random_log(chance: Random) -> list[Any]:
 def whole_logs(folder: Path) -> Path:
     """The samples, and one more log partition of groups of every type."""
     shutil.copytree(SAMPLE_LOGS, folder)
-    (folder / f"{TOPIC}-{COMPACTED_PARTITION}").mkdir()
     (folder / f"{TOPIC}-{COMPACTED_PARTITION}" / FIRST).write_bytes(segment(random_log(Random(4))))
     return folder
 
@@ -169,7 +199,7 @@ class FromFiles:
     @property
     def about_records(self) -> list[str]:
         """The warnings without those of bytes that cannot be read, which the tables meet when they take them in."""
-        return [each for each in self.warnings if "bytes left out" not in each]
+        return [each for each in self.warnings if not NOT_OF_TABLES.search(each)]
 
 
 @dataclass

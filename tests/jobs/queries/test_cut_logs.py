@@ -40,9 +40,14 @@ def truth() -> dict[str, dict[str, Any]]:
     return {each["group"]: each for each in rows("describe", "--all", "--log", SAMPLES)}
 
 
+def with_records(folder: Path) -> list[Path]:
+    """The partitions of the log of groups that are not empty."""
+    return [each for each in sorted(folder.glob(f"{TOPIC}-*")) if any(file.stat().st_size for file in each.iterdir())]
+
+
 def without_beginning(folder: Path, rng: random.Random) -> None:
     """Every partition begins somewhere in the middle, in a segment named after its first offset."""
-    for partition in sorted(folder.glob(f"{TOPIC}-*")):
+    for partition in with_records(folder):
         segments = sorted(partition.glob("*.log"))
         kept = rng.randrange(len(segments))
         for gone in segments[:kept]:
@@ -55,7 +60,7 @@ def without_beginning(folder: Path, rng: random.Random) -> None:
 
 def with_flipped_bits(folder: Path, rng: random.Random) -> None:
     """A batch in each partition of groups, and one of the topics, has a checksum that does not fit."""
-    for partition in (*sorted(folder.glob(f"{TOPIC}-*")), folder / "__cluster_metadata-0"):
+    for partition in (*with_records(folder), folder / "__cluster_metadata-0"):
         segment = rng.choice(sorted(partition.glob("*.log")))
         data = bytearray(segment.read_bytes())
         base = rng.choice(list(batches(bytes(data))))[1]

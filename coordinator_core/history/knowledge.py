@@ -1,0 +1,135 @@
+"""What the logs that were given lack: every answer asks here what it cannot know, and why.
+
+An answer about a group rests on the partition of its log, an answer about all groups on all partitions. What is missing
+of them is one of three: a partition that was not given, offsets without a record, records that cannot be decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.records import LOG_TOPICS, Family
+
+GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
+MOST_NAMED: Final = 5
+"""So many groups are named in a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenLogs:
+    """The partitions of each log of groups that were given, empty ones included, by topic.
+
+    ``counts`` is how many there are, where topics are known: otherwise as many as the highest one given shows at least.
+    A log that does not tell its partition is None: it may be any.
+    """
+
+    partitions: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def count(self, topic: str) -> int:
+        """Return how many partitions a log has; at least, if topics are not known."""
+        return max(self.counts.get(topic, 0), max(self.partitions.get(topic) or {-1}) + 1)
+
+    def absent(self) -> dict[str, list[int]]:
+        """Return the partitions that exist and were not given, by topic; without those of which none is absent."""
+        found = {}
+        for topic, there in sorted(self.partitions.items()):
+            missing = [number for number in range(self.count(topic)) if number not in (there or ())]
+            if there is not None and missing:
+                found[topic] = missing
+        return found
+
+    def absent_log_of(self, group_id: str) -> str | None:
+        """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
+        there = self.partitions.get(GROUP_LOG)
+        if there is None or GROUP_LOG not in self.counts:
+            return None
+        number = log_partition_of(group_id, self.counts[GROUP_LOG])
+        return None if number in there else f"{GROUP_LOG}-{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What is missing of the logs of groups for an answer.
+
+    ``gaps`` is what each log partition lacks as seen from the moment of the answer, by its name; ``lost`` names the
+    records that cannot be decoded.
+    """
+
+    given: GivenLogs = field(default_factory=GivenLogs)
+    gaps: Mapping[str, LogGaps] = field(default_factory=dict)
+    lost: LostRecords = NOTHING_LOST
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether a list of groups is whole: none can have been there without a trace in these logs."""
+        return not self.given.absent() and all(each.lists_all for each in self.gaps.values())
+
+    @property
+    def incomplete(self) -> dict[str, LogGaps]:
+        """The log partitions of which something may have left no trace, in order of their names."""
+        return {name: each for name, each in sorted(self.gaps.items()) if not each.lists_all}
+
+    def reasons(self) -> list[str]:
+        """Return what is missing, in words; the list is empty if nothing is."""
+        return [*self._of_gaps(), *self._of_absence(), *self._of_unreadable()]
+
+    def about_group(self, group_id: str) -> list[str]:
+        """Return what is missing for a group of which there is no trace, in words."""
+        absent = self.given.absent_log_of(group_id)
+        if absent is not None:
+            return [f"group {group_id!r} lies in {absent}, which was not given"]
+        if self.given.partitions.get(GROUP_LOG) is not None and GROUP_LOG not in self.given.counts:
+            return [
+                *self.reasons(),
+                f"how many partitions {GROUP_LOG} has is not known without the metadata log: the group may lie in one "
+                "that was not given",
+            ]
+        return [*self._of_gaps(), *self._of_unreadable()]
+
+    def _of_gaps(self) -> Iterator[str]:
+        if lost := self.incomplete:
+            yield (
+                "the log lacks records, and what they may have said is missing from this answer; "
+                f"from these offsets on it is whole: {whole_from(lost)}"
+            )
+
+    def _of_absence(self) -> Iterator[str]:
+        for topic, missing in self.given.absent().items():
+            many = f"{len(missing)} of {self.given.count(topic)} partitions of {topic} were not given"
+            yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
+
+    def _of_unreadable(self) -> Iterator[str]:
+        told = []
+        for topic, partition in sorted({*self.lost.unreadable, *self.lost.unplaced}):
+            place = (topic, partition)
+            groups = self.lost.unreadable.get(place, {})
+            spans = [*groups.values(), *([self.lost.unplaced[place]] if place in self.lost.unplaced else [])]
+            about = "any group" if place in self.lost.unplaced else _named(sorted(groups))
+            told.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
+        if told:
+            yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(told)}"
+
+
+def whole_from(gaps: Mapping[str, LogGaps]) -> str:
+    """Return in words from which offset on each log partition is whole, and up to where records are lost."""
+    return ", ".join(
+        f"{name} {each.whole_from}" + (f" (lost up to {each.lost})" if each.lost >= 0 else "")
+        for name, each in gaps.items()
+    )
+
+
+def _named(groups: list[str]) -> str:
+    names = ", ".join(map(repr, groups[:MOST_NAMED]))
+    return f"group {names}" if len(groups) == 1 else f"groups {names}{' and others' * (len(groups) > MOST_NAMED)}"
+
+
+def _numbers(numbers: list[int]) -> str:
+    named = ", ".join(map(str, numbers[:MOST_NAMED]))
+    return named + (" and others" if len(numbers) > MOST_NAMED else "")

@@ -1,0 +1,121 @@
+"""Records of groups that cannot be decoded, from the tables: of which group and key each is, if its key tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.history.holes import UnknownOffsets
+from coordinator_core.history.lost_records import Offsets, Place
+from coordinator_core.records import RecordType
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.tables.reader import TableReader
+
+UNREADABLE: Final = (
+    "$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL "
+    "AND log_offset IS NOT NULL AND log_partition IS NOT NULL"
+)
+MOST_RUNS: Final = 50_000
+"""So many runs of records whose keys cannot be decoded are kept; of more, the first and the last of each partition."""
+
+OF_STATE: Final = f"record_type > {RecordType.OFFSET_COMMIT.value} AND group_id IS NOT NULL AND log_topic IN :groups"
+"""A record that says something of a group, and not of a committed offset."""
+
+
+class OfGroups(NamedTuple):
+    """The first and the last record of each group, and of no known group, as ``LostRecords`` has them."""
+
+    unreadable: Mapping[Place, Mapping[str, Offsets]]
+    unplaced: Mapping[Place, Offsets]
+
+
+def of_groups(tables: TableReader, cluster: str, before: str = "TRUE") -> OfGroups:
+    """Return the records of the logs of groups that cannot be decoded, and match the SQL condition ``before``."""
+    found = OfGroups({}, {})
+    if not tables.exists("quarantine"):
+        return found
+    unreadable: dict[Place, dict[str, Offsets]] = {}
+    unplaced: dict[Place, Offsets] = {}
+    for row in tables.rows(
+        "SELECT log_topic, log_partition, group_id, min(log_offset) AS first, max(log_offset) AS last "
+        f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} GROUP BY log_topic, log_partition, group_id",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    ):
+        place, offsets = (row["log_topic"], row["log_partition"]), (row["first"], row["last"])
+        if row["group_id"] is None:
+            unplaced[place] = offsets
+        else:
+            unreadable.setdefault(place, {})[row["group_id"]] = offsets
+    return OfGroups(unreadable, unplaced)
+
+
+def unplaced(tables: TableReader, cluster: str, upto: str) -> list[tuple[Place, UnknownOffsets]]:
+    """Return the records up to a run that may be about any group of their partition, for the replay of its groups.
+
+    Of the share state log it is every record that cannot be decoded: its groups go on from the next snapshot.
+    """
+    if not tables.exists("quarantine"):
+        return []
+    given: dict[str, Any] = {"cluster": cluster, "upto": upto, "topics": REPLAYED_TOPICS, "shares": SHARE_TOPICS}
+    some = f"{UNREADABLE} AND run_id <= :upto AND log_topic IN :topics AND (group_id IS NULL OR log_topic IN :shares)"
+    runs = list(
+        tables.rows(
+            "SELECT log_topic, log_partition, min(log_offset) AS first, max(log_offset) AS last FROM ("
+            "SELECT log_topic, log_partition, log_offset, log_offset - row_number() OVER ("
+            f"PARTITION BY log_topic, log_partition ORDER BY log_offset) AS run FROM {some}) AS placed "
+            f"GROUP BY log_topic, log_partition, run ORDER BY log_topic, log_partition, first LIMIT {MOST_RUNS + 1}",
+            **given,
+        )
+    )
+    if len(runs) > MOST_RUNS:
+        runs = list(
+            tables.rows(
+                "SELECT log_topic, log_partition, min(log_offset) AS first, max(log_offset) AS last "
+                f"FROM {some} GROUP BY log_topic, log_partition",
+                **given,
+            )
+        )
+    return [
+        ((row["log_topic"], row["log_partition"]), UnknownOffsets(row["first"], row["last"], False)) for row in runs
+    ]
+
+
+def last_unplaced(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> dict[Place, int]:
+    """Return by partition of these logs the last record that may be about any group, among those ``before`` selects."""
+    if not tables.exists("quarantine"):
+        return {}
+    rows = tables.rows(
+        f"SELECT log_topic, log_partition, max(log_offset) AS last FROM {UNREADABLE} AND log_topic IN :topics "
+        f"AND group_id IS NULL AND {before} GROUP BY log_topic, log_partition",
+        cluster=cluster,
+        topics=topics,
+    )
+    return {(row["log_topic"], row["log_partition"]): row["last"] for row in rows}
+
+
+class UnreadKey(NamedTuple):
+    """The last record of a key whose value cannot be decoded."""
+
+    place: Place
+    group_id: str
+    record_type: int
+    key: bytes
+    offset: int
+
+
+def last_of_keys(tables: TableReader, cluster: str, before: str, group_id: str | None) -> Iterator[UnreadKey]:
+    """Yield the last unreadable record of each key that matches the SQL condition ``before``, of one group or all."""
+    if not tables.exists("quarantine"):
+        return
+    wanted = "group_id IS NOT NULL" if group_id is None else "group_id = :group_id"
+    for row in tables.rows(
+        "SELECT log_topic, log_partition, group_id, record_type, key, max(log_offset) AS last "
+        f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} AND {wanted} "
+        "GROUP BY log_topic, log_partition, group_id, record_type, key",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+        group_id=group_id,
+    ):
+        place = (row["log_topic"], row["log_partition"])
+        yield UnreadKey(place, row["group_id"], row["record_type"], row["key"], row["last"])

@@ -1,0 +1,70 @@
+"""Records that no schema describes: what they may have said is unknown, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from tests.shared_data import ROOT
+
+LOGS = ROOT / "tests" / "data" / "unreadable"
+NEWER = "written by a newer broker"
+
+
+def ask(command: str, log: str, *options: str) -> tuple[list[dict[str, Any]], str]:
+    """The rows of an answer, and its warnings."""
+    result = CliRunner().invoke(app, [*command.split(), "--log", str(LOGS / log), *options, "--json"])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+
+@pytest.mark.parametrize("log", ["docrec", "unk3", "unk3one", "unk8"])
+def test_no_rule_is_broken_by_what_cannot_be_read(log: str) -> None:
+    rows, warnings = ask("audit", log)
+    assert [row for row in rows if row["table"] == "violations"] == []
+    assert {row["verdict"] for row in rows} <= {"identical", "unknown"}
+    assert NEWER in warnings
+    result = CliRunner().invoke(app, ["findings", "--fail-on", "any", "--log", str(LOGS / log)])
+    assert result.exit_code == 1, "that nothing was found proves nothing"
+    assert NEWER in result.stderr
+
+
+def test_a_group_whose_epoch_cannot_be_read_is_there_with_an_unknown_epoch() -> None:
+    (row,), warnings = ask("groups", "unk3", "--at-offset", "0:20")
+    assert (row["type"], row["epoch"], row["state"], row["members"]) == ("CONSUMER", None, None, 1)
+    assert row["certainty"] == "known in part"
+    assert NEWER in warnings
+
+
+def test_what_replaces_an_unreadable_record_is_certain() -> None:
+    (before,), _ = ask("groups", "unk3one", "--at-offset", "0:10")
+    (after,), _ = ask("groups", "unk3one", "--at-offset", "0:21")
+    assert (before["epoch"], before["certainty"]) == (None, "known in part")
+    assert (after["epoch"], after["certainty"]) == (4, "certain")
+
+
+def test_a_member_whose_assignment_cannot_be_read_has_an_unknown_one() -> None:
+    (row,), _ = ask("describe --all", "unk8", "--at-offset", "0:12")
+    members = row["describe_consumer"]["members"]
+    assert [(each["consumerId"], each["assignment"], each["memberEpoch"]) for each in members] == [
+        ("a", None, None),
+        ("b", None, None),
+    ]
+    assert {"a.assignment", "b.assignment", "groupState"} <= {*row["unknownFields"]}
+
+
+def test_a_record_whose_key_cannot_be_read_may_be_about_any_group() -> None:
+    (row,), warnings = ask("describe --all", "docrec")
+    assert row["certainty"] == "known in part"
+    assert NEWER in warnings
+
+
+def test_what_lasts_is_incomplete_behind_an_unreadable_record() -> None:
+    rows, _ = ask("history billing", "docrec")
+    lasting = [row for row in rows if row.get("is_open")]
+    assert lasting
+    assert {row["history_complete"] for row in lasting} == {False}

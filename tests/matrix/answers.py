@@ -1,0 +1,289 @@
+"""What a question answers, and whether it is right: the same as on the whole log, unknown with a reason, or wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+
+Row = dict[str, Any]
+Key = tuple[Any, ...]
+
+
+class Answer(NamedTuple):
+    """What a command printed: the rows, what it warned of, or its error, and its exit code."""
+
+    rows: list[Row]
+    said: str
+    code: int
+
+
+def asked(arguments: Sequence[str], source: Sequence[str]) -> Answer:
+    """Run a command in this process."""
+    result = CliRunner().invoke(app, [*arguments, *source, "--json"])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        return Answer([], f"{type(result.exception).__name__}: {result.exception}", 99)
+    rows = []
+    for line in result.stdout.splitlines():
+        try:
+            rows.append(json.loads(line))
+        except json.JSONDecodeError:
+            rows.append({"line": line})
+    return Answer(rows, result.stderr, result.exit_code)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A command. ``key`` identifies a row, ``group`` names its group, ``is_certain`` tells what it claims.
+
+    ``ignored`` are fields that may differ. ``counts``: rows count what was seen; a warning says that there may be more.
+    """
+
+    arguments: tuple[str, ...]
+    key: Callable[[Row], Key]
+    is_certain: Callable[[Row], bool]
+    group: Callable[[Row], str | None]
+    ignored: frozenset[str] = frozenset()
+    is_gate: bool = False
+    counts: bool = False
+
+
+def _at(name: str) -> Callable[[Row], Key]:
+    return lambda row: (row["group_id"], row[name]["partition"], row[name]["offset"])
+
+
+def _of(*names: str) -> Callable[[Row], Key]:
+    return lambda row: tuple(str(row.get(name)) for name in names)
+
+
+def _complete(row: Row) -> bool:
+    return bool(row.get("history_complete", True))
+
+
+def _history_key(row: Row) -> Key:
+    table = row["table"]
+    at = next((row[name] for name in ("opened", "joined", "since", "at") if isinstance(row.get(name), dict)), {})
+    names = ("member_id", "kind", "role", "resource", "partition", "topic", "rule", "phase")
+    more = tuple(str(row.get(name)) for name in names)
+    return (table, at.get("partition"), at.get("offset"), *more)
+
+
+def _history_certain(row: Row) -> bool:
+    return _complete(row) and row.get("missing") is None
+
+
+NO_DIFFERENCE: Final = frozenset(
+    (
+        "listComplete",
+        "list_complete",
+        "certainty",
+        "unknownFields",
+        "unknownMembers",
+        "unknownOffsets",
+        "incompleteLists",
+    )
+)
+
+
+def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict[str, Question]:
+    """The questions about all groups, and about each of these; ``moments`` are ends of partitions."""
+    group = lambda row: row.get("group") or row.get("group_id")  # noqa: E731
+    then = [part for each in moments for part in ("--at-offset", each)]
+    certain = lambda row: row["certainty"] == "certain"  # noqa: E731
+    of_finding = _of("group_id", "kind", "subject", "since_ms")
+    found = {
+        "groups": Question(("groups",), _of("group"), certain, group, NO_DIFFERENCE),
+        "groups then": Question(("groups", *then), _of("group"), certain, group, NO_DIFFERENCE),
+        "describe": Question(("describe", "--all"), _of("group"), certain, group, NO_DIFFERENCE),
+        "describe then": Question(("describe", "--all", *then), _of("group"), certain, group, NO_DIFFERENCE),
+        "rebalances": Question(("rebalances",), _at("at"), _history_certain, group),
+        "owners": Question(
+            ("owners", topic),
+            _of("group_id", "partition", "member_id", "role"),
+            lambda row: row.get("member_id") is not None,
+            group,
+            NO_DIFFERENCE,
+        ),
+        "owners over time": Question(
+            ("owners", topic, "--history"), _of("group_id", "partition", "member_id", "role", "log"), _complete, group
+        ),
+        "findings": Question(("findings",), of_finding, _complete, group),
+        "findings gate": Question(
+            ("findings", "--fail-on", "any"),
+            _of("group_id", "kind", "subject", "since_ms"),
+            _complete,
+            group,
+            is_gate=True,
+        ),
+        "rare findings gate": Question(
+            ("findings", "--fail-on", "assignor_failed"),
+            _of("group_id", "kind", "subject", "since_ms"),
+            _complete,
+            group,
+            is_gate=True,
+        ),
+        "audit": Question(
+            ("audit",),
+            lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
+            lambda row: row.get("verdict") not in ("unknown", "equivalent"),
+            group,
+        ),
+        "audit gate": Question(
+            ("audit", "--fail-on", "violation,divergent,invalid"),
+            lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
+            lambda row: row.get("verdict") not in ("unknown", "equivalent"),
+            group,
+            is_gate=True,
+        ),
+        "metrics": Question(("metrics",), _metric, lambda row: True, _of_metric, counts=True),
+    }
+    for name in groups:
+        mine: Callable[[Row], str | None] = lambda row, name=name: name  # type: ignore[misc]  # noqa: E731
+        found |= {
+            f"history {name}": Question(("history", name), _history_key, _history_certain, mine),
+            f"offsets {name}": Question(
+                ("offsets", name),
+                _of("topic", "partition", "status"),
+                lambda row: row.get("status") != "unknown",
+                mine,
+                NO_DIFFERENCE,
+            ),
+            f"commits {name}": Question(
+                ("commits", name),
+                lambda row: (row["topic"], row["partition"], row["kind"], row["since"]["offset"]),
+                lambda row: row.get("missing") is None,
+                mine,
+            ),
+            f"explain {name}": Question(("explain", name), _of("text"), lambda row: True, mine, counts=True),
+            f"whatif {name}": Question(
+                ("whatif", name, "--static", "45000"), _of("history"), lambda row: True, mine, counts=True
+            ),
+        }
+    return found
+
+
+def _metric(row: Row) -> Key:
+    return (row["line"].rpartition(" ")[0],)
+
+
+def _of_metric(row: Row) -> str | None:
+    found = re.search(r'group(?:_id)?="((?:[^"\\]|\\.)*)"', row["line"])
+    return None if found is None else found[1]
+
+
+@dataclass
+class Judged:
+    """How an answer compares with the truth. The first that is not empty counts: wrong, needless, unknown."""
+
+    wrong: list[str] = field(default_factory=list)
+    needless: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unreasoned: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict about the cell."""
+        if self.wrong:
+            return "wrong"
+        if self.unreasoned:
+            return "without reason"
+        if self.needless:
+            return "needless"
+        return "unknown" if self.unknown else "same"
+
+
+def judge(
+    question: Question,
+    true: Answer,
+    said: Answer,
+    reason: str,
+    is_touched: Callable[[str | None], bool],
+    *,
+    forgets: bool = False,
+) -> Judged:
+    """Compare an answer with that of the whole log; ``is_touched`` tells of which groups something may be unknown.
+
+    ``forgets``: the log is compacted, and rows about what was before may be gone without a word.
+    """
+    found = Judged()
+    told = bool(reason) and re.search(reason, said.said) is not None
+    if said.code == 99:
+        found.wrong.append(said.said)
+        return found
+    if said.code == 1:
+        (found.unknown if told else found.unreasoned if true.code != 1 else found.unknown).append(said.said.strip())
+        return found
+    if question.is_gate and said.code == 0 and true.code == 3 and not told:
+        found.wrong.append("the gate passes")
+    if question.is_gate and said.code == 3 and true.code == 0:
+        found.wrong.append("the gate fails")
+    truth = _by_key(question, true.rows)
+    mine = _by_key(question, said.rows)
+    for key, row in truth.items():
+        other = mine.get(key)
+        touched = is_touched(question.group(row))
+        if other is None:
+            if not touched:
+                found.needless.append(f"missing {key}")
+            elif told or forgets:
+                found.unknown.append(f"missing {key}")
+            else:
+                found.wrong.append(f"missing in silence {key}")
+            continue
+        _compare(question, key, row, other, found, touched=touched, told=told)
+    for key, row in mine.items():
+        if key not in truth:
+            is_open = not question.is_certain(row) or (question.counts and told)
+            kind = found.unknown if is_open else found.wrong
+            kind.append(f"phantom {key}: {_short(row)}")
+    return found
+
+
+def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
+    partly = question.ignored | frozenset(other.get("incompleteLists", ()))
+    names = [name for name in row if name not in partly and row[name] != other.get(name)]
+    different = [f"{name}: {_short(other.get(name))} for {_short(row[name])}" for name in names]
+    if not different and question.is_certain(row) <= question.is_certain(other):
+        return
+    text = f"{key}: {'; '.join(different)}"
+    if question.is_certain(other) and different:
+        is_open = question.counts or all(_says_less(other.get(name), row[name]) for name in names)
+        (found.unknown if is_open and told else found.wrong).append(text)
+    elif not touched:
+        found.needless.append(text)
+    else:
+        found.unknown.append(text)
+
+
+def _says_less(said: Any, true: Any) -> bool:
+    """Whether what is said is true, but for nulls where something is not known."""
+    if said is None or said == true:
+        return True
+    if isinstance(said, dict) and isinstance(true, dict):
+        return all(_says_less(value, true.get(name)) for name, value in said.items())
+    if isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
+        return all(map(_says_less, said, true))
+    return False
+
+
+def _by_key(question: Question, rows: Sequence[Row]) -> Mapping[Key, Row]:
+    found: dict[Key, Row] = {}
+    for row in rows:
+        if "line" in row and row["line"].startswith("#"):
+            continue
+        key = question.key(row)
+        while key in found:
+            key = (*key, "again")
+        found[key] = row
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 120 else f"{text[:117]}..."
