@@ -164,7 +164,7 @@ class Lives:
     def _found(self, home: Path) -> dict[str, list[str]]:
         rows = {table.name: _content(home, table) for table in COMPARED}
         rows["commits"] = _content(home, COMMIT_SUMMARIES, lambda row: row["hour_ms"] is None)
-        rows["nights"] = _content(home, NIGHTS)
+        rows["nights"] = sorted(set(_content(home, NIGHTS)))  # a night that was killed has no row of its own
         return rows
 
 

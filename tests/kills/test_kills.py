@@ -1,4 +1,4 @@
-"""Each command that writes, killed at each of its commits."""
+"""Each command that writes, killed at its commits."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def lives(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Live
 
 @pytest.mark.parametrize("name", LIVES)
 def test_a_command_that_is_killed_at_any_commit_is_made_good(lives: Lives, name: str) -> None:
-    """Every third commit, beginning with another one each time a command is added: all of them are in the campaign."""
+    """All commits of the command that deletes most, some of each other one; ``python -m tests.kills`` has all."""
     killed = 0
-    for commits in count(0):
+    for commits in count(0, 1 if name == "replay-rebuild" else 6):
         if not lives.live(name, commits):
             break
         killed += 1
