@@ -30,7 +30,7 @@ from coordinator_core.errors import InputError
 from jobs.sources.bounded_text import json_value, lines_of
 from jobs.sources.end_offsets import JSON_SUFFIXES
 
-MOST_BYTES: Final = 512 << 20
+MOST_BYTES: Final = 256 << 20
 """The largest file of snapshots that gives topics, unpacked: what they list is kept in memory."""
 
 SINGLE_SETTING: Final = ("timestamp_ms", "resource_type", "resource", "name", "value")
