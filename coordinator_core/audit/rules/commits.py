@@ -44,6 +44,27 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
         _tell(
             judged, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
         )
+    elif not _may_subscribe(state, key["topic"]):
+        detail = f"no member subscribes to {key['topic']}, or has a partition of it"
+        _tell(judged, Rule.COMMIT_BY_NO_SUBSCRIBER, record, what, detail)
+
+
+def _may_subscribe(state: GroupState, topic: str) -> bool:
+    """Whether a member subscribes to the topic, by name or by a regular expression, or its subscription is unknown."""
+    if isinstance(state, ClassicGroup):
+        asked = [
+            classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
+            for member in state.members.values()
+        ]
+        return any(each is None or topic in each.topics for each in asked)
+    if not isinstance(state, ConsumerGroup):
+        return True
+    regexes = {member.subscribed_topic_regex for member in state.members.values()} - {None, ""}
+    return (
+        any(topic in member.subscribed_topic_names for member in state.members.values())
+        or not all(member.has_metadata for member in state.members.values())
+        or any(regex not in state.regexes or topic in state.regexes[regex].topics for regex in regexes)
+    )
 
 
 def _gives_up(state: GroupState, unit: WorkUnit) -> bool:

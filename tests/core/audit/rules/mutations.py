@@ -12,6 +12,7 @@ from coordinator_core.records import CoordinatorRecord, Fields
 from coordinator_core.wire.embedded import decode_assignment, encode_blob
 
 Records = list[CoordinatorRecord]
+NOBODYS_TOPIC = "AAAAAAAAAAAAAAAAAAAAAQ"
 EPOCHS, TARGET_EPOCHS, TARGETS, CURRENTS, MEMBERS = (3, 11, 17), (6, 12, 20), (7, 13, 21), (8, 14, 22), (5, 10, 19)
 RECONCILED = (8, 22)
 ASSIGNED = {8: "assignedPartitions", 14: "assignedPartitions", 22: "activeTasks"}
@@ -352,6 +353,38 @@ def _begins_after_conversion(records: Records, index: int) -> bool:
     return record.value is not None and bool(ends) and members and gone and len(again) == 1
 
 
+def _commit_of_nobodys_topic(records: Records, index: int) -> Records | None:
+    """A commit of a topic that no member subscribes to, while the group has members with assignments."""
+    record = records[index]
+    if (
+        record.type != 1
+        or record.value is None
+        or not _is_alive(records[:index], names_topics="topicId" in record.value)
+    ):
+        return None
+    value = {**record.value, "topicId": NOBODYS_TOPIC} if "topicId" in record.value else record.value
+    return [
+        *records[:index],
+        record._replace(key={**record.key, "topic": "nobodys"}, value=value),
+        *records[index + 1 :],
+    ]
+
+
+def _is_alive(records: Records, *, names_topics: bool) -> bool:
+    """Whether it is a classic group of consumers with members, or a consumer group; there, commits of transactions,
+    which name no topic id, are not judged.
+    """
+    last = next((each for each in reversed(records) if each.type in (2, 3)), None)
+    if last is None or last.value is None:
+        return False
+    if last.type == 2:
+        return bool(last.value["members"]) and last.value["protocolType"] == "consumer"
+    if not names_topics:
+        return False
+    gone = {each.key["memberId"] for each in records if each.type == 5 and each.value is None}
+    return any(each.type == 5 and each.value is not None and each.key["memberId"] not in gone for each in records)
+
+
 def _strange_commit(records: Records, index: int) -> Records | None:
     """A commit of a partition that nobody has, of a topic of which a classic group's members have others."""
     record = records[index]
@@ -651,6 +684,7 @@ MUTATIONS = (
     ),
     Mutation("no group of the new type", _drop((2, 3), _begins_after_conversion), _rules(Rule.TYPE_CHANGED_IN_PART)),
     Mutation("a commit of nobody's partition", _strange_commit, _rules(Rule.COMMIT_BY_NO_OWNER)),
+    Mutation("a commit of nobody's topic", _commit_of_nobodys_topic, _rules(Rule.COMMIT_BY_NO_SUBSCRIBER)),
 )
 
 
