@@ -24,6 +24,7 @@ from jobs import settings
 from jobs.pipeline import log_ranges
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.settings import EngineLimits
 from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
@@ -105,7 +106,7 @@ def main() -> None:
         tables = Tables(session.get_or_create(chosen.spark), str(Path(place, "tables")))
         night(tables, chosen)
         # A small log is summed up by this process otherwise.
-        commit_summaries.HERE_RECORDS = -1  # type: ignore[misc]
+        tables.limits = EngineLimits(rows=-1)
         found: dict[str, dict[str, dict[str, float]]] = {}
         for name, (run, module, setting, value) in CASES.items():
             run(tables)

@@ -36,7 +36,6 @@ from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.delta import Tables
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.lookup import lookup
 
 Moment = datetime | str | int
 """A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
@@ -48,9 +47,9 @@ class CoordinatorAudit:
     def __init__(
         self, spark: SparkSession, location: str, cluster: str = "default", settings: Settings | None = None
     ) -> None:
-        self.tables = Tables(spark, location)
-        self.cluster = cluster
         self.settings = settings or load()
+        self.tables = Tables(spark, location, self.settings.engine)
+        self.cluster = cluster
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
@@ -151,7 +150,7 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        history = stored_history(lookup(self.tables), self.cluster, group)
+        history = stored_history(self.tables.engine(), self.cluster, group)
         if history is None:
             raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
         return explain_rebalance(history, epoch)

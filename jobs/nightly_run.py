@@ -48,11 +48,11 @@ from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables, few
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import RUNS
-from jobs.tables.lookup import changed_ms, lookup
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.reader import absolute
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
+from jobs.tables.versions import changed_ms
 from jobs.versions import software_version
 
 
@@ -347,7 +347,7 @@ def _report(nightly: NightlyRun) -> dict[str, int] | None:
     if "findings" in nightly.settings.nightly.steps and _is_current(nightly.tables, nightly.settings, out):
         return None
     with no_cycle_search():
-        report = stored_report(lookup(nightly.tables), nightly.settings)
+        report = stored_report(nightly.tables.engine(), nightly.settings)
         write(report, out)
     return {"groups": len(report.groups), "findings": report.findings_seen}
 
@@ -361,7 +361,7 @@ def _maintain(nightly: NightlyRun) -> dict[str, int] | None:
     if nightly.tables.exists(NIGHTLY_STEPS):
         last = "max(CASE WHEN step = 'maintenance' AND ended = 'done' THEN started_at END)"
         steps = f"SELECT coalesce({last}, min(started_at)) AS since FROM $nightly_steps"
-        (row,) = lookup(nightly.tables).rows(steps)
+        (row,) = nightly.tables.engine().rows(steps)
         since = nightly.started_at if row["since"] is None else row["since"].astimezone(UTC)
     else:
         since = nightly.started_at

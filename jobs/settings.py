@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -96,6 +96,25 @@ class MaintenanceSettings(Section):
     keep_values_days: Annotated[float, Field(ge=0)] | None
 
 
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """How much of the tables this process takes on; what is more is for Spark. ``conf/defaults.yaml`` explains each."""
+
+    rows: int = 500_000
+    replayed_rows: int = 250_000
+    replayed_bytes: int = 64 << 20
+    replayed_ranges: int = 200_000
+    staged_bytes: int = 256 << 20
+    staged_file_bytes: int = 16 << 20
+    findings_bytes: int = 32 << 20
+    merged_bytes: int = 64 << 20
+
+    @classmethod
+    def nothing(cls) -> EngineLimits:
+        """Return limits that leave every step with a limit to Spark."""
+        return cls(*(-1 for _ in fields(cls)))
+
+
 class Settings(Section):
     """All settings. ``conf/defaults.yaml`` explains each of them."""
 
@@ -107,6 +126,7 @@ class Settings(Section):
     maintenance: MaintenanceSettings
     kafka: dict[str, str]
     spark: SparkSettings
+    engine: EngineLimits
     audit: AuditSettings
     findings: Thresholds
 

@@ -19,7 +19,6 @@ from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
 from jobs.sources import given_partitions
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
-from jobs.tables.lookup import lookup
 from jobs.tables.reader import TableReader
 
 NOTICES = [rule.value for rule in Rule if rule.severity is Severity.NOTICE]
@@ -75,7 +74,7 @@ def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFram
     Raises:
         MissingTableError: nothing was ingested yet.
     """
-    found = lookup(tables)
+    found = tables.engine()
     ledger = list(found.rows(LEDGER))
     parts: Part = {
         name: {row["cluster"]: row[name] for row in ledger}

@@ -13,10 +13,10 @@ from jobs.settings import CheckSettings
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
-from jobs.tables.lookup import made_from, note_of
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS
+from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
 INPUTS: Final = (

@@ -24,9 +24,10 @@ from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG
-from jobs.tables.delta import Tables, sql_name
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
+from jobs.tables.spark_reader import sql_name
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs import settings
 from jobs.cli.console import Console
 from jobs.relations.stored_replay import unfinished_run
 from jobs.tables.clusters import choose_cluster
-from jobs.tables.folder_or_spark import FolderOrSparkReader
-from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
+from jobs.tables.engine import Engine, reads_here
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.reader import TableReader
+
+if TYPE_CHECKING:
+    from jobs.tables.spark_reader import SparkReader
 
 
 def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[TableReader, settings.Settings]:
@@ -37,23 +40,14 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
     """Return a reader of the tables; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
 
-    def through_spark(error: UnsupportedTableError | None = None) -> TableReader:
+    def through_spark(error: UnsupportedTableError | None) -> SparkReader:
         from jobs.cli.table_options import open_tables
         from jobs.tables.spark_reader import SparkReader
 
         if error is not None:
             console.note(f"{error}; Spark reads it instead")
         opened, _ = open_tables(console, config, flags)
-        return SparkReader(opened)
+        return SparkReader(opened.spark, opened.location)
 
-    if _is_here(chosen):
-        return FolderOrSparkReader(FolderReader(chosen.tables), through_spark)
-    return through_spark()
-
-
-def _is_here(chosen: settings.Settings) -> bool:
-    """Return whether this process can open the tables. A folder that is not here may be one of a remote Spark."""
-    is_folder_elsewhere = (
-        chosen.spark.remote is not None and "://" not in chosen.tables and not Path(chosen.tables).exists()
-    )
-    return can_open(chosen.tables) and not is_folder_elsewhere
+    is_here = reads_here(chosen.tables, chosen.spark.remote)
+    return Engine(FolderReader(chosen.tables) if is_here else None, through_spark, chosen.engine)

@@ -33,7 +33,7 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
     logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
     with console.step("starting Spark"), _own_interrupt_handler():
         spark = session.get_or_create(chosen.spark)
-    return Tables(spark, chosen.tables), chosen
+    return Tables(spark, chosen.tables, chosen.engine), chosen
 
 
 @contextmanager

@@ -22,7 +22,6 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables, few
-from jobs.tables.lookup import lookup
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -67,10 +66,10 @@ def settle(tables: Tables, cluster: str) -> int:
     """Find the times and the records of lines that have none yet. Return the number of lines that got one."""
     if not tables.exists(BROKER_EVENTS):
         return 0
-    found = lookup(tables)
+    found = tables.engine()
     changed = [*_timed(found, cluster)]
     _update(tables, cluster, changed, "timestamp_ms")
-    bound = [*_bound(lookup(tables), cluster)]
+    bound = [*_bound(tables.engine(), cluster)]
     _update(tables, cluster, bound, "record")
     return len(changed) + len(bound)
 

@@ -18,7 +18,6 @@ from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.lookup import lookup
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 
 LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
@@ -71,7 +70,7 @@ def run(tables: Tables) -> list[Row]:
 
 def pass_on(tables: Tables, run_id: str) -> None:
     """Merge the facts that an ingest run learned of records that were in the tables into their decoded rows."""
-    there = lookup(tables).rows("SELECT kind FROM $log_records WHERE revised_by = :run LIMIT 1", run=run_id)
+    there = tables.engine().rows("SELECT kind FROM $log_records WHERE revised_by = :run LIMIT 1", run=run_id)
     if next(there, None) is None:
         return
     revised = tables.read(LOG_RECORDS).where(F.col("revised_by") == run_id)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from jobs.tables.delta import Table, Tables
-from jobs.tables.lookup import lookup
 
 
 def decoded_runs(tables: Tables) -> dict[str, list[str]]:
     """Return for each cluster the runs that brought records and were decoded, oldest first."""
     decoded = "SELECT DISTINCT cluster, run_id FROM $runs WHERE job = 'decode' AND records > 0"
     runs: dict[str, list[str]] = {}
-    for row in lookup(tables).rows(decoded):
+    for row in tables.engine().rows(decoded):
         runs.setdefault(row["cluster"], []).append(row["run_id"])
     return {cluster: sorted(names) for cluster, names in runs.items()}
 
@@ -18,4 +17,4 @@ def decoded_runs(tables: Tables) -> dict[str, list[str]]:
 def newest_runs(tables: Tables, table: Table) -> dict[str, str]:
     """Return for each cluster the newest run of which a table has rows."""
     newest = f"SELECT cluster, max(run_id) AS run_id FROM ${table.name} GROUP BY cluster"
-    return {row["cluster"]: row["run_id"] for row in lookup(tables).rows(newest)}
+    return {row["cluster"]: row["run_id"] for row in tables.engine().rows(newest)}

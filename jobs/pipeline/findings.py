@@ -31,20 +31,18 @@ from jobs.relations.stored_logs import LogFacts
 from jobs.relations.stored_sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Rows, Tables, few
+from jobs.tables.delta import Tables, few
+from jobs.tables.engine import Rows
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES
-from jobs.tables.lookup import lookup, made_from, note_of
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
+from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
 INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS, BROKER_EVENTS]
 """The tables that findings are made from."""
-
-HERE_BYTES: Final = 32 << 20
-"""The largest size of all these tables, as Parquet, of which this process computes the findings; else Spark does."""
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -55,7 +53,7 @@ Changed = Mapping[str, list[str] | None]
 def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
     """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind."""
     tables.create(FINDINGS)
-    found = lookup(tables)
+    found = tables.engine()
     replayed = "SELECT cluster, max(run_id) AS run_id FROM $group_states GROUP BY cluster"
     newest = {row["cluster"]: row["run_id"] for row in found.rows(replayed)}
     note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
@@ -68,7 +66,7 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
         with no_cycle_search():
             rows = compute(tables, changed, limits)
         tables.replace(FINDINGS, rows, note)
-    counts = lookup(tables).rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
+    counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 
 
@@ -79,7 +77,7 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
     for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name):
         if before["tables"].get(name) != now["tables"].get(name):
             return dict.fromkeys(newest)
-    found, since = lookup(tables), before.get("replayed", {})
+    found, since = tables.engine(), before.get("replayed", {})
     # Where no run is new, the tables have changed for another reason, such as a replay of all records.
     return {
         cluster: changed_groups(found, cluster, since[cluster]) if since.get(cluster, run_id) < run_id else None
@@ -89,12 +87,14 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
 
 def _is_small(tables: Tables) -> bool:
     local = [tables.local(table) for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
-    return all(each is not None for each in local) and sum(each.size() for each in local if each) <= HERE_BYTES
+    return all(each is not None for each in local) and (
+        sum(each.size() for each in local if each) <= tables.limits.findings_bytes
+    )
 
 
 def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     """Return the rows of the table, computed by this process."""
-    found = lookup(tables)
+    found = tables.engine()
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
     kept, new = [], list[dict[str, Any]]()
     for row in found.rows("SELECT * FROM $findings"):
@@ -114,7 +114,7 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
 
 def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dict[str, Any]]:
     """Return the rows about the cluster itself, which no group's own history shows."""
-    sessions = stored_lost_sessions(lookup(tables), cluster)
+    sessions = stored_lost_sessions(tables.engine(), cluster)
     return [{"cluster": cluster, **row._asdict()} for row in stood_still(sessions, limits)]
 
 
@@ -140,7 +140,7 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    find = finder(limits, LogFacts.read(lookup(tables), cluster))
+    find = finder(limits, LogFacts.read(tables.engine(), cluster))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 

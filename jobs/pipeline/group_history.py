@@ -30,7 +30,6 @@ from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES
-from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.row_reader import reader
 
@@ -109,4 +108,4 @@ def histories(
     # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
     rows = by_group(rows) if group_id is None else rows.coalesce(1)
     found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
-    return gathered(found, LogFacts.read(lookup(tables), cluster))
+    return gathered(found, LogFacts.read(tables.engine(), cluster))

@@ -22,7 +22,6 @@ from jobs.sources.dump import Dump, DumpExtent
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, RUNS
-from jobs.tables.lookup import lookup
 from jobs.tables.reader import Value
 from jobs.tables.spark_reader import in_spark
 
@@ -82,7 +81,7 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
     repeated, values = _within(cluster, dump.extents)
-    repeats = lookup(tables).rows(f"SELECT kind FROM $log_records WHERE {repeated} LIMIT 1", **values)
+    repeats = tables.engine().rows(f"SELECT kind FROM $log_records WHERE {repeated} LIMIT 1", **values)
     overlapping = next(repeats, None) is not None
     new = dump.segments if dump.distinct and not overlapping else None
     if new is not None and typed_tables.write_segments(tables, new, cluster, run_id, transaction):

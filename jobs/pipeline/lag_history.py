@@ -21,13 +21,12 @@ from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.stored_reach import log_reaches
 from jobs.tables.commit_order import in_order
-from jobs.tables.delta import Tables, sql_name, sql_text
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LONG
-from jobs.tables.lookup import lookup
 from jobs.tables.reader import TableReader, with_names
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
-from jobs.tables.spark_reader import DIALECT
+from jobs.tables.spark_reader import DIALECT, sql_name, sql_text
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 KEY: Final = ("group_id", "log_partition", "topic", "partition")
@@ -63,7 +62,7 @@ def run(tables: Tables) -> int:
 
 
 def _update(tables: Tables, cluster: str, done: str, newest: str) -> int:
-    found = lookup(tables)
+    found = tables.engine()
     since_ms = _since(found, cluster, done)
     if since_ms is None:
         return 0
@@ -71,7 +70,7 @@ def _update(tables: Tables, cluster: str, done: str, newest: str) -> int:
     rows = _with_changes(points).where(F.col("timestamp_ms") >= since_ms)
     rows = rows.withColumns({"cluster": F.lit(cluster), "run_id": F.lit(newest)})
     tables.replace_where(LAG_HISTORY, rows, f"cluster = {sql_text(cluster)} AND timestamp_ms >= {since_ms}")
-    (count,) = lookup(tables).rows(
+    (count,) = tables.engine().rows(
         "SELECT count(*) AS number FROM $lag_history WHERE cluster = :cluster AND run_id = :run",
         cluster=cluster,
         run=newest,

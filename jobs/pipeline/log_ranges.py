@@ -15,9 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.log_start import is_start
 from jobs.tables import written_files
-from jobs.tables.delta import Tables, sql_text
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
-from jobs.tables.lookup import lookup, made_here
+from jobs.tables.spark_reader import sql_text
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block. Blocks are counted first; rows are put in order only in blocks with missing offsets."""
@@ -47,7 +47,7 @@ def update(tables: Tables) -> None:
 
 
 def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
-    known = lookup(tables).rows(BARE, cluster=cluster) if done else ()
+    known = tables.engine().rows(BARE, cluster=cluster) if done else ()
     bare = [(row["log_topic"], row["log_partition"]) for row in known]
     better = _learned(_log(tables, cluster, upto), done, bare) if bare else []
     if not better:
@@ -73,7 +73,7 @@ def _here(tables: Tables, cluster: str, done: str, upto: str) -> pa.Table | None
     # Not at the top: Python workers of Spark have no use for it.
     from jobs.pipeline.ranges_here import ranges_here
 
-    return made_here(tables, lambda reader: ranges_here(reader, cluster, done, upto))
+    return tables.engine().here(lambda reader: ranges_here(reader, cluster, done, upto, tables.limits.rows))
 
 
 def _learned(log: DataFrame, done: str, bare: list[tuple[str, int]]) -> list[tuple[str, int]]:

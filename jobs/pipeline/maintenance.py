@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from pyspark.sql import Row
 
 from jobs.settings import MaintenanceSettings
-from jobs.tables.delta import Table, Tables, sql_text
+from jobs.tables.delta import Table, Tables
 from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.spark_reader import sql_text
 
 
 def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now: datetime) -> dict[str, int]:

@@ -6,7 +6,6 @@ import time
 from typing import Final
 
 from jobs.tables.delta import Tables, few
-from jobs.tables.lookup import lookup
 from jobs.tables.night_rows import LAGGING, UNSTABLE
 from jobs.tables.nights import NIGHTS
 from jobs.tables.reader import TableReader
@@ -44,7 +43,7 @@ def count(tables: Tables, night: str) -> int:
 
     What a night had found that was killed later is replaced: this night completes it.
     """
-    found = lookup(tables)
+    found = tables.engine()
     if not found.exists("group_states"):
         return 0
     tables.create(NIGHTS)

@@ -21,7 +21,6 @@ from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import PLACED
-from jobs.tables.lookup import lookup, made_here
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 from jobs.tables.snapshots import END_OFFSETS
@@ -48,7 +47,7 @@ def run(tables: Tables, ends: DataFrame | None = None) -> int:
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
     commit_summaries.update(tables)
-    (newest,) = lookup(tables).rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'decode'")
+    (newest,) = tables.engine().rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'decode'")
     run_id = newest["run_id"]
     if run_id is None:
         return 0
@@ -77,12 +76,12 @@ def _here(tables: Tables, run_id: str) -> pa.Table | None:
     # Not at the top: Python workers of Spark have no use for it.
     from jobs.pipeline.offsets_here import offsets_here
 
-    return made_here(tables, lambda reader: offsets_here(reader, run_id))
+    return tables.engine().here(lambda reader: offsets_here(reader, run_id, tables.limits.rows))
 
 
 def _stored(tables: Tables, run_id: str) -> int:
     """Return how many offsets are stored as of a run."""
-    (found,) = lookup(tables).rows("SELECT count(*) AS rows FROM $group_offsets WHERE run_id = :run", run=run_id)
+    (found,) = tables.engine().rows("SELECT count(*) AS rows FROM $group_offsets WHERE run_id = :run", run=run_id)
     return int(found["rows"])
 
 

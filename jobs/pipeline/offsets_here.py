@@ -15,9 +15,6 @@ from jobs.sources.files import SHARE_TOPICS
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
 
-MOST_ROWS: Final = 500_000
-"""The largest number of groups and partitions that this process goes through; of more, Spark does."""
-
 ALL: Final = "$commit_summaries WHERE hour_ms IS NULL"
 KEYS: Final = ", ".join(OFFSET_KEY)
 IS_OPEN: Final = f"each.outcome = '{TransactionOutcome.OPEN.value}' AND each.log_offset > coalesce(ended, -1)"
@@ -57,8 +54,8 @@ FROM ({OFFSETS}) AS found LEFT JOIN (
 """
 
 
-def offsets_here(tables: FolderReader, run_id: str) -> pa.Table | None:
-    """Return the rows of ``group_offsets`` as of a run; None: they are for Spark.
+def offsets_here(tables: FolderReader, run_id: str, most: int) -> pa.Table | None:
+    """Return the rows of ``group_offsets`` as of a run; None: they are for Spark, being more than ``most``.
 
     Spark finds them where there are many, and where the log has share groups.
 
@@ -67,7 +64,7 @@ def offsets_here(tables: FolderReader, run_id: str) -> pa.Table | None:
     """
     (sums,) = tables.rows(f"SELECT count(*) AS number FROM {ALL}")
     shares = tables.rows("SELECT log_topic FROM $group_records WHERE log_topic IN :topics LIMIT 1", topics=SHARE_TOPICS)
-    if sums["number"] > MOST_ROWS or next(shares, None) is not None:
+    if sums["number"] > most or next(shares, None) is not None:
         return None
     found = pa.Table.from_batches(tables.batches(WITH_ENDS if tables.exists("end_offsets") else NO_ENDS))
     found = found.append_column("run_id", pa.array([run_id] * found.num_rows, pa.string()))

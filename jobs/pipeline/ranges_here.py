@@ -11,9 +11,6 @@ from jobs.sources.files import FIRST_SEGMENT
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED
 
-MOST_RECORDS: Final = 500_000
-"""The largest number of new records that this process puts in order; more of them, Spark does."""
-
 NEW: Final = "cluster = :cluster AND run_id > :done AND run_id <= :upto"
 NEW_RECORDS: Final = f"SELECT sum(records) AS number FROM $runs WHERE job = 'ingest' AND {NEW}"
 OF: Final = ", ".join(("cluster", "run_id", *LOG_PARTITION, "leader_epoch"))
@@ -31,7 +28,7 @@ FROM placed GROUP BY {OF}, range
 """Offsets that follow each other are equally far from their numbers in order."""
 
 
-def ranges_here(tables: FolderReader, cluster: str, done: str, upto: str) -> pa.Table | None:
+def ranges_here(tables: FolderReader, cluster: str, done: str, upto: str, most: int) -> pa.Table | None:
     """Return the rows of ``log_ranges`` of the runs after ``done`` up to ``upto``; None: they are for Spark.
 
     Raises:
@@ -39,7 +36,7 @@ def ranges_here(tables: FolderReader, cluster: str, done: str, upto: str) -> pa.
     """
     given = {"cluster": cluster, "done": done, "upto": upto}
     (new,) = tables.rows(NEW_RECORDS, **given)
-    if (new["number"] or 0) > MOST_RECORDS:
+    if (new["number"] or 0) > most:
         return None
     found = pa.Table.from_batches(tables.batches(RANGES, **given))
     return found.select(LOG_RANGES.schema.names).cast(to_arrow_schema(LOG_RANGES.schema))

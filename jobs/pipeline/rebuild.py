@@ -81,7 +81,7 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     places = {
         table.name: _set_aside(tables, table, now) for table in _pointers_first(aside) if _is_there(tables, table)
     }
-    fresh = Tables(tables.spark, tables.location)
+    fresh = Tables(tables.spark, tables.location, tables.limits)
     fresh.check_lease = tables.check_lease
     for table in aside:
         fresh.create(table)

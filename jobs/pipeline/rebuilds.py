@@ -19,7 +19,6 @@ from jobs.sources.files import REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.log import LOG_PARTITION, PLACED
-from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 
 IDENTITY: Final = ("log_topic", "group_id")
@@ -75,7 +74,7 @@ def groups_to_rebuild(tables: Tables, cluster: str, span: Span, new: Callable[[]
     if span.is_first:
         return None
     given = {"cluster": cluster, "done": span.done, "upto": span.upto}
-    found = lookup(tables)
+    found = tables.engine()
     late = [Late(**row) for row in found.rows(LATE, topics=REPLAYED_TOPICS, **given)]
     news_ms = stored_topics.news_ms(found, cluster, span.done, span.upto)
     (states,) = found.rows(

@@ -35,15 +35,15 @@ from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
 from jobs.pipeline.replay_arrow import INPUT, fold, folder
-from jobs.pipeline.replay_here import MOST_STAGED, input_rows
+from jobs.pipeline.replay_here import input_rows
 from jobs.pipeline.replayed import GROUPS, replayed
 from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.stored_logs import lost_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS
-from jobs.tables.delta import Rows, Table, Tables
+from jobs.tables.delta import Table, Tables
+from jobs.tables.engine import Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED, QUARANTINE
-from jobs.tables.lookup import lookup
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
@@ -77,7 +77,7 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         tables.create(table)
     log_ranges.update(tables)
     commit_summaries.update(tables)
-    found = lookup(tables)
+    found = tables.engine()
     states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
     stored = {row["cluster"]: row for row in found.rows(f"{states} GROUP BY cluster")}
     shown = _snapshot_runs(tables)
@@ -130,7 +130,7 @@ class _Run:
         to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places)
         if to_rebuild is None and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
-        topics = stored_topics.read(lookup(self._tables), self._cluster)
+        topics = stored_topics.read(self._tables.engine(), self._cluster)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
@@ -145,13 +145,13 @@ class _Run:
         """Return the rows of ``REPLAYED``, made by this process; None: Spark makes them."""
         if not self._tables.is_here():
             return None
-        rows = input_rows(lookup(self._tables), self._cluster, self._span)
+        rows = input_rows(self._tables.engine(), self._tables.limits, self._cluster, self._span)
         if rows is None:
             return None
         staged: list[pa.RecordBatch] = []
         for batch in fold(rows, self._cluster, topics, self._audit, self._holes()):
             staged.append(batch)
-            if sum(each.nbytes for each in staged) > MOST_STAGED:
+            if sum(each.nbytes for each in staged) > self._tables.limits.staged_bytes:
                 return None
         return pa.Table.from_batches(staged)
 
@@ -177,12 +177,12 @@ class _Run:
     def _delete_rows_without_states(self) -> None:
         """Delete all rows of a cluster without a state: those of tables whose states were set aside alone."""
         each = (f"SELECT DISTINCT '{name}' AS name FROM ${name} WHERE cluster = :cluster" for name in FOLDED.values())
-        for row in list(lookup(self._tables).rows(" UNION ALL ".join(each), cluster=self._cluster)):
+        for row in list(self._tables.engine().rows(" UNION ALL ".join(each), cluster=self._cluster)):
             self._tables.delete(HISTORY[row["name"]], pa.table({"cluster": [self._cluster]}))
 
     def _holes(self) -> Holes:
         """Return what may have said something of any group: unreadable keys, and offsets that are lost."""
-        found = lookup(self._tables)
+        found = self._tables.engine()
         unreadable = stored_unreadable.unplaced(found, self._cluster, self._span.upto)
         spans = (
             (place, span) for place, ranges in lost_records(found, self._cluster).ranges.items() for span in ranges
@@ -290,7 +290,7 @@ class _Run:
         )
 
     def _unplaced(self) -> int:
-        (found,) = lookup(self._tables).rows(
+        (found,) = self._tables.engine().rows(
             "SELECT count(*) AS records FROM $group_records WHERE cluster = :cluster AND run_id > :done "
             f"AND run_id <= :upto AND log_topic IN :topics AND NOT ({PLACED})",
             cluster=self._cluster,

@@ -15,21 +15,10 @@ from jobs.pipeline.rebuilds import Span
 from jobs.pipeline.replay_arrow import INPUT, Input
 from jobs.relations import stored_unreadable
 from jobs.relations.stored_unreadable import OF_STATE
+from jobs.settings import EngineLimits
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS
 from jobs.tables.log import PLACED
 from jobs.tables.reader import TableReader
-
-MOST_ROWS: Final = 250_000
-"""The largest number of records and commits that this process replays; of more, Spark does."""
-
-MOST_BYTES: Final = 64 << 20
-"""The largest size of the records' values, and of their groups' states."""
-
-MOST_STAGED: Final = 256 << 20
-"""The largest size of the rows of history that this process keeps until they are staged."""
-
-MOST_RANGES: Final = 200_000
-"""The largest number of ranges of offsets that this process looks through."""
 
 NEW: Final = "cluster = :cluster AND run_id > :done AND run_id <= :upto AND log_topic IN :topics"
 NEW_RECORDS: Final = f"$group_records WHERE {NEW} AND {PLACED}"
@@ -96,14 +85,14 @@ class _Log(NamedTuple):
         )
 
 
-def input_rows(tables: TableReader, cluster: str, span: Span) -> list[Input] | None:
+def input_rows(tables: TableReader, limits: EngineLimits, cluster: str, span: Span) -> list[Input] | None:
     """Return the input of a replay of ``span`` without groups that begin again; None: it is for Spark.
 
     The rows of a group follow each other, its state first, then its records and commits in the order of the log.
     """
     given: dict[str, Any] = {"cluster": cluster, "done": span.done, "upto": span.upto}
     given |= {"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS}
-    if not _is_small(tables, span, given):
+    if not _is_small(tables, limits, span, given):
         return None
     logs = _logs(tables.rows(RANGES, **given))
     new = (*_records(tables, given), *_unreadable(tables, given), *_commits(tables, given))
@@ -118,13 +107,13 @@ def input_rows(tables: TableReader, cluster: str, span: Span) -> list[Input] | N
     return rows
 
 
-def _is_small(tables: TableReader, span: Span, given: Mapping[str, Any]) -> bool:
+def _is_small(tables: TableReader, limits: EngineLimits, span: Span, given: Mapping[str, Any]) -> bool:
     sizes = [next(iter(tables.rows(sql, **given))) for sql in SIZES]
     if not span.is_first:
         sizes += tables.rows(f"SELECT 0 AS number, sum(length(s.state)) AS bytes {TOUCHED}", **given)
     rows, size = (sum(each[name] or 0 for each in sizes) for name in ("number", "bytes"))
     (ranges,) = tables.rows("SELECT count(*) AS number FROM $log_ranges WHERE cluster = :cluster", **given)
-    return rows <= MOST_ROWS and size <= MOST_BYTES and ranges["number"] <= MOST_RANGES
+    return rows <= limits.replayed_rows and size <= limits.replayed_bytes and ranges["number"] <= limits.replayed_ranges
 
 
 def _group(row: Input) -> tuple[str, str]:

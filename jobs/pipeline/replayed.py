@@ -15,11 +15,9 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.groups.violations import Violation
-from jobs.tables.delta import Rows, Table, Tables
+from jobs.tables.delta import Table, Tables
+from jobs.tables.engine import Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-
-HERE_BYTES: Final = 16 << 20
-"""The largest size of the staged rows, as Parquet, that this process reads as a whole."""
 
 PLACE: Final = ("log_partition", "log_offset", "timestamp_ms", "state")
 GROUPS: Final = "groups"
@@ -44,7 +42,7 @@ class Replayed(Protocol):
 def replayed(tables: Tables) -> Replayed:
     """Return the rows that are in ``replayed`` now."""
     local = tables.local(REPLAYED)
-    if local is not None and local.size() <= HERE_BYTES:
+    if local is not None and local.size() <= tables.limits.staged_file_bytes:
         return _Here(local.rows())
     return _InSpark(tables)
 

@@ -18,7 +18,6 @@ from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline import gaps
 from jobs.tables.delta import Tables, few
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
-from jobs.tables.lookup import lookup
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
 
@@ -37,7 +36,7 @@ def unaccounted(tables: Tables) -> list[str]:
 
     A run begins by writing the ledger of those before it, so only the newest can lack it.
     """
-    found = lookup(tables)
+    found = tables.engine()
     (newest,) = found.rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'ingest'")
     added = "SELECT DISTINCT run_id FROM $log_records WHERE run_id > :newest"
     return sorted(row["run_id"] for row in found.rows(added, newest=newest["run_id"] or ""))
@@ -49,7 +48,7 @@ def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dic
     ``before``: only runs before this one; None: all runs.
     """
     earlier = "" if before is None else "AND run_id < :before "
-    rows = lookup(tables).rows(
+    rows = tables.engine().rows(
         "SELECT log_topic, log_partition, max(last_offset) AS last_offset FROM $runs WHERE job = 'ingest' "
         f"AND cluster = :cluster {earlier}AND last_offset IS NOT NULL GROUP BY log_topic, log_partition",
         cluster=cluster,
@@ -71,7 +70,7 @@ def undecoded(tables: Tables) -> list[Undecoded]:
         "SELECT run_id, sum(records) AS records FROM $runs GROUP BY run_id "
         "HAVING sum(CASE WHEN job = 'decode' THEN 1 ELSE 0 END) = 0"
     )
-    return sorted(Undecoded(row["run_id"], row["records"]) for row in lookup(tables).rows(runs))
+    return sorted(Undecoded(row["run_id"], row["records"]) for row in tables.engine().rows(runs))
 
 
 TAKEN: Final = """
@@ -91,7 +90,7 @@ def account_ingest(
     ``cluster`` is needed for a run that found nothing new. ``given`` are log partitions that its dumps had: those
     without a new record get a row with 0 records, so that an empty partition is not taken for an absent one.
     """
-    taken = [Row(**row) for row in lookup(tables).rows(TAKEN, run=run_id)]
+    taken = [Row(**row) for row in tables.engine().rows(TAKEN, run=run_id)]
     nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
     rows: list[dict[str, Any]] = [row.asDict() for row in taken]
     there = {(row.log_topic, row.log_partition) for row in taken}
@@ -177,7 +176,7 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
 
 def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     """Return what a run added, and how much of it is in the decoded tables and in quarantine."""
-    found = lookup(tables)
+    found = tables.engine()
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
     for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE):
         counts = (

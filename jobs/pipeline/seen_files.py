@@ -10,7 +10,6 @@ from typing import NamedTuple
 from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables, few
-from jobs.tables.lookup import lookup
 from jobs.tables.nightly import DUMPED_FILES
 
 
@@ -61,7 +60,7 @@ def changed(tables: Tables, cluster: str, files: Iterable[str]) -> list[DumpedFi
 
 def _known(tables: Tables, cluster: str) -> set[DumpedFile]:
     tables.create(DUMPED_FILES)
-    rows = lookup(tables).rows(
+    rows = tables.engine().rows(
         f"SELECT {', '.join(DumpedFile._fields)} FROM $dumped_files WHERE cluster = :cluster", cluster=cluster
     )
     return {DumpedFile(**row) for row in rows}

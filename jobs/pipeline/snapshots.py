@@ -21,7 +21,6 @@ from jobs.pipeline import runs
 from jobs.pipeline.lag import END_OFFSETS as END_COLUMNS
 from jobs.sources.snapshot_files import SINGLE_SETTING, single_settings
 from jobs.tables.delta import Table, Tables, few
-from jobs.tables.lookup import lookup
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
 ROWS: Final = (
@@ -84,7 +83,7 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
     known = tables.read(SNAPSHOT_SETTINGS).where(F.col("cluster") == cluster)
     tables.append(SNAPSHOT_SETTINGS, _telling(_new(tables, SNAPSHOT_SETTINGS, settings), known), run_id)
     _leave_out_needless(tables, cluster)
-    found = lookup(tables)
+    found = tables.engine()
     (ends,) = found.rows(
         "SELECT count(*) AS number, count(DISTINCT timestamp_ms) AS times FROM $end_offsets WHERE run_id = :run",
         run=run_id,
@@ -128,7 +127,7 @@ def _leave_out_needless(tables: Tables, cluster: str) -> None:
     """Delete the rows of settings that say nothing since newer ones show the same value."""
     schema = to_arrow_schema(StructType([SNAPSHOT_SETTINGS.schema[name] for name in SNAPSHOT_SETTINGS.key]))
     # They are hardly more than the settings of one snapshot, as the snapshots before it have been thinned out.
-    if found := list(lookup(tables).rows(NEEDLESS, cluster=cluster)):
+    if found := list(tables.engine().rows(NEEDLESS, cluster=cluster)):
         tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(found, schema))
 
 

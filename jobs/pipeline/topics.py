@@ -7,10 +7,10 @@ from dataclasses import fields
 from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
-from jobs.tables.delta import Tables, few, sql_text
+from jobs.tables.delta import Tables, few
 from jobs.tables.history import TOPIC_HISTORY
-from jobs.tables.lookup import lookup
 from jobs.tables.row_reader import reader
+from jobs.tables.spark_reader import sql_text
 
 
 def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
@@ -31,5 +31,5 @@ def _row(cluster: str, interval: TopicInterval) -> dict[str, Any]:
 
 
 def _stored(tables: Tables, cluster: str) -> Iterator[TopicInterval]:
-    found = lookup(tables).rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
+    found = tables.engine().rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
     return map(reader(TopicInterval), found)

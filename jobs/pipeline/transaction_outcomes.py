@@ -16,7 +16,6 @@ from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutco
 from jobs.pipeline.gaps import find_gaps, placed_from
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
-from jobs.tables.lookup import lookup
 
 UNDECIDED: Final = (
     "kind = 'record' AND is_transactional "
@@ -27,7 +26,7 @@ UNDECIDED: Final = (
 
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
     """Set the outcome of open and unknown records from everything that was ingested so far."""
-    there = lookup(tables).rows(
+    there = tables.engine().rows(
         f"SELECT kind FROM $log_records WHERE cluster = :cluster AND {UNDECIDED} LIMIT 1", cluster=cluster
     )
     if next(there, None) is None:

@@ -26,7 +26,6 @@ from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.lookup import lookup
 from jobs.tables.records import ARRIVALS
 
 PLACE = ("cluster", "log_topic", "log_partition", "log_offset", "stray")
@@ -129,7 +128,7 @@ def _arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def take_back(tables: Tables) -> None:
     """Delete the rows of runs that were killed before ``log_records`` had them."""
-    found = lookup(tables)
+    found = tables.engine()
     (newest,) = found.rows("SELECT coalesce(max(run_id), '') AS run_id FROM $runs WHERE job = 'ingest'")
     for name, table in TYPED.items():
         if table is LOG_RECORDS:

@@ -8,21 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DataType, StructField, StructType
-from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
+from jobs.settings import EngineLimits
 from jobs.tables.conflicts import repeated
 from jobs.tables.damage import is_there
+from jobs.tables.engine import Engine, Rows, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, missing_table
+from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, is_folder
+from jobs.tables.spark_reader import SparkReader, read, sql_name, sql_text
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
@@ -34,16 +35,10 @@ INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
 them; each further column makes every write slower."""
 
-MERGED_HERE = 64 << 20
-"""The largest size in bytes of a table whose rows this process changes; in a larger one Spark does."""
-
 NO_WRITING = re.compile(
     "No space left on device|File too large|Read-only file system|Permission denied|Disk quota exceeded"
 )
 """What file systems say."""
-
-MISSING = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
-"""Spark's error conditions for a missing table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +56,6 @@ class Table:
     order: tuple[str, ...] = ()
 
 
-Rows: TypeAlias = DataFrame | pa.Table
-"""Rows to write: many, which Spark computes, or few, which are here (see ``few``)."""
-
-
 def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     """Return rows that are in this process. Structs are all mappings, or all tuples; maps are lists of pairs."""
     return pa.Table.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(table.schema))
@@ -73,16 +64,6 @@ def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 def column(name: str, data_type: DataType, about: str) -> StructField:
     """Return a nullable column with a comment."""
     return StructField(name, data_type, True, {"comment": about})
-
-
-def sql_text(text: str) -> str:
-    """Return a text as an SQL string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def sql_name(location: str, table: str) -> str:
-    """Return the name of a table in Spark's SQL."""
-    return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
 
 
 @contextmanager
@@ -120,11 +101,11 @@ class Tables:
     A name without a dot and without a slash is a folder.
     """
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
+    def __init__(self, spark: SparkSession, location: str, limits: EngineLimits | None = None) -> None:
         self.spark = spark
+        self.limits = limits or EngineLimits()
         self._by_name = is_catalog_name(location)
-        is_local = not self._by_name and "://" not in location and not location.startswith("dbfs:")
-        self.is_folder = is_local
+        self.is_folder = is_folder(location)
         self._created: set[str] = set()
         self._empty: set[str] = set()
         self._is_format_checked = False
@@ -165,10 +146,17 @@ class Tables:
         self._created.add(table.name)
 
     def is_here(self) -> bool:
-        """Return whether the tables are in a folder of this machine, and Spark runs in a process beside this one."""
-        if not self.is_folder or is_remote():
-            return False
-        return (self.spark.conf.get("spark.master", "") or "").startswith("local")
+        """Return whether this process takes part in the steps of a night; see ``engine``."""
+        return works_here(self.spark, self.location)
+
+    def engine(self) -> Engine:
+        """Return the engine over the tables as they are now."""
+        here = None
+        if self.is_here():
+            from jobs.tables.folder_reader import FolderReader  # not at the top: Python workers have no use for it
+
+            here = FolderReader(self.location)
+        return Engine(here, lambda error: SparkReader(self.spark, self.location), self.limits)
 
     def _make(self, table: Table) -> None:
         """Create the table without a Spark job. Another run may create the same table meanwhile."""
@@ -228,14 +216,7 @@ class Tables:
             MissingTableError: the table does not exist.
             InputError: the table cannot be read.
         """
-        try:
-            rows = self.spark.table(self.name(table))
-            rows.schema  # noqa: B018  Spark Connect reports a missing table only when asked for its columns
-        except Exception as error:
-            if isinstance(error, PySparkException) and error.getCondition() in MISSING:
-                raise missing_table(self.location, table.name) from error
-            raise InputError(f"table {self.name(table)} cannot be read: {one_line(error)}") from error
-        return rows
+        return read(self.spark, self.location, table.name)
 
     def commit(self, table: Table, write: Callable[[], T], *, adds: bool = False) -> T:
         """Return what ``write`` returns, which makes one commit of the table. Every change of a table passes here.
@@ -335,7 +316,8 @@ class Tables:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         if table.name in self._empty:
             return
-        if isinstance(rows, pa.Table) and (local := self.local(table)) is not None and local.size() <= MERGED_HERE:
+        local = self.local(table) if isinstance(rows, pa.Table) else None
+        if local is not None and local.size() <= self.limits.merged_bytes:
             local.delete(rows)
             return
         rows = self._in_spark(rows)
@@ -376,7 +358,7 @@ class Tables:
                 local.add(_in_order(table, rows))
             return
         local = None if delete is not None else local
-        if local is not None and local.size() <= MERGED_HERE:
+        if local is not None and local.size() <= self.limits.merged_bytes:
             local.merge(_in_order(table, rows), key or table.key, update, when, insert=insert, among=among)
             return
         rows = self._in_spark(rows)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
@@ -14,18 +14,15 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from coordinator_core.errors import InputError
 from jobs.tables.damage import check, check_log
 from jobs.tables.format import check_format
-from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, missing_table, with_names
+from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, with_names
 
-SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
-"""The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
+Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """The features of tables that delta-rs can read."""
 
 COLOUR: Final = re.compile(r"\x1b\[\d+m")
 """What delta-rs colours its errors with."""
-
-SCHEME: Final = re.compile(r"(\w+):")
 
 
 class UnsupportedTableError(InputError):
@@ -75,6 +72,20 @@ class FolderReader:
                 check(self.location, self._known, {})
             raise InputError(f"the tables at {self.location} cannot be read: {_one_line(error)}") from error
 
+    def folded(
+        self,
+        sql: str,
+        order: Sequence[str],
+        function: Callable[[Batches], Batches],
+        schema: pa.Schema,
+        **values: Value,
+    ) -> pa.Table:
+        """Return what a function makes of the rows of a query in this order, with these columns and types."""
+        names = ", ".join(f"{name} NULLS FIRST" for name in order)
+        text = f"SELECT * FROM ({sql}) AS found ORDER BY {names}" if order else sql
+        made = [batch.select(schema.names).cast(schema) for batch in function(self.batches(text, **values))]
+        return pa.Table.from_batches(made, schema)
+
     def _open(self, name: str) -> str:
         """Return the name of a table in SQL."""
         if name not in self._known:
@@ -97,17 +108,11 @@ class FolderReader:
         return name
 
 
-def can_open(location: str) -> bool:
-    """Return whether a location is a folder or an object store that delta-rs knows."""
-    scheme = SCHEME.match(location)
-    return not is_catalog_name(location) and (scheme is None or scheme[1] in SCHEMES)
-
-
 def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-DIALECT: Final = Dialect(_text, "octet_length(encode({}, 'hex')) / 2")
+DIALECT: Final = Dialect(_text, bytes_of="octet_length(encode({}, 'hex')) / 2", each_of="unnest({})")
 
 
 def _one_line(error: Exception) -> str:

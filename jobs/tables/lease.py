@@ -25,7 +25,8 @@ from pyspark.sql.types import StringType, StructType, TimestampType
 from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.tables.delta import Table, Tables, column, few, sql_text, writing
+from jobs.tables.delta import Table, Tables, column, few, writing
+from jobs.tables.spark_reader import sql_text
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable

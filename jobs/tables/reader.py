@@ -14,8 +14,13 @@ Value = str | int | None | Sequence[str] | Sequence[int]
 
 CATALOG_NAME: Final = re.compile(r"\w+\.\w+(\.\w+)?")
 
-NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)|bytes_of\((?P<bytes>\w+)\)")
-"""A table, a given value, or the size of a binary column in an SQL text."""
+SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
+"""The URIs that delta-rs opens. It takes credentials from the environment and from the machine."""
+
+SCHEME: Final = re.compile(r"(\w+):")
+
+NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)|(?P<word>bytes_of|each_of)\((?P<of>[\w.]+)\)")
+"""A table, a given value, or a word for what the engines write differently."""
 
 
 class MissingTableError(InputError):
@@ -51,9 +56,9 @@ class TableReader(Protocol):
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query by the names of the columns; structs are mappings, arrays are lists.
 
-        In the SQL, ``$name`` is a table of that name, ``:name`` one of ``values``, and ``bytes_of(name)`` the number of
-        bytes in a binary column. Otherwise only what DataFusion and Spark both know may be used. One batch of rows is
-        in memory at a time.
+        In the SQL, ``$name`` is a table of that name, ``:name`` one of ``values``, ``bytes_of(name)`` the number of
+        bytes in a binary column, and ``each_of(name)`` a row for each element of an array. Otherwise only what
+        DataFusion and Spark both know may be used. One batch of rows is in memory at a time.
 
         Raises:
             MissingTableError: a table does not exist.
@@ -65,10 +70,11 @@ class TableReader(Protocol):
 
 
 class Dialect(NamedTuple):
-    """What engines write differently: a text as a literal, and the number of bytes in a binary column."""
+    """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element."""
 
     text: Callable[[str], str]
     bytes_of: str
+    each_of: str
 
 
 def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:
@@ -77,8 +83,8 @@ def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value
     def replacement(found: re.Match[str]) -> str:
         if found["table"] is not None:
             return table(found["table"])
-        if found["bytes"] is not None:
-            return dialect.bytes_of.format(found["bytes"])
+        if found["word"] is not None:
+            return str(getattr(dialect, found["word"])).format(found["of"])
         return literal(values[found["value"]], dialect.text)
 
     return NAMED.sub(replacement, sql)
@@ -100,8 +106,17 @@ def is_catalog_name(location: str) -> bool:
     return CATALOG_NAME.fullmatch(location) is not None
 
 
+def is_folder(location: str) -> bool:
+    """Return whether a location is a path of this machine; otherwise it is a URI, or a schema of a catalog."""
+    return not is_catalog_name(location) and "://" not in location and not location.startswith("dbfs:")
+
+
+def can_open(location: str) -> bool:
+    """Return whether a location is a folder or an object store that delta-rs knows."""
+    scheme = SCHEME.match(location)
+    return not is_catalog_name(location) and (scheme is None or scheme[1] in SCHEMES)
+
+
 def absolute(location: str) -> str:
     """Return the location of tables with an absolute path for a folder of this machine; a URI or a schema as it is."""
-    if is_catalog_name(location) or "://" in location or location.startswith("dbfs:"):
-        return location.rstrip("/")
-    return str(Path(location).resolve())
+    return str(Path(location).resolve()) if is_folder(location) else location.rstrip("/")

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from pyspark.sql import Column
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
-from jobs.tables.catalog import CATALOG
-from jobs.tables.delta import Tables, sql_text
-from jobs.tables.reader import Dialect, Value, with_names
+from coordinator_core.errors import InputError
+from jobs.errors import one_line
+from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, missing_table, with_names
 
-DIALECT: Final = Dialect(sql_text, "octet_length({})")
+MISSING: Final = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
+"""Spark's error conditions for a missing table."""
+
+
+def sql_text(text: str) -> str:
+    """Return a text as an SQL string literal."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def sql_name(location: str, table: str) -> str:
+    """Return the name of a table in Spark's SQL."""
+    return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
+
+
+DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})")
 
 
 def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
@@ -20,30 +37,68 @@ def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
     return F.expr(with_names(condition, str, values, DIALECT))
 
 
+def read(spark: SparkSession, location: str, table: str) -> DataFrame:
+    """Return all rows of a table.
+
+    Raises:
+        MissingTableError: the table does not exist.
+        InputError: the table cannot be read.
+    """
+    name = sql_name(location, table)
+    try:
+        rows = spark.table(name)
+        rows.schema  # noqa: B018  Spark Connect reports a missing table only when asked for its columns
+    except Exception as error:
+        if isinstance(error, PySparkException) and error.getCondition() in MISSING:
+            raise missing_table(location, table) from error
+        raise InputError(f"table {name} cannot be read: {one_line(error)}") from error
+    return rows
+
+
 class SparkReader:
-    """Reads tables with Spark SQL."""
+    """Reads tables with Spark SQL; ``location``: the folder, URI or catalog schema of the tables."""
 
-    def __init__(self, tables: Tables) -> None:
-        self._tables = tables
-
-    @property
-    def location(self) -> str:
-        """The folder, URI or catalog schema of the tables."""
-        return self._tables.location
+    def __init__(self, spark: SparkSession, location: str) -> None:
+        self._spark = spark
+        self.location = location
 
     def exists(self, table: str) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
-        return self._tables.exists(CATALOG[table])
+        try:
+            self._name(table)
+        except MissingTableError:
+            return False
+        return True
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``."""
-        found = self._tables.spark.sql(with_names(sql, self._name, values, DIALECT))
-        return (row.asDict(recursive=True) for row in found.toLocalIterator())
+        return (row.asDict(recursive=True) for row in self._frame(sql, values).toLocalIterator())
 
     def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query as tuples; see ``TableReader``."""
         return (tuple(row.values()) for row in self.rows(sql, **values))
 
+    def frame(self, sql: str, schema: StructType, **values: Value) -> DataFrame:
+        """Return the rows of a query with these columns and types."""
+        casts = (f"CAST({field.name} AS {field.dataType.simpleString()}) AS {field.name}" for field in schema)
+        return self._frame(sql, values).selectExpr(*casts)
+
+    def folded(
+        self,
+        sql: str,
+        by: Sequence[str],
+        order: Sequence[str],
+        function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: StructType,
+        **values: Value,
+    ) -> DataFrame:
+        """Return what a function makes of the rows of a query: those with the same ``by`` in one task, in ``order``."""
+        rows = self._frame(sql, values).repartition(*by)  # sorting by range would read all rows twice
+        return rows.sortWithinPartitions(*by, *order).mapInArrow(function, schema)
+
+    def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
+        return self._spark.sql(with_names(sql, self._name, values, DIALECT))
+
     def _name(self, table: str) -> str:
-        self._tables.read(CATALOG[table])  # a missing table is an error of its own
-        return self._tables.name(CATALOG[table])
+        read(self._spark, self.location, table)  # a missing table is an error of its own
+        return sql_name(self.location, table)

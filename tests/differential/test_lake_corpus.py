@@ -90,7 +90,7 @@ def test_groups_and_offsets_from_the_tables_are_those_of_the_log_files(cluster: 
     times.sort()
     for moment in (AsOf(), AsOf(offsets=ends), AsOf(time_ms=times[len(times) // 2])):
         replayed = replay(logs, moment, pytest.fail)
-        for reader in (folder_reader(tables), SparkReader(tables)):
+        for reader in (folder_reader(tables), SparkReader(tables.spark, tables.location)):
             stored = StoredMoment(reader, cluster, moment)
             assert stored.gaps() == {name: each for name, each in replayed.gaps().items() if name not in empty}
             assert offsets_then(stored) == offsets_then(replayed), (reader, moment)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from jobs import settings
-from jobs.pipeline import decode, ingest, replay, replay_here
-from jobs.pipeline.replay_here import MOST_ROWS
+from jobs.pipeline import decode, ingest, replay
+from jobs.settings import EngineLimits
 from jobs.sources.dump import open_dump
 from jobs.tables import session
 from jobs.tables.delta import Tables
@@ -59,18 +59,17 @@ def whole(spark, corpus, tmp_path_factory):
     tables = Tables(spark, str(tmp_path_factory.mktemp("whole")))
     ingest.run(tables, open_dump(spark, [str(CORPUS / corpus / "logs")]), "corpus")
     decode.run(tables)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replay_here, "MOST_ROWS", -1)
-        replay.run(tables)
+    tables.limits = EngineLimits(replayed_rows=-1)
+    replay.run(tables)
     return tables
 
 
-def test_random_splits(corpus, whole, tmp_path, monkeypatch):
+def test_random_splits(corpus, whole, tmp_path):
     """Every third night is replayed by Spark, the others by this process."""
     nights = [f"night {number:02}" for number in range(SPLITS[corpus] + 1)]
     nightly = in_nights(whole, tmp_path, by_offset(whole, nights, random.Random(11)))
     for number, night in enumerate(nights):
-        monkeypatch.setattr(replay_here, "MOST_ROWS", -1 if number % 3 == 2 else MOST_ROWS)
+        nightly.limits = EngineLimits(replayed_rows=-1) if number % 3 == 2 else EngineLimits()
         decoded(nightly, night)
         replay.run(nightly)
     assert rows_of(nightly) == rows_of(whole)

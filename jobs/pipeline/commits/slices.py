@@ -18,7 +18,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.commits.fold import What
 from jobs.tables.delta import Tables
-from jobs.tables.lookup import lookup
 
 SLICE_ROWS: Final = 1 << 20
 """Number of rows of the log above which a log partition gets another slice."""
@@ -32,7 +31,7 @@ def of_log_partitions(
     ``runs``: the pass goes over runs after the first and up to the second. ``again``: log partitions of which it goes
     over all runs.
     """
-    rows = lookup(tables).rows(
+    rows = tables.engine().rows(
         "SELECT log_partition, sum(CASE WHEN run_id > :done THEN records ELSE 0 END) AS new_records, "
         "sum(records) AS all_records FROM $runs WHERE job = 'ingest' AND cluster = :cluster AND log_topic = :topic "
         "AND log_partition IS NOT NULL AND run_id <= :upto GROUP BY log_partition ORDER BY log_partition",

@@ -33,11 +33,11 @@ from jobs.pipeline.commits.fold import (
 )
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table, Tables, sql_text
+from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS, PLACED
-from jobs.tables.lookup import lookup, made_here
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.tables.results import OFFSET_KEY
+from jobs.tables.spark_reader import sql_text
 
 LOG_TOPIC: Final = LOG_TOPICS[Family.GROUP]
 ALL: Final = "hour_ms IS NULL"
@@ -111,8 +111,6 @@ NEW_RECORDS: Final = (
     "SELECT sum(records) AS records FROM $runs "
     "WHERE cluster = :cluster AND job = 'decode' AND run_id > :done AND run_id <= :upto"
 )
-HERE_RECORDS: Final = 500_000
-"""The largest number of new records over which this process makes the pass; else Spark does."""
 
 OF_ALL: Final = "t.hour_ms IS NULL AND s.hour_ms IS NULL"
 """Rows of all commits, of which there is one for each ``OFFSET_KEY``; rows of hours are added."""
@@ -126,7 +124,7 @@ class _Update:
         self._cluster = cluster
         self._runs = runs
         self._done = done
-        self._found = lookup(tables)
+        self._found = tables.engine()
         self._given = {"cluster": cluster, "topic": LOG_TOPIC, "done": done, "upto": runs[-1]}
 
     def run(self) -> None:
@@ -148,13 +146,11 @@ class _Update:
 
     def _here(self, place: PassOver) -> pa.Table | None:
         """Return the rows that this process has made; None: Spark makes them."""
-        (new,) = self._found.rows(NEW_RECORDS, **self._given)
-        if (new["records"] or 0) > HERE_RECORDS:
-            return None
         # Not at the top: Python workers of Spark have no use for it.
         from jobs.pipeline.commits.here import summarized_here
 
-        return made_here(self._tables, lambda reader: summarized_here(reader, place, self._done))
+        few = self._found.up_to(self._found.limits.rows, NEW_RECORDS, **self._given)
+        return few.here(lambda reader: summarized_here(reader, place, self._done))
 
     def _with_states(self, settles: bool) -> DataFrame:
         """Return the new rows, and the states of the groups and partitions that they are about."""

@@ -20,7 +20,6 @@ from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.rebuilds import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
-from jobs.tables.lookup import lookup
 from jobs.tables.results import FINDINGS
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -136,7 +135,7 @@ def test_questions_between_the_steps_have_the_same_answers_through_spark(
     given = {"cluster": "sample", "done": "", "upto": "~", "topics": GROUP_TOPICS}
 
     def answers() -> tuple[object, ...]:
-        found = lookup(sample.tables)
+        found = sample.tables.engine()
         (moved,) = found.rows(MOVED, **given)
         return (
             measure(sample.tables, NOW, chosen).to_dict("records"),

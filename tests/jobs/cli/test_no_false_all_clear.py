@@ -134,7 +134,7 @@ def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample:
     from jobs.tables.clusters import choose_cluster
     from jobs.tables.spark_reader import SparkReader
 
-    reader = SparkReader(sample.tables)
+    reader = SparkReader(sample.tables.spark, sample.tables.location)
     assert choose_cluster(reader, None) == choose_cluster(reader, "sample") == "sample"
     with pytest.raises(InputError, match=r"'default'.*sample"):
         choose_cluster(reader, "default")

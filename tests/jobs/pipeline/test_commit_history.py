@@ -154,7 +154,7 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path
     assert any(row.rewinds for rows_of in found.values() for row in rows_of)
     assert transactions
     assert of_the_log(tables) == sorted(newest_offsets(commits).select(*OFFSET_KEY, *HELD).collect())
-    for read in (FolderReader(tables.location), SparkReader(tables)):
+    for read in (FolderReader(tables.location), SparkReader(tables.spark, tables.location)):
         answers_are_those_of_all_commits(read)
 
 

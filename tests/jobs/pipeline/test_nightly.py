@@ -35,11 +35,11 @@ from jobs.tables.format import FORMAT
 from jobs.tables.history import HISTORY
 from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
-from jobs.tables.lookup import versions
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
+from jobs.tables.versions import versions
 from tests.jobs.cli.test_snapshot import listed
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content

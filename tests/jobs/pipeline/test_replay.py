@@ -21,15 +21,14 @@ from coordinator_core.wire.record_codec import decode_key, encode_key
 from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
 from jobs.pipeline import findings as findings_job
-from jobs.pipeline import replay, replay_here, replayed
+from jobs.pipeline import replay
 from jobs.pipeline.group_history import histories
-from jobs.pipeline.replay_here import MOST_ROWS
-from jobs.pipeline.replayed import HERE_BYTES
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
 from jobs.relations.stored_histories import histories_for_findings
 from jobs.relations.stored_replay import NOT_REPLAYED
+from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
@@ -174,8 +173,8 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
 
     monkeypatch.setattr(findings_job, "histories_for_findings", noted)
     for night in nights:
-        monkeypatch.setattr(replayed, "HERE_BYTES", 0 if night == "night 2" else HERE_BYTES)
-        monkeypatch.setattr(replay_here, "MOST_ROWS", -1 if night == "night 2" else MOST_ROWS)
+        in_spark = EngineLimits(replayed_rows=-1, staged_file_bytes=-1)
+        nightly.limits = in_spark if night == "night 2" else EngineLimits()
         decoded(nightly, night)
         replay.run(nightly)
         findings_job.run(nightly, sample.settings.findings)

@@ -42,7 +42,7 @@ def test_a_snapshot_takes_the_place_of_a_beginning_that_is_gone(spark: SparkSess
     assert list(history.intervals()) == list(files.intervals())
     assert [names_at(tables, time_ms) for time_ms in (499, 500, 700)] == [None, {"old"}, {"old", "new"}]
     (first, second) = sorted({row.run_id for row in tables.read(CLUSTER_RECORDS).select("run_id").collect()})
-    assert stored_topics.news_ms(SparkReader(tables), "c", first, second) == 500
+    assert stored_topics.news_ms(SparkReader(tables.spark, tables.location), "c", first, second) == 500
     before = content(tables, CLUSTER_RECORDS, "c")
     shutil.copytree(dump, tmp_path / "again")
     take(tables, "c", tmp_path / "again", topics=(METADATA_TOPIC,))

@@ -19,7 +19,7 @@ from jobs.sources.dump_batches import ARROW_SCHEMA, SPARK_SCHEMA
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
-from jobs.tables.lookup import versions
+from jobs.tables.versions import versions
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 from tests.jobs.logs import write_segment

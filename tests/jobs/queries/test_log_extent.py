@@ -57,7 +57,7 @@ def test_gaps_within_blocks_and_between_them(
 
     found = list(stored.stored_coverage(FolderReader(tables.location), CLUSTER))
 
-    assert found == list(stored.stored_coverage(SparkReader(tables), CLUSTER))
+    assert found == list(stored.stored_coverage(SparkReader(tables.spark, tables.location), CLUSTER))
     assert [each.partition for each in found] == list(logs)
     for each, kept in zip(found, logs.values(), strict=True):
         gaps = [Gap(before + 1, after - 1) for before, after in pairwise(kept) if after > before + 1]

@@ -10,9 +10,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from coordinator_core.errors import InputError
-from jobs.tables.folder_reader import FolderReader, UnsupportedTableError, can_open
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import FORMAT, FORMAT_VERSION
-from jobs.tables.reader import MissingTableError
+from jobs.tables.reader import MissingTableError, can_open
 
 
 @pytest.fixture

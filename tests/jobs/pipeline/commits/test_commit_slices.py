@@ -12,6 +12,7 @@ from jobs.pipeline import log_ranges, replay_here
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.commits.fold import What
+from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables, few
 from jobs.tables.log import RUNS
 from tests.jobs.pipeline.commits.test_commit_summaries import CLUSTER, LOG_TOPIC, RUN_IDS, log_of, put, summaries
@@ -52,7 +53,7 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
         id(row): {0: 0, 1: 2}.get(row["log_offset"] // 60, 1) if row["log_partition"] == 1 else 0 for _, row in rows
     }
     sliced, whole = Tables(spark, str(tmp_path / "sliced")), Tables(spark, str(tmp_path / "whole"))
-    monkeypatch.setattr(commit_summaries, "HERE_RECORDS", -1)
+    sliced.limits = whole.limits = EngineLimits(rows=-1)
     asked = []
     for run in range(3):
         put(sliced, run, rows, runs)

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from jobs.pipeline import log_ranges, offsets, offsets_here, ranges_here
+from jobs.pipeline import log_ranges, offsets
 from jobs.pipeline.commits import here as commits_here
 from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
@@ -123,9 +124,9 @@ def found_offsets(tables: Tables) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, tables.read(GROUP_OFFSETS).select("status", *key, "lag").collect()), key=repr)
 
 
-def offsets_in_spark(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def offsets_in_spark(tables: Tables) -> list[tuple[Any, ...]]:
     """The same, found by Spark."""
-    monkeypatch.setattr(offsets_here, "MOST_ROWS", -1)
+    tables.limits = EngineLimits(rows=-1)
     return found_offsets(tables)
 
 
@@ -154,8 +155,7 @@ def test_runs_give_what_one_run_gives(
         log_ranges.update(nightly)
         commit_summaries.update(nightly)
     assert len(made_here) == {"in order": 1, "late": 2, "in this process": 3}[case]
-    monkeypatch.setattr(commit_summaries, "HERE_RECORDS", -1)
-    monkeypatch.setattr(ranges_here, "MOST_RECORDS", -1)
+    whole.limits = EngineLimits(rows=-1)
     put(whole, 2, rows, runs)
     ledger(whole, 0, 1)
     ledger(whole, 1, 1)
@@ -165,7 +165,7 @@ def test_runs_give_what_one_run_gives(
     assert ranges(nightly) == ranges(whole)
     assert any('"rewinds":[{' in row for row in summaries(whole))
     assert any('"pending":[{' in row for row in summaries(whole)) == has_transactions
-    assert found_offsets(nightly) == (found := offsets_in_spark(whole, monkeypatch))
+    assert found_offsets(nightly) == (found := offsets_in_spark(whole))
     assert {row[0] for row in found} == {"committed", "pending"} if has_transactions else {"committed"}
     assert {row[-1] for row in found} > {None, 0}
     if case == "in this process":

@@ -1,49 +1,12 @@
-"""Small questions to the tables between the steps of a night: in this process where the tables are here.
-
-A question that Spark plans and runs takes longer than the reading of a small table.
-"""
+"""The versions of tables, and the notes that say what a table was made from."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from jobs.tables.delta import Table, Tables
-from jobs.tables.reader import TableReader
-from jobs.tables.spark_reader import SparkReader
-
-if TYPE_CHECKING:
-    from jobs.tables.folder_reader import FolderReader
-
-T = TypeVar("T")
-
-
-def lookup(tables: Tables) -> TableReader:
-    """Return a reader of the tables as they are now."""
-    if not tables.is_here():
-        return SparkReader(tables)
-    # Not at the top: Python workers of Spark have no use for it.
-    from jobs.tables.folder_or_spark import FolderOrSparkReader
-    from jobs.tables.folder_reader import FolderReader
-
-    return FolderOrSparkReader(FolderReader(tables.location), lambda error: SparkReader(tables))
-
-
-def made_here(tables: Tables, make: Callable[[FolderReader], T | None]) -> T | None:
-    """Return what ``make`` makes of the tables in this process; None: it is for Spark.
-
-    It is, too, where the tables are not in a folder here, or have a feature of Delta that delta-rs does not know.
-    """
-    if not tables.is_here():
-        return None
-    # Not at the top: Python workers of Spark have no use for it.
-    from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
-
-    try:
-        return make(FolderReader(tables.location))
-    except UnsupportedTableError:
-        return None
 
 
 def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:

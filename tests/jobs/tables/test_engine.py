@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.errors import InputError
-from jobs.tables.folder_or_spark import FolderOrSparkReader
+from jobs.tables.engine import Engine
 from jobs.tables.folder_reader import UnsupportedTableError
 
 
@@ -39,12 +39,12 @@ def said() -> list[str]:
 
 
 @pytest.fixture
-def reader(said: list[str]) -> FolderOrSparkReader:
-    def through_spark(error: UnsupportedTableError) -> Reader:
+def reader(said: list[str]) -> Engine:
+    def through_spark(error: UnsupportedTableError | None) -> Reader:
         said.append(str(error))
         return Reader("spark", knows_new=True)
 
-    return FolderOrSparkReader(Reader("folder", knows_new=False), through_spark)
+    return Engine(Reader("folder", knows_new=False), through_spark)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
