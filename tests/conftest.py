@@ -19,7 +19,7 @@ from hypothesis.internal.conjecture import providers
 
 from tests.shared_data import ROOT, SHARED
 
-SPARK_FIXTURE = re.compile(r"\bspark: SparkSession\b|\bsample: CoordinatorAudit\b|[(, ](spark|sample)[,)]")
+SAMPLE_FIXTURE = re.compile(r"\bsample: CoordinatorAudit\b|[(, ]sample[,)]")
 
 settings.register_profile("quick", max_examples=12, derandomize=True, deadline=None)
 settings.register_profile("exhaustive", max_examples=1000, deadline=None)
@@ -34,30 +34,34 @@ if find_spec("playwright") is None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the Spark session."""
+    """Mark what uses the Spark session, and put its files first: they take longest, and two processes end together."""
+    with_spark = set()
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+            with_spark.add(item.path)
+    items.sort(key=lambda item: item.path not in with_spark)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Divide the tests among processes by file, for the fixtures of modules; all files with Spark go to one process.
+    """Divide the tests among processes by file, for the fixtures of modules, in the order in which they are collected.
 
-    A session takes seconds to start, and the samples' tables are filled once in each process that asks for them. The
-    processes collect the tests, and this one knows only their names: so a file is looked at for the names of fixtures.
+    Files that ask for the tables of the samples go to one process, so that they are filled once. The processes collect
+    the tests, and this one knows only their names: so a file is looked at for the name of the fixture.
     """
     from xdist.scheduler import LoadFileScheduling
 
-    files = ROOT.glob("tests/*/**/test_*.py")
-    with_spark = {str(file.relative_to(ROOT)) for file in files if SPARK_FIXTURE.search(file.read_text("utf-8"))}
+    files = ROOT.glob("tests/jobs/**/test_*.py")
+    with_sample = {str(file.relative_to(ROOT)) for file in files if SAMPLE_FIXTURE.search(file.read_text("utf-8"))}
+    config.option.loadscopereorder = False
 
-    class BySession(LoadFileScheduling):
+    class BySample(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "spark" if file in with_spark else file
+            return "sample" if file in with_sample else file
 
-    return BySession(config, log)
+    return BySample(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
