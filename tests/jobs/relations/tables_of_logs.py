@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -41,10 +41,16 @@ def fill(location: Path, logs: Path, run_id: str = "run 1", topics: Iterable[str
     for name in ("offset_commits", "group_records", "quarantine", "log_records"):
         schema = to_arrow_schema(CATALOG[name].schema)
         write_deltalake(location / name, pa.Table.from_batches(found[name], schema), mode="append")
-    append(location, "log_ranges", _ranges(found["log_records"], run_id))
-    counts = {"records": sum(rows.num_rows for rows in found["log_records"]), "log_topic": GROUP_LOG}
-    of_run = {"cluster": CLUSTER, "run_id": run_id, **counts}
-    append(location, "runs", [{**of_run, "job": job} for job in ("ingest", "decode")])
+    ranges = _ranges(found["log_records"], run_id)
+    append(location, "log_ranges", ranges)
+    counts: Counter[tuple[str, int]] = Counter()
+    for each in ranges:
+        counts[each["log_topic"], each["log_partition"]] += each["records"]
+    runs = [
+        {"cluster": CLUSTER, "run_id": run_id, "log_topic": topic, "log_partition": partition, "records": count}
+        for (topic, partition), count in counts.items()
+    ]
+    append(location, "runs", [{**row, "job": job} for row in runs for job in ("ingest", "decode")])
     for name in ("assignments", "group_epochs", "topic_history", "group_states", "rebalances"):
         append(location, name, [])
     place = PassOver(CLUSTER, GROUP_LOG, [run_id])

@@ -1,0 +1,85 @@
+"""Random logs of commits: files and tables say the same of lag, committed offsets and commits that went back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.offsets.lag import EndOffset
+from coordinator_core.groups.offsets import TopicPartition
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.history import group_histories
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.from_tables.rewinds import stored_rewinds
+from jobs.queries.interface import AsOf, GroupsThen
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from jobs.tables.folder_reader import FolderReader
+from tests.jobs.relations.random_commits import GROUPS, write_logs
+from tests.jobs.relations.tables_of_logs import CLUSTER, fill
+
+NAMES = [f"{name}{partition}" for name in GROUPS for partition in (0, 1)]
+
+
+def both(place: Path) -> tuple[LogAnswers, StoredAnswers]:
+    """Answers from the logs in a folder, and from the tables of them."""
+    fill(place / "tables", place / "logs")
+    files = LogAnswers(find_logs([place / "logs"]), pytest.fail, load)
+    return files, StoredAnswers(FolderReader(str(place / "tables")), CLUSTER, load().audit)
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_lag_at_each_end_offset(tmp_path: Path, seed: int, holes: bool) -> None:
+    ends = defaultdict(list)
+    for topic, partition, time_ms, end in write_logs(tmp_path / "logs", seed, holes=holes):
+        ends[TopicPartition(topic, partition)].append(EndOffset(time_ms, end))
+    files, tables = both(tmp_path)
+    points = 0
+    for name in NAMES:
+        found = tables.lag(name, ends)
+        assert found == files.lag(name, ends)
+        points += len(found)
+    assert points > 50
+
+
+def offsets(then: GroupsThen) -> dict[str, Any]:
+    """Committed offsets and those of open transactions of each group that has any."""
+    found = {}
+    for group, held, _ in then.groups():
+        pending = {producer: each for producer, each in held.pending.items() if each}
+        if held.committed or pending:
+            found[group.group_id] = (held.committed, pending)
+    return found
+
+
+@pytest.mark.parametrize("holes", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_committed_offsets(tmp_path: Path, seed: int, holes: bool) -> None:
+    write_logs(tmp_path / "logs", seed, holes=holes)
+    files, tables = both(tmp_path)
+    found = offsets(tables.at(AsOf()))
+    assert found == offsets(files.at(AsOf()))
+    assert any(pending for _, pending in found.values())
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_commits_that_went_back(tmp_path: Path, seed: int) -> None:
+    write_logs(tmp_path / "logs", seed)
+    _, tables = both(tmp_path)
+    expected = {
+        (history.group_id, each.topic, each.partition, rewind.before, rewind.after, rewind.at.offset)
+        for history in group_histories(find_logs([tmp_path / "logs"]), pytest.fail)
+        for each in history.commits
+        for rewind in each.rewinds
+    }
+    found = {
+        (name, *rewind[:4], rewind.at.offset)
+        for name in NAMES
+        for rewind in stored_rewinds(tables.tables, CLUSTER, name)
+    }
+    assert found == expected
+    assert len(expected) > 5
