@@ -9,16 +9,14 @@ from datetime import datetime
 from typing import Any, Final
 
 import pandas as pd
-from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule, Severity
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline import gaps
+from jobs.relations import gaps
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
 from jobs.sources import given_partitions
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
 from jobs.tables.reader import TableReader
 
 NOTICES = [rule.value for rule in Rule if rule.severity is Severity.NOTICE]
@@ -80,7 +78,7 @@ def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFram
         name: {row["cluster"]: row[name] for row in ledger}
         for name in ("unbalanced_partitions", "undecoded_runs", "quarantine_rate")
     }
-    parts |= _gaps(tables, found) | _counted(found) | _findings(found, chosen.findings)
+    parts |= _gaps(found) | _counted(found) | _findings(found, chosen.findings)
     parts |= _placement(found, chosen.offsets_partitions) | _freshness(found, now)
     parts["absent_partitions"] = given_partitions.absent(found, OFFSETS_TOPIC, chosen.offsets_partitions)
     rows = [{"cluster": row["cluster"], **dict(_of(row["cluster"], parts))} for row in ledger]
@@ -95,26 +93,23 @@ def _of(cluster: str, parts: Part) -> Iterator[tuple[str, float | None]]:
         yield name, 0.0 if value is None and name in parts and name not in NO_COUNTS else value
 
 
-def _gaps(tables: Tables, found: TableReader) -> Part:
+def _gaps(found: TableReader) -> Part:
     """Return the offsets that are missing now: a later run may have filled a gap of an earlier one.
 
     Only log partitions in which a run found a gap are examined.
     """
     names = ("missing_offsets", "damaged_offsets")
-    suspects: dict[str, list[tuple[str, int]]] = {}
+    suspects: dict[str, dict[gaps.Place, int]] = {}
     for row in found.rows(
         "SELECT DISTINCT cluster, log_topic, log_partition FROM $runs "
         "WHERE job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)"
     ):
-        suspects.setdefault(row["cluster"], []).append((row["log_topic"], row["log_partition"]))
+        suspects.setdefault(row["cluster"], {})[row["log_topic"], row["log_partition"]] = 0
     sums = {name: dict[str, float | None]() for name in names}
     for cluster, places in suspects.items():
-        log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
-        chosen = tables.spark.createDataFrame(places, "log_topic string, log_partition int")
-        log = log.join(F.broadcast(chosen), list(LOG_PARTITION), "left_semi")
-        (counts,) = gaps.summary(gaps.find_gaps(log, log)).agg(*(F.sum(name).alias(name) for name in names)).collect()
+        counts = gaps.summary(found, cluster, places).values()
         for name in names:
-            sums[name][cluster] = counts[name]
+            sums[name][cluster] = sum(each[name] for each in counts)
     return dict(sums)
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import Row
 
 from coordinator_core.errors import CoordinatorAuditError
-from jobs.pipeline import gaps
+from jobs.relations import gaps
+from jobs.relations.gaps import Place
 from jobs.tables.delta import Tables, few
-from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.log import QUARANTINE, RUNS
+from jobs.tables.reader import TableReader
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
 
@@ -100,7 +101,7 @@ def account_ingest(
     for name in {row.cluster for row in taken}:
         placed = [row for row in taken if row.cluster == name and row.first_offset is not None]
         broken = _broken(placed, last_offsets(tables, name, before=run_id))
-        found = _gaps(tables.read(LOG_RECORDS).where(F.col("cluster") == name), broken) if broken else {}
+        found = _gaps(tables.engine(), name, broken)
         rows = [row | found.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
     return _write(tables, "ingest", run_id, rows)
 
@@ -115,29 +116,23 @@ def _broken(taken: list[Row], last: Mapping[tuple[str, int], int]) -> list[Row]:
     return [row for row in taken if row not in joining]
 
 
-def _begins(log: DataFrame, taken: list[Row]) -> DataFrame:
-    rows = [(row.log_topic, row.log_partition, row.first_offset) for row in taken]
-    return log.sparkSession.createDataFrame(rows, "begin_topic string, begin_partition int, begin_offset long")
+FLOORS: Final = """
+SELECT b.log_topic AS log_topic, b.log_partition AS log_partition,
+  coalesce(max(CASE WHEN l.log_offset < b.floor THEN l.log_offset END), min(b.floor)) AS floor
+FROM $log_records AS l JOIN ({begins}) AS b ON l.log_topic = b.log_topic AND l.log_partition = b.log_partition
+WHERE l.cluster = :cluster GROUP BY b.log_topic, b.log_partition
+"""
+"""The last offset before new ones, by log partition."""
 
 
-def _same() -> Column:
-    """Return the join condition of rows with the begin of their log partition."""
-    return (F.col("log_topic") == F.col("begin_topic")) & (F.col("log_partition") == F.col("begin_partition"))
-
-
-def _gaps(log: DataFrame, taken: list[Row]) -> dict[tuple[str, int], dict[str, Any]]:
+def _gaps(found: TableReader, cluster: str, taken: list[Row]) -> dict[Place, dict[str, Any]]:
     """Return gaps by log partition, beginning with the last offset before the new ones."""
-    begins = _begins(log, taken)
-    last_before = F.max(F.when(F.col("log_offset") < F.col("begin_offset"), F.col("log_offset")))
-    floors = (
-        log.join(F.broadcast(begins), _same())
-        .groupBy("begin_topic", "begin_partition")
-        .agg(F.coalesce(last_before, F.min("begin_offset")).alias("floor"))
-    )
-    rows = log.join(F.broadcast(floors), _same()).where(gaps.placed_from("floor"))
-    history = log.join(F.broadcast(begins), _same(), "left_semi")
-    found = gaps.summary(gaps.find_gaps(rows.select(*log.columns), history)).collect()
-    return {(row.log_topic, row.log_partition): row.asDict(recursive=True) for row in found}
+    firsts = {(row.log_topic, row.log_partition): row.first_offset for row in taken if row.log_partition is not None}
+    if not firsts:
+        return {}
+    begins, values = gaps.listed(firsts)
+    rows = found.rows(FLOORS.format(begins=begins), cluster=cluster, **values)
+    return gaps.summary(found, cluster, {(row["log_topic"], row["log_partition"]): row["floor"] for row in rows})
 
 
 class LedgerBalance(NamedTuple):

@@ -11,17 +11,27 @@ from typing import Final
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
-from jobs.pipeline.gaps import find_gaps, placed_from
+from jobs.relations.gaps import GAPS, NEVER_COMPACTED
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RECORDS
+from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS
 
 UNDECIDED: Final = (
     "kind = 'record' AND is_transactional "
     f"AND outcome IN ('{TransactionOutcome.OPEN.value}', '{TransactionOutcome.UNKNOWN.value}')"
 )
 """Records whose outcome the log may still tell."""
+
+BEGINS: Final = (
+    "SELECT log_topic, log_partition, min(log_offset) AS floor FROM $log_records "
+    f"WHERE cluster = :cluster AND {UNDECIDED} GROUP BY log_topic, log_partition"
+)
+LOST: Final = f"SELECT * FROM ({GAPS.format(begins=BEGINS)}) AS gaps WHERE cause <> 'compaction'"
+"""The gaps not caused by compaction after the first undecided record of each log partition."""
+
+GAP: Final = StructType([LOG_RANGES.schema[name] for name in (*LOG_PARTITION, "first_offset")])
 
 
 def settle(tables: Tables, cluster: str, run_id: str) -> None:
@@ -33,20 +43,12 @@ def settle(tables: Tables, cluster: str, run_id: str) -> None:
         return
     log = tables.read(LOG_RECORDS).where(F.col("cluster") == cluster)
     undecided = log.where(UNDECIDED)
-    decided = decide(undecided, markers(log), lost(log, undecided))
+    # The table that is read here is changed with the result, by Spark.
+    lost = tables.engine().in_spark().made(LOST, GAP, cluster=cluster, never=NEVER_COMPACTED)
+    decided = decide(undecided, markers(log), lost)
     changed = decided.where("outcome <> outcome_before").drop("outcome_before")
     if not changed.isEmpty():
         tables.merge(LOG_RECORDS, changed, {"outcome": "s.outcome", "revised_by": f"'{run_id}'"})
-
-
-def lost(log: DataFrame, undecided: DataFrame) -> DataFrame:
-    """Return the gaps not caused by compaction after the first undecided record of each log partition."""
-    begins = undecided.groupBy(*LOG_PARTITION).agg(F.min("log_offset").alias("begin"))
-    begins = begins.toDF(*(f"begin_{name}" for name in LOG_PARTITION), "begin")
-    same = [F.col(name) == F.col(f"begin_{name}") for name in LOG_PARTITION]
-    history = log.join(F.broadcast(begins), same)
-    rows = history.where(placed_from("begin"))
-    return find_gaps(rows.select(*log.columns), history.select(*log.columns)).where("cause <> 'compaction'")
 
 
 def markers(log: DataFrame) -> DataFrame:

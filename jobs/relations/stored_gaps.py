@@ -1,50 +1,23 @@
-"""What is missing of one log partition in the tables, and why; ``pipeline.gaps`` tells how the causes are found."""
+"""What is missing of one log partition in the tables, and why; ``gaps`` tells how the causes are found."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.records import RecordType
 from coordinator_core.wire.batch_format import ENDS_WITHIN
-from jobs.sources.files import FAMILIES
-from jobs.sources.log_reader import COMPACTED
+from jobs.relations.gaps import HOLES, NEVER_COMPACTED, PARTS, Place
 from jobs.tables.reader import TableReader
 
-Place = tuple[str, int]
-"""Topic and number of a log partition."""
-
-COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_COMMIT.value})"
 LOG: Final = "$log_records WHERE cluster = :cluster AND log_topic = :topic AND log_partition = :partition"
 FIRST_KEYS: Final = 1 << 16
 """A log that was not compacted repeats a key early: so many offsets are looked at first."""
 
-PARTS: Final = f"""
-WITH placed AS (
-  SELECT CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END AS first,
-    log_offset AS last,
-    coalesce(batch_base, log_offset) AS base,
-    coalesce(batch_last, log_offset) AS batch_end,
-    batch_base IS NULL AS is_blind,
-    CASE WHEN record_type IN {COMMITS} THEN 1 ELSE 0 END AS is_commit
-  FROM {LOG} AND stray IS NULL AND kind <> 'damaged'
-), behind AS (
-  SELECT first, base,
-    max(last) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS last_before,
-    max(batch_end) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS end_before,
-    is_blind OR lag(is_blind) OVER (ORDER BY first) AS is_blind,
-    sum(is_commit) OVER (ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS commits
-  FROM placed
-), holes AS (
-  SELECT last_before + 1 AS first_offset, first - 1 AS last_offset,
-    greatest(last_before, end_before) + 1 AS low, least(first, base) - 1 AS high,
-    is_blind, commits - coalesce(lag(commits) OVER (ORDER BY first), 0) AS commits
-  FROM behind WHERE last_before + 1 < first
-), parts AS (
-  SELECT first_offset, last_offset, TRUE AS is_within FROM holes WHERE low > high
-  UNION ALL SELECT first_offset, low - 1, TRUE FROM holes WHERE low <= high AND first_offset < low
-  UNION ALL SELECT high + 1, last_offset, TRUE FROM holes WHERE low <= high AND high < last_offset
-  UNION ALL SELECT batch_base, batch_last, TRUE FROM {LOG} AND kind = 'empty' AND control_type IS NULL
+OF_PLACE: Final = f"""
+WITH log AS (SELECT * FROM {LOG}), {HOLES}, parts AS (
+  {PARTS}
+  UNION ALL SELECT log_topic, log_partition, batch_base, batch_last, TRUE FROM log
+  WHERE kind = 'empty' AND control_type IS NULL
 )
 SELECT low AS first_offset, high AS last_offset, is_blind, commits FROM holes WHERE low <= high
 UNION ALL
@@ -76,7 +49,7 @@ def gaps_below(
     limit = (1 << 62) if end is None else end
     missing, lost, lost_later = -1, -1, False
     holes = []
-    for row in tables.rows(PARTS, **_given(cluster, place), end=limit):
+    for row in tables.rows(OF_PLACE, **_given(cluster, place), end=limit):
         if row["first_offset"] is not None:
             holes.append(row)
         elif row["last_offset"] is not None:
@@ -101,7 +74,7 @@ class _Causes:
         self._tables = tables
         self._given = _given(cluster, place)
         self._damage = damage
-        self._is_compacted = FAMILIES[place[0]] in COMPACTED
+        self._is_compacted = place[0] not in NEVER_COMPACTED
         self._last = last
         self._is_looked_up = False
         self._repeat: int | None = None

@@ -281,7 +281,7 @@ class Tables:
         self._write(table, rows, "overwrite", note)
 
     @_writes
-    def replace_where(self, table: Table, rows: DataFrame, condition: str) -> None:
+    def replace_where(self, table: Table, rows: Rows, condition: str) -> None:
         """Replace the rows that meet a condition (SQL) by these, which all meet it, in one commit."""
         self._write(table, rows, "overwrite", replaceWhere=condition)
 

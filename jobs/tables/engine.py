@@ -107,8 +107,14 @@ class Engine:
 
     def up_to(self, most: int, count: str, **values: Value) -> Engine:
         """Return this engine if a query (one row, one number) counts at most ``most``, otherwise one of Spark alone."""
+        if self._here is None:
+            return self
         ((number,),) = self.tuples(count, **values)
-        return self if (number or 0) <= most else Engine(None, self._through_spark, self.limits)
+        return self if (number or 0) <= most else self.in_spark()
+
+    def in_spark(self) -> Engine:
+        """Return an engine over the same tables that is Spark alone."""
+        return Engine(None, self._through_spark, self.limits)
 
     def made(self, sql: str, schema: StructType, **values: Value) -> Rows:
         """Return the rows of a query, with these columns and types, to be written to a table."""

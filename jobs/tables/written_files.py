@@ -23,6 +23,7 @@ from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, ShortTy
 
 from coordinator_core.errors import InputError
 from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
+from jobs.tables.engine import Rows
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
@@ -122,11 +123,14 @@ def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
     return {"numRecords": file.num_rows, "minValues": least, "maxValues": most, "nullCount": nulls}
 
 
-def append(tables: Tables, table: Table, rows: DataFrame, transaction: str) -> None:
-    """Append rows that Spark computes, as ``Tables.append`` does; workers write them where they can.
+def append(tables: Tables, table: Table, rows: Rows, transaction: str) -> None:
+    """Append rows as ``Tables.append`` does; those that Spark computes, workers write where they can.
 
     A commit by Spark takes jobs of its own, which cost more than the way to Python if a row has no nested column.
     """
+    if isinstance(rows, pa.Table):
+        tables.append(table, rows, transaction)
+        return
     selected = rows.select(*table.schema.names)
     if any(isinstance(field.dataType, NESTED) for field in table.schema) or not can_be_committed(tables, [table]):
         tables.append(table, selected, transaction)

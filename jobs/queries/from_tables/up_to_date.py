@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.relations.stored_gaps import COMMITS
+from jobs.relations.gaps import COMMITS
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]

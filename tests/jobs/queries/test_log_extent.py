@@ -13,7 +13,8 @@ from jobs.pipeline import log_ranges
 from jobs.report import stored
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap
-from jobs.tables.delta import Tables
+from jobs.settings import EngineLimits
+from jobs.tables.delta import Tables, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.spark_reader import SparkReader
@@ -33,8 +34,9 @@ def offsets(seed: int, upto: int) -> list[int]:
     return kept
 
 
+@pytest.mark.parametrize("limits", [EngineLimits(), EngineLimits.nothing()], ids=["this process", "Spark"])
 def test_gaps_within_blocks_and_between_them(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: EngineLimits
 ) -> None:
     monkeypatch.setattr(log_ranges, "BLOCK", 8)
     logs = {0: offsets(1, 300), 1: offsets(2, 300), 2: list(range(5, 50)), 3: [7]}
@@ -45,14 +47,14 @@ def test_gaps_within_blocks_and_between_them(
         for partition, kept in logs.items()
         for offset in kept
     ]
-    tables = Tables(spark, str(tmp_path))
+    tables = Tables(spark, str(tmp_path), limits)
     tables.create(LOG_RECORDS)
     frame = spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], LOG_RECORDS.schema)
     tables.append(LOG_RECORDS, frame.repartition(3), "run")
     tables.create(RUNS)
-    ledger = {"cluster": CLUSTER, "run_id": "run", "job": "decode", "records": len(rows)}
-    decoded = spark.createDataFrame([tuple(ledger.get(name) for name in RUNS.schema.names)], RUNS.schema)
-    tables.append(RUNS, decoded, "run")
+    ledger = {"cluster": CLUSTER, "run_id": "run", "records": len(rows)}
+    rows_of_runs = [dict.fromkeys(RUNS.schema.names) | ledger | {"job": job} for job in ("ingest", "decode")]
+    tables.append(RUNS, few(RUNS, rows_of_runs), "run")
     log_ranges.update(tables)
 
     found = list(stored.stored_coverage(FolderReader(tables.location), CLUSTER))

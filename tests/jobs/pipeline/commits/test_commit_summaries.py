@@ -15,7 +15,8 @@ from jobs.pipeline.commits import here as commits_here
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.snapshots import END_OFFSETS
@@ -107,8 +108,16 @@ def summaries(tables: Tables) -> list[str]:
 
 def ranges(tables: Tables) -> list[tuple[Any, ...]]:
     """The ranges, without the runs that added them."""
-    names = [name for name in LOG_RANGES.schema.names if name != "run_id"]
-    return sorted(log_ranges.joined(tables.read(LOG_RANGES).withColumn("run_id", F.lit(""))).select(*names).collect())
+    found: list[dict[str, Any]] = []
+    rows = FolderReader(tables.location).rows("SELECT * FROM $log_ranges ORDER BY log_partition, first_offset")
+    for row in map(dict, rows):
+        last = found[-1] if found else {}
+        if (last.get("log_partition"), last.get("last_offset", -2) + 1) != (row["log_partition"], row["first_offset"]):
+            found.append(row)
+            continue
+        last |= {"last_offset": row["last_offset"], "records": last["records"] + row["records"]}
+        last |= {"last_ms": max(last["last_ms"], row["last_ms"]), "has_start": last["has_start"] or row["has_start"]}
+    return [tuple(value for name, value in row.items() if name != "run_id") for row in found]
 
 
 def found_offsets(tables: Tables) -> list[tuple[Any, ...]]:

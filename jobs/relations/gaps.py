@@ -1,0 +1,182 @@
+"""Gaps: offsets between the first and the last of a log that have no record, and their cause.
+
+Compaction leaves holes, and so does missing data. What tells them apart, in this order:
+
+- Offsets within the bounds of a batch that is there, or of an empty batch, went by compaction: brokers write batches
+  without holes.
+- A hole in which damaged bytes lie is ``damaged``.
+- A consumer cannot see control records, one at the end of each transaction in a log partition. In a dump by a consumer
+  a hole of at most as many offsets as there were commits since the hole before it is ``unknown``.
+- Compaction works from the beginning of the log up to some offset, and leaves of each key the last record before it.
+  So where a key occurs twice up to the end of a hole, compaction has not been there, and the hole is ``missing``. So is
+  each hole in a log that brokers do not compact, such as the metadata log, whose records have no keys.
+  Otherwise it is ``compaction``.
+
+``coordinator_core.wire.offset_gaps`` finds the same in segment files.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coordinator_core.records import LOG_TOPICS, RecordType
+from jobs.sources.log_reader import COMPACTED
+from jobs.tables.reader import TableReader, Value
+
+LISTED: Final = 100
+"""Number of largest gaps that are listed for one log partition; all gaps are counted."""
+
+COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_COMMIT.value})"
+
+BEFORE: Final = (
+    "OVER (PARTITION BY log_topic, log_partition ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+)
+IN_ORDER: Final = "OVER (PARTITION BY log_topic, log_partition ORDER BY first)"
+
+HOLES: Final = f"""
+placed AS (
+  SELECT log_topic, log_partition, CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END AS first,
+    log_offset AS last,
+    coalesce(batch_base, log_offset) AS base,
+    coalesce(batch_last, log_offset) AS batch_end,
+    batch_base IS NULL AS is_blind,
+    CASE WHEN record_type IN {COMMITS} THEN 1 ELSE 0 END AS is_commit
+  FROM log WHERE stray IS NULL AND kind <> 'damaged'
+), behind AS (
+  SELECT log_topic, log_partition, first, base,
+    max(last) {BEFORE} AS last_before,
+    max(batch_end) {BEFORE} AS end_before,
+    is_blind OR lag(is_blind) {IN_ORDER} AS is_blind,
+    sum(is_commit) {BEFORE} AS commits
+  FROM placed
+), holes AS (
+  SELECT log_topic, log_partition, last_before + 1 AS first_offset, first - 1 AS last_offset,
+    greatest(last_before, end_before) + 1 AS low, least(first, base) - 1 AS high,
+    is_blind, commits - coalesce(lag(commits) {IN_ORDER}, 0) AS commits
+  FROM behind WHERE last_before + 1 < first
+)"""
+"""The holes between rows that follow each other in ``log``, of which ``low`` to ``high`` lies between their batches.
+
+A row follows the highest offset so far, not the one of the row before: an empty batch covers several. ``is_blind``: a
+consumer made the dump, on one side at least. ``commits``: as many since the hole before.
+"""
+
+PARTS: Final = """
+SELECT log_topic, log_partition, first_offset, last_offset, TRUE AS is_within FROM holes WHERE low > high
+UNION ALL SELECT log_topic, log_partition, first_offset, low - 1 AS last_offset, TRUE AS is_within
+FROM holes WHERE low <= high AND first_offset < low
+UNION ALL SELECT log_topic, log_partition, high + 1 AS first_offset, last_offset, TRUE AS is_within
+FROM holes WHERE low <= high AND high < last_offset
+"""
+"""The parts of holes that lie within batches."""
+
+GAPS: Final = f"""
+WITH begins AS ({{begins}}), history AS (
+  SELECT l.log_topic AS log_topic, l.log_partition AS log_partition, log_offset, kind, record_type, batch_base,
+    batch_last, stray, source, place, key_hash, floor
+  FROM $log_records AS l JOIN begins AS b ON l.log_topic = b.log_topic AND l.log_partition = b.log_partition
+  WHERE l.cluster = :cluster
+), log AS (
+  SELECT * FROM history
+  WHERE coalesce(log_offset, batch_base) >= floor OR (kind = 'damaged' AND batch_base IS NULL)
+), {HOLES}, between_batches AS (
+  SELECT log_topic, log_partition, low AS first_offset, high AS last_offset, is_blind, commits
+  FROM holes WHERE low <= high
+), damage AS (
+  SELECT log_topic, log_partition, batch_base AS damaged_at FROM log WHERE kind = 'damaged' AND batch_base IS NOT NULL
+  UNION ALL
+  SELECT d.log_topic AS log_topic, d.log_partition AS log_partition,
+    coalesce(max(CASE WHEN f.place < d.place THEN f.log_offset END) + 1,
+      min(CASE WHEN f.place > d.place THEN f.log_offset END) - 1) AS damaged_at
+  FROM (SELECT * FROM log WHERE kind = 'damaged' AND batch_base IS NULL) AS d
+  LEFT JOIN (SELECT log_offset, source, place FROM log WHERE kind <> 'damaged') AS f ON f.source = d.source
+  GROUP BY d.log_topic, d.log_partition, d.source, d.place
+), damaged AS (
+  SELECT DISTINCT g.log_topic AS log_topic, g.log_partition AS log_partition, g.first_offset AS first_offset
+  FROM between_batches AS g JOIN damage AS d ON g.log_topic = d.log_topic AND g.log_partition = d.log_partition
+  AND d.damaged_at >= g.first_offset AND d.damaged_at <= g.last_offset
+), repeats AS (
+  SELECT log_topic, log_partition, min(log_offset) AS first_repeat FROM (
+    SELECT h.log_topic AS log_topic, h.log_partition AS log_partition, log_offset, row_number() OVER (
+      PARTITION BY h.log_topic, h.log_partition, key_hash ORDER BY log_offset) AS nth
+    FROM history AS h
+    JOIN (
+      SELECT log_topic, log_partition, max(last_offset) AS upto FROM between_batches GROUP BY log_topic, log_partition
+    ) AS g ON h.log_topic = g.log_topic AND h.log_partition = g.log_partition AND h.log_offset <= g.upto
+    WHERE kind = 'record' AND key_hash IS NOT NULL
+  ) AS numbered WHERE nth = 2 GROUP BY log_topic, log_partition
+)
+SELECT log_topic, log_partition, first_offset, last_offset, 'compaction' AS cause FROM ({PARTS}) AS within_batches
+UNION ALL
+SELECT g.log_topic AS log_topic, g.log_partition AS log_partition, g.first_offset AS first_offset,
+  g.last_offset AS last_offset,
+  CASE
+    WHEN d.first_offset IS NOT NULL THEN 'damaged'
+    WHEN is_blind AND g.last_offset - g.first_offset + 1 <= commits THEN 'unknown'
+    WHEN g.log_topic IN :never OR first_repeat <= g.last_offset THEN 'missing'
+    ELSE 'compaction'
+  END AS cause
+FROM between_batches AS g
+LEFT JOIN damaged AS d
+ON g.log_topic = d.log_topic AND g.log_partition = d.log_partition AND g.first_offset = d.first_offset
+LEFT JOIN repeats AS r ON g.log_topic = r.log_topic AND g.log_partition = r.log_partition
+"""
+"""The gaps of log partitions, each from an offset on (``{{begins}}``, with the column ``floor``), and their causes.
+
+A gap is split where its cause changes. Damaged bytes that do not tell their offsets count from the last record before
+them in their file, or the one behind them. Keys are looked at only up to the last hole between batches; no such hole,
+no look.
+"""
+
+NEVER_COMPACTED: Final = [topic for family, topic in LOG_TOPICS.items() if family not in COMPACTED]
+
+OFFSETS: Final = "last_offset - first_offset + 1"
+SUMMARY: Final = f"""
+SELECT * FROM (
+  SELECT log_topic, log_partition, first_offset, last_offset, cause,
+    sum({OFFSETS}) OVER (PARTITION BY log_topic, log_partition, cause) AS offsets,
+    row_number() OVER (PARTITION BY log_topic, log_partition, cause ORDER BY first_offset) AS nth,
+    row_number() OVER (
+      PARTITION BY log_topic, log_partition, cause = 'compaction' ORDER BY {OFFSETS} DESC, first_offset) AS largest
+  FROM ({GAPS}) AS gaps
+) AS ranked WHERE nth = 1 OR (cause <> 'compaction' AND largest <= :listed)
+"""
+"""The largest gaps that compaction does not explain, and of each cause a gap at least, with the sum of its offsets."""
+
+COUNTED: Final = {"compaction": "compacted", "unknown": "unknown", "missing": "missing", "damaged": "damaged"}
+
+Place = tuple[str, int]
+"""Topic and number of a log partition."""
+
+
+def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> dict[Place, dict[str, Any]]:
+    """Return for each log partition with gaps the missing offsets by cause, and its largest ones, as ``runs`` has them.
+
+    ``floors``: the offset from which on a log partition is looked at.
+    """
+    if not floors:
+        return {}
+    begins, values = listed(floors)
+    rows = tables.rows(SUMMARY.format(begins=begins), cluster=cluster, never=NEVER_COMPACTED, listed=LISTED, **values)
+    found: dict[Place, dict[str, Any]] = defaultdict(
+        lambda: {**{f"{name}_offsets": 0 for name in COUNTED.values()}, "gaps": []}
+    )
+    for row in rows:
+        of_place = found[row["log_topic"], row["log_partition"]]
+        of_place[f"{COUNTED[row['cause']]}_offsets"] = int(row["offsets"])
+        if row["cause"] != "compaction" and row["largest"] <= LISTED:
+            of_place["gaps"].append({name: row[name] for name in ("first_offset", "last_offset", "cause")})
+    for of_place in found.values():
+        of_place["gaps"].sort(key=lambda gap: gap["first_offset"])
+    return dict(found)
+
+
+def listed(floors: Mapping[Place, int]) -> tuple[str, dict[str, Value]]:
+    """Return a text of these log partitions, with the offset of each as ``floor``, and the values that it names."""
+    rows, values = [], dict[str, Value]()
+    for number, ((topic, partition), floor) in enumerate(floors.items()):
+        values[f"topic_{number}"] = topic
+        rows.append(f"SELECT :topic_{number} AS log_topic, {partition} AS log_partition, {floor} AS floor")
+    return " UNION ALL ".join(rows), values

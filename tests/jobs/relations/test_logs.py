@@ -1,0 +1,116 @@
+"""What was read of the logs: the texts in both engines, against plain Python over generated logs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.relations.logs import OF_RANGE, RANGES
+from jobs.tables.delta import Table
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RECORDS
+from tests.jobs.relations.engines import of_both, write
+
+CASES = 60
+"""Log partitions, each with a history of its own."""
+
+Row = dict[str, Any]
+
+
+def log_of(chance: random.Random, partition: int) -> Iterator[Row]:
+    """Some rows of a log partition: long whole stretches and long holes, several runs and leader epochs."""
+    offset, epoch, run = chance.choice([0, 0, 3]), chance.choice([None, 0]), "run 1"
+    for _ in range(chance.randrange(1, 12)):
+        size = chance.choice([1, 2, 3, 9, 30])
+        if chance.random() < 0.3:
+            offset += size
+            continue
+        if chance.random() < 0.4:
+            run = chance.choice(["run 1", "run 2"])
+        if chance.random() < 0.2 and epoch is not None:
+            epoch += 1
+        source = chance.choice(["dump.parquet", f"{offset:020}.log", f"{offset - offset % 1000:020}.log"])
+        for at in range(offset, offset + size):
+            place = {"log_topic": "log", "log_partition": partition, "log_offset": at, "leader_epoch": epoch}
+            times = {"timestamp_ms": chance.choice([None, -1, at, 1000 - at])}
+            kind = chance.choice(["record"] * 6 + ["control", "empty"])
+            yield {"cluster": "c", "run_id": run, "source": source, "kind": kind, **place, **times}
+        offset += size
+
+
+def expected_ranges(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """The ranges, record by record."""
+    read = [row for row in rows if row["kind"] in ("record", "control")]
+    found = []
+
+    def key(row: Row) -> tuple[str, ...]:
+        return tuple(repr(row[name]) for name in OF_RANGE)
+
+    for _, mine in groupby(sorted(read, key=lambda row: (key(row), row["log_offset"])), key):
+        parts: list[list[Row]] = []
+        for row in mine:
+            if not parts or parts[-1][-1]["log_offset"] != row["log_offset"] - 1:
+                parts.append([])
+            parts[-1].append(row)
+        for part in parts:
+            times = [row["timestamp_ms"] for row in part if row["timestamp_ms"] not in (None, -1)]
+            has_start = any(row["log_offset"] == 0 or row["source"] == f"{0:020}.log" for row in part)
+            bounds = part[0]["log_offset"], part[-1]["log_offset"]
+            span = min(times, default=None), max(times, default=None)
+            found.append((*(part[0][name] for name in OF_RANGE), *bounds, *span, len(part), has_start))
+    return sorted(found, key=repr)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    chance = random.Random(7)
+    return [row for partition in range(CASES) for row in log_of(chance, partition)]
+
+
+@pytest.fixture(scope="module")
+def home(rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("logs")
+    tables: dict[Table, list[Row]] = {LOG_RECORDS: [*rows, {"cluster": "c", "kind": "record", "run_id": "run 1"}]}
+    write(made, tables)
+    return made
+
+
+def test_ranges(spark: SparkSession, home: Path, rows: list[Row]) -> None:
+    """With blocks of 8 offsets, ranges begin and end within blocks and between them, and span many."""
+    text = RANGES.format(which="cluster = :cluster")
+    assert of_both(spark, home, text, cluster="c", block=8) == expected_ranges(rows)
+
+
+@pytest.mark.parametrize(
+    ("part", "instead"),
+    [
+        ("kind IN ('record', 'control')", "kind = 'record'"),
+        ("(log_offset = 0 OR ", "("),
+        ("OR source LIKE", "OR source NOT LIKE"),
+        ("timestamp_ms >= 0", "timestamp_ms > 0"),
+        ("timestamp_ms >= 0", "TRUE"),
+        ("WHERE records = last_offset", "WHERE records <= last_offset"),
+        ("WHERE records < last_offset", "WHERE records <= last_offset"),
+        ("p.block = b.block AND ", ""),
+        ("IS NOT DISTINCT FROM b.leader_epoch", "= b.leader_epoch"),
+        ("AND (p.run_id IS NOT DISTINCT FROM b.run_id)", ""),
+        ("= first_offset - 1", "= first_offset"),
+        ("PARTITION BY cluster, run_id, log_topic, log_partition, leader_epoch", "PARTITION BY log_partition"),
+        ("max(last_ms) AS last_ms, sum", "min(last_ms) AS last_ms, sum"),
+        ("min(first_ms) AS first_ms,\n", "max(first_ms) AS first_ms,\n"),
+        ("sum(records)", "count(records)"),
+        ("bool_or(has_start)", "bool_and(has_start)"),
+    ],
+)
+def test_a_mutated_text_is_found(home: Path, rows: list[Row], part: str, instead: str) -> None:
+    """Each part of the text matters to one of the cases."""
+    assert part in RANGES
+    text = RANGES.replace(part, instead).format(which="cluster = :cluster")
+    found = (tuple(row.values()) for row in FolderReader(str(home)).rows(text, cluster="c", block=8))
+    assert sorted(found, key=repr) != expected_ranges(rows)
