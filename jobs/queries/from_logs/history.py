@@ -238,10 +238,11 @@ def _partition(
             for gathered in groups.values():
                 gathered.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
         record = reader.read(row) if row.kind == Kind.RECORD.value else None
+        if isinstance(record, UnreadableRecord):
+            unreadable.note(record.group_id, row.offset)
         if record is None or (wanted is not None and record.group_id not in (None, wanted)):
             continue
         if record.group_id is None:
-            unreadable.note(None, row.offset)
             hole = Hole(last, unreadable_record(row.offset))
             for gathered in groups.values():
                 gathered.fold.lose(hole)
@@ -255,7 +256,6 @@ def _partition(
             if hole is not None:
                 fold.lose(hole)
         if isinstance(record, UnreadableRecord):
-            unreadable.note(record.group_id, row.offset)
             known.lose(record)
         else:
             known.feed(record, row)

@@ -13,7 +13,7 @@ from typing import Final
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
 from coordinator_core.errors import InputError
-from coordinator_core.groups.certainty import LogGaps, record_key
+from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords, LogGaps, record_key
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import TopicPartition
@@ -76,10 +76,18 @@ class StoredMoment:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
         later = {} if is_whole else self._later_keys()
-        for key, rows, commits in self._each_group({*later, *self._unread}):
+        followed_commits = {} if is_whole else self._later_unread(later)
+        for key, rows, commits in self._each_group({*later, *self._unread, *followed_commits}):
             group, known = self._folded(key, rows, commits.last, later.get(key, ()))
             unread = self._note_unread(key, known)
-            each = self._proven(key, GroupThen(group, read_offsets(commits.held)), known, commits.about, unread)
+            each = self._proven(
+                key,
+                GroupThen(group, read_offsets(commits.held)),
+                known,
+                commits.about,
+                unread,
+                followed_commits.get(key, ()),
+            )
             if each.is_possible:
                 yield each
 
@@ -139,6 +147,19 @@ class StoredMoment:
             found.setdefault(OF_GROUP(row), []).append(row["key"])
         return found
 
+    def _later_unread(self, later: dict[GroupKey, list[bytes]]) -> dict[GroupKey, list[TopicPartition]]:
+        """Add to ``later`` the keys of records behind the moment that cannot be decoded; return those of commits."""
+        commits: dict[GroupKey, list[TopicPartition]] = defaultdict(list)
+        selected = self._selected
+        for each in last_of_keys(self._tables, selected.cluster, followed(self._extents), selected.group_id):
+            family = FAMILIES[each.place[0]]
+            if family is Family.GROUP and each.record_type <= RecordType.OFFSET_COMMIT:
+                fields = decode_key(each.key, family)[1]
+                commits[*each.place, each.group_id].append(TopicPartition(fields["topic"], fields["partition"]))
+            else:
+                later.setdefault((*each.place, each.group_id), []).append(each.key)
+        return commits
+
     def _folded(
         self, key: GroupKey, rows: list[Row], last_commit: int | None, later: Iterable[bytes]
     ) -> tuple[Group, GroupKeys]:
@@ -178,15 +199,24 @@ class StoredMoment:
         keys: GroupKeys,
         about: Iterable[Row],
         unread: Mapping[TopicPartition, int],
+        followed_commits: Iterable[TopicPartition],
     ) -> GroupThen:
-        """Return what the log proves of a group; ``unread`` are the commits that cannot be decoded."""
+        """Return what the log proves of a group; ``unread`` are the commits that cannot be decoded.
+
+        ``followed_commits`` are partitions with such a commit behind the moment.
+        """
         extent = self._extents[key[:2]]
         if extent.gaps.lists_all and not unread and not keys.has_unread:
             return then
         group, certainty = prove(then.group, keys, extent.gaps)
+        records = read_records(about)
+        for partition in followed_commits:
+            held = then.offsets.committed.get(partition)
+            known = records.get(partition) or CommitRecords(NO_OFFSET if held is None else held.at.offset)
+            records[partition] = known._replace(is_followed=True)
         return prove_offsets(
             GroupThen(group, then.offsets, certainty),
-            read_records(about),
+            records,
             extent.gaps,
             transactions_are_known=extent.transactions_are_known,
             unread=keys.still_unread(unread, then.offsets),
