@@ -117,7 +117,8 @@ def current_before(kind: EpochKind, judged: JudgedGroup, record: CurrentRecord) 
     """Return what ``on_current`` needs to know about the group before the record."""
     member_id, operation = record.key["memberId"], judged.operation
     member = judged.member(member_id)
-    if member is None or not member.has_current:
+    # A record of one type may come while the group is of another: its member has nothing of this type.
+    if member is None or not member.has_current or not isinstance(judged.group.state, kind.state):
         return CurrentBefore(_given_up(operation, operation.replaced.get(member_id)))
     assigned = kind.assigned(member)
     held = judged.current.held.get(member_id, HOLDS_NOTHING) if kind.exclusive else assigned

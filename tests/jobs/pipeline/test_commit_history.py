@@ -150,7 +150,7 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path
         assert found.get(log.group_id, []) == sorted(log.fold.partitions()), log.group_id
         assert transactions.get(log.group_id, []) == sorted(log.fold.transactions()), log.group_id
     kinds = {removal.how for rows_of in found.values() for row in rows_of for removal in row.removals}
-    assert kinds == {"topic deleted", "group deleted", "expired", "expired or deleted"}
+    assert kinds == {"topic deleted", "group deleted", "expired", "deleted"}
     assert any(row.rewinds for rows_of in found.values() for row in rows_of)
     assert transactions
     assert of_the_log(tables) == sorted(newest_offsets(commits).select(*OFFSET_KEY, *HELD).collect())
