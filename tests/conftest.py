@@ -21,6 +21,10 @@ from tests.shared_data import ROOT, SHARED
 
 SAMPLE_FIXTURE = re.compile(r"\bsample: CoordinatorAudit\b|[(, ]sample[,)]")
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # A worker gets the width of the terminal; what commands print would be cut to it.
+    os.environ.pop("COLUMNS", None)
+
 settings.register_profile("quick", max_examples=12, derandomize=True, deadline=None)
 settings.register_profile("exhaustive", max_examples=1000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -158,6 +158,25 @@ SettingLine = TypedDict("SettingLine", {"setting": str, "value": object, "from":
 """An effective setting; ``from``: default, or the file, environment variable or flag that sets it."""
 
 
+class WatchedBeginning(TypedDict):
+    """A rebalance that a watch saw begin."""
+
+    event: Literal["rebalance_began"]
+
+
+class WatchedEnd(TypedDict):
+    """A rebalance that a watch saw end; ``verdict``: that on its target, null if it was not judged."""
+
+    event: Literal["rebalance_ended"]
+    verdict: str | None
+
+
+class WatchedFinding(TypedDict):
+    """A finding that arose while a watch ran."""
+
+    event: Literal["finding"]
+
+
 class WrittenReport(TypedDict):
     """Where the report was written."""
 

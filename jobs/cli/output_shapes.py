@@ -65,6 +65,11 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
         LineShape([lines.FollowedPath, WhatIfOutcome]),
         LineShape([lines.FollowedPath, GivenUpRecords], when="with --delivery-limit"),
     ],
+    "watch": [
+        LineShape([lines.WatchedBeginning, RebalanceRow], when="when a rebalance begins"),
+        LineShape([lines.WatchedEnd, RebalanceRow], when="when a rebalance ends"),
+        LineShape([lines.WatchedFinding, FindingRow], when="when a finding arises"),
+    ],
     "report": [LineShape([lines.WrittenReport])],
     "nightly": [LineShape([StepRun]), LineShape([lines.WrittenReport], when="with --report")],
     "snapshot": [LineShape([lines.SnapshotLine])],

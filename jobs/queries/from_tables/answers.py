@@ -83,10 +83,12 @@ class StoredAnswers:
         """From ``lag_history``; with other end offsets from ``offset_commits``."""
         from jobs.queries.from_tables.lag import lag_at, stored_lag
 
-        self._warn_once(of_history=False)
         if ends is None:
-            return stored_lag(self.tables, self.cluster, group_id)
-        return lag_at(self.tables, self.cluster, group_id, ends)
+            found = stored_lag(self.tables, self.cluster, group_id)
+        else:
+            found = lag_at(self.tables, self.cluster, group_id, ends)
+        self._warn_once(of_history=False)
+        return found
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
         """From the snapshots that the tables have."""

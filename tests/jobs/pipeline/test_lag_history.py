@@ -21,8 +21,10 @@ from jobs.settings import load
 from jobs.sources.end_offsets import all_ends
 from jobs.sources.files import find_logs
 from jobs.sources.snapshot_files import is_snapshot, read_topics
+from jobs.tables.delta import few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.night_rows import stored_nights
+from jobs.tables.nightly import NIGHTLY_STEPS
 from tests.core.builders import GroupLog
 from tests.jobs.logs import batch, write_segment
 
@@ -68,6 +70,8 @@ def nights(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory):
     counts = [snapshots.take(audit.tables, [str(snapshot(ends, [(5_000, 30), (20_000, 50), (31_500, 60)]))], CLUSTER)]
     written = [lag_history.run(audit.tables), lag_history.run(audit.tables)]
     assert night_counts.count(audit.tables, "night 1") == 1
+    audit.tables.create(NIGHTLY_STEPS)  # a night is over once its steps are written
+    audit.tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [{"night": "night 1", "number": 1}]), "night 1")
     write_segment(folder, [first, batch(*records(log, 20, 21, 50, 51, 52, 53))])
     audit.ingest(str(folder))
     audit.decode()

@@ -17,6 +17,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.interface import AsOf
 from jobs.relations import stored_unreadable
+from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.queries.same_answers import offsets_then
@@ -51,7 +52,7 @@ def test_a_replay_of_the_tables_gives_the_rows_of_the_files(log: Path, tables: F
     logs = [each for each in find_logs([log]) if each.topic == "__consumer_offsets"]
     (history,) = group_histories(logs, lambda message: None, audit=AuditSettings())
     holes = Holes(stored_unreadable.unplaced(tables, CLUSTER, "run 1"))
-    rows = input_rows(tables, CLUSTER, Span("", "run 1", "run 1", is_first=True))
+    rows = input_rows(tables, EngineLimits(), CLUSTER, Span("", "run 1", "run 1", is_first=True))
     assert rows is not None
     staged = pa.Table.from_batches(fold(rows, CLUSTER, None, AuditSettings(), holes))
     assert _of(staged, "violation") == [each._asdict() for each in history.violations] == []

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from collections import Counter
 from pathlib import Path
 from urllib.parse import unquote
@@ -185,13 +186,16 @@ def test_coverage_tells_what_is_missing(tmp_path):
     assert there.from_start
 
 
-def test_partitions_of_which_nothing_is_there_are_named(written):
-    """The sample has three of the four partitions that its metadata log tells of."""
-    data = json.loads(written.with_suffix(".json").read_text())
+def test_partitions_of_which_nothing_is_there_are_named(written, tmp_path):
+    """The sample has the four partitions that its metadata log tells of; one of them is empty."""
+    assert json.loads(written.with_suffix(".json").read_text())["absent"] == []
+    shutil.copytree(SAMPLES / "logs", tmp_path / "logs", ignore=shutil.ignore_patterns("__consumer_offsets-2"))
+    page = tmp_path / "report.html"
+    assert CliRunner().invoke(app, ["report", "--log", str(tmp_path / "logs"), "--out", str(page)]).exit_code == 0
+    data = json.loads(page.with_suffix(".json").read_text())
     assert data["absent"] == [{"topic": "__consumer_offsets", "partitions": [2], "known": 4}]
-    page = written.read_text()
-    assert "1 of 4 partitions of __consumer_offsets were not given" in page
-    assert "were not given (2)" in page
+    assert "1 of 4 partitions of __consumer_offsets were not given" in page.read_text()
+    assert "were not given (2)" in page.read_text()
 
 
 @pytest.mark.parametrize(("counts", "known"), [({}, 4), ({"__consumer_offsets": 6}, 6)], ids=["unknown", "known"])
