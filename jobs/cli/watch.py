@@ -11,6 +11,7 @@ from typing import Annotated, Final, Protocol
 import typer
 
 from coordinator_core.audit.explain import explain
+from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.records import LogPosition
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -110,7 +111,7 @@ def watch_command(
         except KeyboardInterrupt:
             if state is not None and groups.is_live:
                 progress_file.write(state, groups.told())
-            console.note(f"stopped after {sum(groups.ends.values())} offsets of {len(groups)} groups")
+            console.note(f"stopped after {sum(groups.ends.values())} offsets of {counted(len(groups), 'group')}")
 
 
 def _source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn: Warn) -> Source:
@@ -140,7 +141,7 @@ def _read_what_is_there(source: Source, groups: FollowedGroups, console: Console
     for _ in groups.events():
         raise InputError("a watch that is not live tells nothing")
     groups.told_before, groups.is_live = dict(groups.ends), True
-    console.note(f"watching {len(groups)} groups in {len(groups.ends)} log partitions")
+    console.note(f"watching {counted(len(groups), 'group')} in {counted(len(groups.ends), 'log partition')}")
 
 
 def _events(source: Source, groups: FollowedGroups) -> Iterator[WatchEvent]:

@@ -47,7 +47,7 @@ class LiveBroker:
         """
         self._servers, self._warn = servers, warn
         self._is_away = False
-        reports = Reports({**SETTINGS, **config, "bootstrap.servers": servers})
+        reports = self._reports = Reports({**SETTINGS, **config, "bootstrap.servers": servers})
         try:
             self._consumer: Any = Consumer(reports.settings)
         except KafkaException as error:
@@ -89,6 +89,11 @@ class LiveBroker:
                 self._stays_away(error.str())
             else:
                 raise InputError(f"{self._servers}: {error.str()}")
+        # That a broker is away is no message: the client reports it apart, while it is polled.
+        reported = [*self._reports.errors]
+        self._reports.errors.clear()
+        if reported and not rows:
+            self._stays_away(reported[-1].str())
         for place, some in sorted(rows.items()):
             yield NewRows(self._places[place], some, self._from_start[place])
 
