@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, HISTORY
-from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 
 
@@ -28,7 +28,7 @@ def rows_of(tables: Tables) -> dict[str, list[str]]:
 def in_nights(whole: Tables, home: Path, night: Column) -> Tables:
     """The decoded log of ``whole`` as if each record had come in the run that ``night`` names; none is replayed."""
     tables = Tables(whole.spark, str(home))
-    for table in (LOG_RECORDS, GROUP_RECORDS, OFFSET_COMMITS, CLUSTER_RECORDS):
+    for table in (LOG_RECORDS, GROUP_RECORDS, OFFSET_COMMITS, CLUSTER_RECORDS, QUARANTINE):
         tables.create(table)
         tables.append(table, whole.read(table).withColumn("run_id", night), "copy")
     tables.create(RUNS)

@@ -20,6 +20,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
 from jobs.sources.files import find_logs
+from jobs.tables.delta import Tables
 from jobs.tables.spark_reader import SparkReader
 from tests.broker_lines import Told, written
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -59,7 +60,11 @@ def logs(taken: Taken) -> LogAnswers:
     return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, lambda: taken.made.settings, brokers=brokers)
 
 
-@pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])
+def spark_reader(tables: Tables) -> SparkReader:
+    return SparkReader(tables.spark, tables.location)
+
+
+@pytest.fixture(scope="module", params=[folder_reader, spark_reader], ids=["in-process", "spark"])
 def tables(taken: Taken, request: pytest.FixtureRequest) -> StoredAnswers:
     return StoredAnswers(request.param(taken.made.tables), "sample", taken.made.settings.audit, pytest.fail)
 
