@@ -125,6 +125,17 @@ def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> 
     return kinds
 
 
+SCHEME = "kafka://"
+
+
+def cluster_servers(url: str) -> str:
+    """Return the brokers that ``kafka://HOST:PORT[,HOST:PORT]`` names. Raise UsageError for another URL."""
+    servers = url.removeprefix(SCHEME)
+    if not url.startswith(SCHEME) or not servers or "/" in servers:
+        raise UsageError(f"invalid URL {url!r}: use {SCHEME}HOST:PORT[,HOST:PORT]")
+    return servers
+
+
 def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:
     """Return the moment that ``--at`` and ``--at-offset`` name. Raise UsageError if a value is invalid."""
     offsets: dict[int, int] = {}

@@ -10,14 +10,11 @@ from typing import Annotated
 import typer
 
 from coordinator_core.cluster.snapshot_settings import ResourceKind
-from coordinator_core.errors import UsageError
 from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.options import ConfigOption
+from jobs.cli.options import ConfigOption, cluster_servers
 from jobs.cli.output import print_json
 from jobs.sources import cluster_snapshot, snapshot_files
-
-SCHEME = "kafka://"
 
 
 def snapshot_command(
@@ -38,9 +35,7 @@ def snapshot_command(
     --topics it gives the topics where the metadata log cannot be had, and shows the release of the brokers. Section
     kafka of the settings says how to log in.
     """
-    servers = url.removeprefix(SCHEME)
-    if not url.startswith(SCHEME) or not servers or "/" in servers:
-        raise UsageError(f"invalid URL {url!r}: use {SCHEME}HOST:PORT[,HOST:PORT]")
+    servers = cluster_servers(url)
     console = Console.of(context)
     chosen = settings.load(config)
     with console.step(f"asking {servers}"):

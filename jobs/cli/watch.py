@@ -15,7 +15,7 @@ from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.records import LogPosition
 from jobs.cli.console import Console, JsonOption, QuietOption
-from jobs.cli.options import ConfigOption, GroupOption, ProfileOption, TopicsOption
+from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.output import cell, print_json, utc
 from jobs.cli.rebalance_text import causes_text, effects, epochs
 from jobs.formatting import plain
@@ -26,7 +26,6 @@ from jobs.watch.followed_groups import FindingArose, FollowedGroups, RebalanceBe
 from jobs.watch.new_rows import NewRows
 from jobs.watch.webhook import Webhook
 
-SCHEME: Final = "kafka://"
 PAUSE_S: Final = 0.2
 """How long a watch of a folder waits before it looks again."""
 
@@ -121,9 +120,7 @@ def _source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn
         from jobs.watch.growing_logs import GrowingLogs
 
         return GrowingLogs(log, warn)
-    servers = (url or "").removeprefix(SCHEME)
-    if not (url or "").startswith(SCHEME) or not servers or "/" in servers:
-        raise UsageError(f"invalid URL {url!r}: use {SCHEME}HOST:PORT[,HOST:PORT]")
+    servers = cluster_servers(url or "")
     from jobs.watch.live_broker import LiveBroker
 
     return LiveBroker(servers, kafka, warn)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import LOG_TOPICS
+from jobs.sources.files import FAMILIES
 from jobs.watch.new_rows import LogPlace
 
 VERSION: Final = 1
-_FAMILIES: Final = {topic: family for family, topic in LOG_TOPICS.items()}
 
 
 def read(file: Path) -> dict[LogPlace, int] | None:
@@ -27,8 +26,7 @@ def read(file: Path) -> dict[LogPlace, int] | None:
         if stored["version"] != VERSION:
             raise ValueError(f"version {stored['version']}")
         return {
-            LogPlace(topic, _FAMILIES[topic], int(partition)): int(offset)
-            for topic, partition, offset in stored["told"]
+            LogPlace(topic, FAMILIES[topic], int(partition)): int(offset) for topic, partition, offset in stored["told"]
         }
     except FileNotFoundError:
         return None
