@@ -96,6 +96,7 @@ def watch_command(
         source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
         try:
             _read_what_is_there(source, groups, console)
+            told = groups.told()
             while True:
                 seen = False
                 for event in _events(source, groups):
@@ -104,12 +105,14 @@ def watch_command(
                         _print(event, as_json=as_json, show_sentences=show_sentences)
                         if hook is not None and isinstance(event, FindingArose):
                             hook.post(event.row)
+                told = groups.told()
                 if seen and state is not None:
-                    progress_file.write(state, groups.told())
+                    progress_file.write(state, told)
                 time.sleep(PAUSE_S if log else 0)
         except KeyboardInterrupt:
-            if state is not None and groups.is_live:
-                progress_file.write(state, groups.told())
+            # Of a round that is cut short, rows were read whose events were not printed: they come again.
+            if state is not None and told is not None:
+                progress_file.write(state, told)
             console.note(f"stopped after {sum(groups.ends.values())} offsets of {counted(len(groups), 'group')}")
 
 

@@ -7,15 +7,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.history.rows import RebalanceRow
+from jobs.cli import watch
+from jobs.cli.app import app
 from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.watch import progress_file
 from jobs.watch.followed_groups import FollowedGroups, RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import GrowingLogs, whole_batches
+from jobs.watch.new_rows import NewRows
 from tests.shared_data import ROOT
 
 SAMPLES = ROOT / "data" / "samples" / "logs"
@@ -109,3 +113,29 @@ def test_a_batch_is_read_once_it_is_whole() -> None:
     assert max(ends) == len(data)
     for end in ends:
         assert end == 0 or whole_batches(lambda at, size: data[at : at + size], 0, end) == end
+
+
+def test_a_round_that_is_cut_short_comes_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logs, state = tmp_path / "logs", tmp_path / "state.json"
+    pieces = growing(logs)
+    next(pieces)
+
+    class Interrupted(GrowingLogs):
+        """Ends in its second round: rows were read, and their events were not told."""
+
+        rounds = 0
+
+        def poll(self) -> Iterator[NewRows]:
+            if self.rounds:
+                next(pieces)
+            yield from super().poll()
+            if self.rounds:
+                raise KeyboardInterrupt
+            self.rounds += 1
+
+    monkeypatch.setattr(watch, "_source", lambda *_: Interrupted([logs], pytest.fail))
+    first = GrowingLogs([logs], pytest.fail)
+    ends = {new.place: new.rows[-1].offset + 1 for new in first.poll()}
+    result = CliRunner().invoke(app, ["watch", "--log", str(logs), "--state", str(state)])
+    assert result.exit_code == 0, result.output
+    assert progress_file.read(state) == ends
