@@ -36,10 +36,13 @@ def in_nights(whole: Tables, home: Path, night: Column) -> Tables:
 
 
 def decoded(tables: Tables, night: str) -> None:
-    """The records of this night, and of those before, are there."""
-    clusters = tables.read(LOG_RECORDS).select("cluster").distinct().collect()
-    rows = [(row.cluster, night, "decode", 1) for row in clusters]
-    runs = tables.spark.createDataFrame(rows, "cluster string, run_id string, job string, records long")
+    """The records of this night, and of those before, are there, and its runs name the log partitions that it read."""
+    of_log = tables.read(LOG_RECORDS).where(F.col("run_id") == night).groupBy("cluster", "log_topic", "log_partition")
+    ingested = of_log.agg(F.count("*").alias("records")).withColumn("job", F.lit("ingest"))
+    done = (
+        tables.read(LOG_RECORDS).select("cluster").distinct().withColumns({"job": F.lit("decode"), "records": F.lit(1)})
+    )
+    runs = ingested.unionByName(done, allowMissingColumns=True).withColumn("run_id", F.lit(night))
     missing = {of.name: F.lit(None).cast(of.dataType) for of in RUNS.schema if of.name not in runs.columns}
     tables.append(RUNS, runs.withColumns(missing), night)
 
