@@ -26,7 +26,13 @@ from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import NO_COMPUTING_WORKER, AssignmentRow, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import (
+    NO_COMPUTING_WORKER,
+    REACHED_NOT_READY,
+    AssignmentRow,
+    GroupEpochRow,
+    RebalanceRow,
+)
 from coordinator_core.records import LogPosition
 
 MOST_MEMBERS = 12
@@ -300,13 +306,13 @@ def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]
 
 def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     at = (row.finished,) if row.finished is not None else ()
-    if row.outcome == "converged":
-        took = "" if row.time_to_converge_ms is None else f" after {row.time_to_converge_ms} ms"
-        waited = row.held_up_by is not None and row.members_after != 1 and row.time_to_converge_ms != 0
+    if row.outcome in ("converged", REACHED_NOT_READY):
+        time = row.duration_min_ms if row.outcome == REACHED_NOT_READY else row.time_to_converge_ms
+        took = "" if time is None else f" after {time} ms"
+        waited = row.held_up_by is not None and row.members_after != 1 and time != 0
         last = f"; it waited longest for {_member(history, row.held_up_by)}" if waited else ""
         whom = "Its one member" if row.members_after == 1 else "All members"
-        epoch = _epoch_of(history, row)
-        empty = ", which has no tasks," if epoch is not None and epoch.state == NOT_READY else ""
+        empty = ", which has no tasks," if row.outcome == REACHED_NOT_READY else ""
         yield Sentence(f"{whom} reached the target{empty}{took}{last}.", at)
     elif row.outcome == "open":
         yield Sentence(f"It is in progress: {_behind(history, row)}.", (row.at,))

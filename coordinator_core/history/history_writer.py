@@ -21,7 +21,7 @@ from coordinator_core.history.holdings import Changed
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
-from coordinator_core.history.rows import AssignmentRow, Cause, HistoryRow, RebalanceRow
+from coordinator_core.history.rows import REACHED_NOT_READY, AssignmentRow, Cause, HistoryRow, RebalanceRow
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -337,9 +337,12 @@ class HistoryWriter:
         """End the open rebalance if its target is installed and every member has reached it."""
         rebalance, epoch = self.open_history.rebalance, self.open_history.epoch
         if rebalance is not None and rebalance.target is not None and not rebalance.behind:
-            if epoch is not None and epoch.state != "NOT_READY":
+            is_ready = epoch is None or epoch.state != "NOT_READY"
+            if epoch is not None and is_ready:
                 epoch.state = "STABLE"
-            self.end_rebalance("converged", at)
+            # A group that was converted runs the tasks of its classic members before it knows their topology.
+            runs = is_ready or bool(self.open_history.target.members)
+            self.end_rebalance("converged" if runs else REACHED_NOT_READY, at)
 
     def end_rebalance(self, outcome: str, at: LogPosition) -> None:
         """End the open rebalance, if there is one."""
@@ -356,7 +359,7 @@ class HistoryWriter:
             tally = open_history.ownership.tally()
         self.rows.append(self._blaming(rebalance.row(self.group.group_id, self._type, outcome, tally, at), at))
         open_history.rebalance = None
-        if outcome in ("converged", "emptied"):
+        if outcome in ("converged", REACHED_NOT_READY, "emptied"):
             open_history.past.settle()
         if outcome != "superseded":
             open_history.ownership.before.clear()

@@ -7,10 +7,17 @@ from typing import NamedTuple
 
 from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.history.holdings import Tally
-from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow, Revocation
+from coordinator_core.history.rows import (
+    REACHED_NOT_READY,
+    Cause,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+    Revocation,
+)
 from coordinator_core.records import LogPosition
 
-OF_ALL_MEMBERS = frozenset(("converged", "emptied", "superseded"))
+OF_ALL_MEMBERS = frozenset(("converged", REACHED_NOT_READY, "emptied", "superseded"))
 """How a rebalance ends, as far as its members tell: where some are not known, so is the end."""
 NAMED_BEHIND = 10
 """How many of the members that are behind a rebalance row names."""

@@ -45,6 +45,8 @@ class Revocation(NamedTuple):
     duration_ms: Annotated[int | None, "from asked to given"]
 
 
+REACHED_NOT_READY = "not ready"
+"""The outcome of a rebalance of a streams group whose topology does not fit its topics: the target has no tasks."""
 NO_COMPUTING_WORKER = -1
 """The ``assignment_error`` of an epoch for which no worker could compute a target (FATAL in Connect on KIP-848)."""
 
@@ -103,15 +105,19 @@ class RebalanceRow(NamedTuple):
     to_epoch: Annotated[int, "epoch or generation that it leads to"]
     causes: Annotated[tuple[Cause, ...], "why it happened; several causes may apply"]
     outcome: Annotated[
-        str, "converged, emptied, superseded, group deleted, group upgraded, group downgraded, open or unknown"
+        str,
+        "converged, not ready (streams: every member reached the target, which has no tasks because the topology does "
+        "not fit the topics), emptied, superseded, group deleted, group upgraded, group downgraded, open or unknown",
     ]
     is_open: Annotated[bool, "true while it is in progress; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
     began_before_ms: Annotated[int, "it began at or before this time"]
     target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
-    finished: Annotated[MaybeAt, "the record with which it converged or was superseded"]
+    finished: Annotated[
+        MaybeAt, "the record with which every member had reached the target, or with which it was superseded"
+    ]
     time_to_target_ms: Annotated[int | None, "from opened to target; null: no target, or classic"]
-    time_to_converge_ms: Annotated[int | None, "from opened to converged; null: never, or classic"]
+    time_to_converge_ms: Annotated[int | None, "from opened to converged; null: never, not ready, or classic"]
     duration_min_ms: Annotated[int | None, "it lasted at least this long; null: unknown"]
     duration_max_ms: Annotated[int | None, "it lasted at most this long; null: not finished, or unknown"]
     members_before: Annotated[int | None, "members in the epoch before; null: unknown"]

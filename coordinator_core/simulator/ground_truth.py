@@ -20,7 +20,7 @@ from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.describe import group_state
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
 from coordinator_core.groups.consumer.state import ConsumerMemberState
-from coordinator_core.groups.streams.state import StreamsMemberState
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
 from coordinator_core.simulator.commits import Committed, SimulatedTransaction
 from coordinator_core.simulator.log import GroupBatch
@@ -315,7 +315,7 @@ class GroupTruth:
         if not self.members:
             self._end("emptied", batch)
         elif settled(live):
-            self._end("converged", batch)
+            self._end("not ready" if isinstance(live, LiveStreamsGroup) and not _runs(live.log) else "converged", batch)
 
     def rows(self) -> Iterator[Row]:
         """Yield the rebalances that ended and are in the log, each in one call only."""
@@ -356,6 +356,11 @@ def _members_of(live: AnyGroup | None) -> dict[str, str | None]:
     if not isinstance(live, (LiveConsumerGroup, LiveShareGroup, LiveStreamsGroup)):
         return {}
     return {member_id: getattr(member, "instance_id", None) for member_id, member in live.log.members.items()}
+
+
+def _runs(group: StreamsGroup) -> bool:
+    """Whether the topology is valid, or members have tasks without it, as in a group that was converted just now."""
+    return group.is_validated is not False or any(target.active for target in group.targets.values())
 
 
 def settled(live: AnyGroup) -> bool:

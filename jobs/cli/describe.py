@@ -64,7 +64,9 @@ def groups_command(
 ) -> None:
     """The groups, with type, state, members and number of committed offsets."""
     types = _named(group_type, GROUP_TYPES, "--type")
-    states = _named(state, GROUP_STATES, "--state")
+    states = _named(state, (*GROUP_STATES, *NOT_IN_THE_LOG), "--state")
+    for name in sorted(states & NOT_IN_THE_LOG.keys()):
+        source.console.warn(f"no record shows a group in state {name}: {NOT_IN_THE_LOG[name]}")
     moment = parse_moment(at, at_offset)
     then = source.answers().at(moment)
     is_whole = warn_of_missing(source.console, then)
@@ -92,8 +94,6 @@ def _named(text: str, known: Sequence[str], option: str) -> set[str]:
     by_letters = {_letters(name): name for name in known}
     names = [each.strip() for each in text.split(",") if each.strip()]
     for name in names:
-        if _letters(name) in NOT_IN_THE_LOG and option == "--state":
-            raise UsageError(f"no record shows a group in state {name!r}: {NOT_IN_THE_LOG[_letters(name)]}")
         if _letters(name) not in by_letters:
             raise UsageError(f"invalid {option} {name!r}: use {', '.join(known)}")
     return {by_letters[_letters(name)] for name in names}

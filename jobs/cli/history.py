@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import Annotated
 
 import typer
@@ -10,10 +11,13 @@ import typer
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.errors import UsageError
+from coordinator_core.groups.streams.readiness import reason
+from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
     NO_COMPUTING_WORKER,
+    REACHED_NOT_READY,
     TABLES,
     AssignmentRow,
     GroupEpochRow,
@@ -94,7 +98,27 @@ def history_command(
         for _, (at, what, detail, log) in moments
         if at.timestamp_ms >= start
     ]
+    lines += _not_ready_at_the_end(known, start)
     print_lines(lines, as_json=False, title=f"history of {group}")
+
+
+def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[str, str | None]]:
+    """Yield a line for the end of what is known, if the group cannot run then: it goes on after the last record.
+
+    The record named is the one that opens the first epoch in which the group was not ready.
+    """
+    present = known.present
+    if present is None or present.state != StreamsGroupState.NOT_READY or known.now_ms < start_ms:
+        return
+    newest_first = sorted(known.epochs, key=lambda row: row.opened.offset, reverse=True)
+    *_, first = takewhile(lambda row: row.state == StreamsGroupState.NOT_READY, newest_first)
+    lasts_ms = known.now_ms - first.opened.timestamp_ms
+    yield {
+        "time": utc(known.now_ms),
+        "what": f"{REACHED_NOT_READY} at {present.epoch}",
+        "detail": f"for {lasts_ms} ms at the end of what is known; {reason(present.topology)}",
+        "log": f"{first.opened.partition}:{first.opened.offset}",
+    }
 
 
 def _rows(known: GroupHistory) -> list[TimelineRow]:

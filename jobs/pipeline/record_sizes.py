@@ -7,6 +7,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from coordinator_core.wire.batch_format import HEADER_SIZE
+from jobs.relations.record_sizes import RECORD_BYTES
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.log import PLACED
 
@@ -19,21 +21,24 @@ def record_sizes(records: DataFrame) -> DataFrame:
 
     Where the batches of a dump are not known, each record is a batch of its own.
     """
-    sized = records.where(F.expr(PLACED) & F.col("value").isNotNull() & F.col("log_topic").isin(GROUP_TOPICS)).select(
+    measured = records.where(F.expr(PLACED) & F.col("log_topic").isin(GROUP_TOPICS)).select(
         *LOG,
         "record_type",
         "log_offset",
         "timestamp_ms",
-        F.octet_length("value").cast("bigint").alias("size"),
+        F.octet_length("key").cast("bigint").alias("key_bytes"),
+        F.coalesce(F.octet_length("value"), F.lit(0)).cast("bigint").alias("value_bytes"),
         F.coalesce("batch_base", "log_offset").alias("base"),
     )
+    sized = measured.withColumn("size", F.expr(RECORD_BYTES))
     largest = F.max_by(
         F.struct("size", F.expr(AT.format("log_offset", "timestamp_ms")).alias("at")), _rank("log_offset")
     )
     one = sized.groupBy(*LOG, "record_type").agg(largest.alias("found"))
-    one = one.select(*LOG, "record_type", "found.size", F.lit(1).cast("bigint").alias("records"), "found.at")
+    alone = (F.col("found.size") + HEADER_SIZE).alias("size")
+    one = one.select(*LOG, "record_type", alone, F.lit(1).cast("bigint").alias("records"), "found.at")
     batches = sized.groupBy(*LOG, "base").agg(
-        F.sum("size").alias("size"),
+        (F.sum("size") + HEADER_SIZE).alias("size"),
         F.count("*").alias("records"),
         F.max_by("timestamp_ms", "log_offset").alias("ended"),
     )

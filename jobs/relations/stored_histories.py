@@ -30,7 +30,9 @@ from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
+from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.relations.record_sizes import RECORD_BYTES
 from jobs.relations.stored_brokers import lines_of_groups
 from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
@@ -43,11 +45,13 @@ OF_GROUP: Final = {table.name: table.row for table in AUDITED_TABLES if table.ro
 OF_LOG: Final = "log_topic, log_partition, group_id"
 
 SIZES: Final = f"""
-WITH sized AS (
-  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, CAST(bytes_of(value) AS BIGINT) AS size,
-    coalesce(batch_base, log_offset) AS base
+WITH measured AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, coalesce(batch_base, log_offset) AS base,
+    CAST(bytes_of(key) AS BIGINT) AS key_bytes, CAST(coalesce(bytes_of(value), 0) AS BIGINT) AS value_bytes
   FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND {{among}} AND log_offset IS NOT NULL
-    AND log_partition IS NOT NULL AND value IS NOT NULL
+    AND log_partition IS NOT NULL
+), sized AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, base, {RECORD_BYTES} AS size FROM measured
 ), in_batches AS (
   SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, size, base,
     row_number() OVER (PARTITION BY {OF_LOG}, record_type ORDER BY size DESC, log_offset) AS nth,
@@ -60,12 +64,16 @@ WITH sized AS (
     row_number() OVER (PARTITION BY {OF_LOG} ORDER BY total DESC, base) AS nth
   FROM in_batches WHERE from_end = 1
 )
-SELECT {OF_LOG}, CAST(record_type AS INT) AS record_type, size, CAST(1 AS BIGINT) AS records, log_offset, timestamp_ms
+SELECT {OF_LOG}, CAST(record_type AS INT) AS record_type, size + {HEADER_SIZE} AS size, CAST(1 AS BIGINT) AS records,
+  log_offset, timestamp_ms
 FROM in_batches WHERE nth = 1
-UNION ALL SELECT {OF_LOG}, CAST(NULL AS INT), total, records, base, timestamp_ms FROM batches WHERE nth = 1
+UNION ALL
+SELECT {OF_LOG}, CAST(NULL AS INT), total + {HEADER_SIZE}, records, base, timestamp_ms FROM batches WHERE nth = 1
 ORDER BY group_id
 """
-"""The largest record of each type, and the largest batch, which has no type; of equal ones the first in the log."""
+"""The largest record of each type with a batch of its own, and the largest batch, which has no type; of equal ones the
+first in the log.
+"""
 
 COMMITS_BY_HOUR: Final = f"""
 SELECT group_id, hour_ms AS since_ms, CAST({HOUR_MS} AS BIGINT) AS length_ms, CAST(sum(written) AS BIGINT) AS records
@@ -157,7 +165,7 @@ def _histories(
         *(_together(_rows_of(tables, cluster, table, row_type, groups)) for table, row_type in OF_GROUP.items()),
         _commits(tables, cluster, groups),
         *([_together(_commit_counts(tables, cluster))] if over_time else ()),
-        _together(_sizes(tables, cluster, groups)),
+        _together(largest_records(tables, cluster, groups)),
         _together(_own_times(tables, cluster, groups)),
         _together(lines_of_groups(tables, cluster, groups)),
         key=GROUP,
@@ -238,7 +246,9 @@ def _commit_counts(tables: TableReader, cluster: str) -> Iterator[tuple[str, Com
         yield row["group_id"], CommitCount(row["since_ms"], row["length_ms"], row["records"])
 
 
-def _sizes(tables: TableReader, cluster: str, groups: Sequence[str] | None) -> Iterator[tuple[str, RecordSize]]:
+def largest_records(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None
+) -> Iterator[tuple[str, RecordSize]]:
     """Yield the largest records and batches of each group; ``audit.findings.record_sizes`` finds the same in a log."""
     for row in tables.rows(SIZES.format(among=_among(groups)), cluster=cluster, topics=GROUP_TOPICS, groups=groups):
         at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])

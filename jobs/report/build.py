@@ -94,7 +94,8 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     groups, commits = _with_commits(groups)
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
-    last = max((line.last_ms for line in lines if line.last_ms is not None), default=None)
+    ends = (each for line in lines for each in (line.last_ms, line.stands_still_ms))
+    last = max((each for each in ends if each is not None), default=None)
     bucket_ms, activity = buckets(opened)
     found = [row for group in groups for row in group.findings]
     found += stood_still(in_order(sessions), limits)

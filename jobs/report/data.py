@@ -289,7 +289,7 @@ class Report(NamedTuple):
     cluster: Annotated[str, "the cluster's name"]
     made_ms: Annotated[int, "when the report was made"]
     first_ms: Annotated[int | None, "earliest event; null: none"]
-    last_ms: Annotated[int | None, "latest event"]
+    last_ms: Annotated[int | None, "latest event; where a group cannot run, the end of the log"]
     coverage: Annotated[tuple[LogCoverage, ...], "coverage of each log partition"]
     absent: Annotated[tuple[AbsentPartitions, ...], "log partitions that were not given"]
     warnings: Annotated[tuple[str, ...], "the first warnings about data that could not be read"]

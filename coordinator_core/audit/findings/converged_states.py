@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.history.rows import REACHED_NOT_READY, RebalanceRow
 from coordinator_core.history.work_units import SHARED_ROLES, WorkUnit
 from coordinator_core.records import LogPosition
 
@@ -184,7 +184,7 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
     found = [
         (row.finished, row)
         for row in history.rebalances
-        if row.outcome == "converged" and row.finished is not None and row.at not in halfway
+        if row.outcome in ("converged", REACHED_NOT_READY) and row.finished is not None and row.at not in halfway
     ]
     return sorted(found, key=lambda each: each[1].at.offset)
 

@@ -33,8 +33,9 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             FindingKind.RECORD_NEAR_LIMIT,
             each.size,
             limits.record_bytes,
-            f"{what} has {each.size} bytes, {percent}% of what a broker takes by default (message.max.bytes): "
-            "beyond it the coordinator cannot write it, and the group cannot change any more",
+            f"{what} takes {each.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
+            "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change any "
+            "more",
             [each.at],
             subject=name,
         )

@@ -77,7 +77,9 @@ class RecordSize(NamedTuple):
 
     log_topic: Annotated[str, "topic of the log"]
     record_type: Annotated[int | None, "record type; null: all records of the group in one batch"]
-    size: Annotated[int, "bytes of its value, or of all values"]
+    size: Annotated[
+        int, "bytes of the batch, uncompressed: keys, values, framing, header; of one record, if it were alone in it"
+    ]
     records: Annotated[int, "number of records"]
     at: Annotated[LogPosition, "the record, or the first offset of the batch with the time of its last record"]
 

@@ -1,11 +1,31 @@
-"""The largest record of each type, and the largest batch, of one group."""
+"""The largest record of each type, and the largest batch, of one group, in bytes as a broker counts them."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from coordinator_core.audit.folds.group_history import RecordSize
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.wire.batch_format import HEADER_SIZE
+
+VARINT_STEPS = (1 << 6, 1 << 13, 1 << 20, 1 << 27)
+"""A zigzag varint takes a byte more from each of these values on."""
+
+
+def record_bytes(key_bytes: int, value_bytes: int, offset_delta: int) -> int:
+    """Return the bytes of a record within its batch (record batch v2), uncompressed and without headers.
+
+    Attributes, time and number of headers take a byte each: a coordinator writes no headers, and the records of a batch
+    within a few milliseconds. ``value_bytes`` is 0 for a tombstone, whose length takes one byte, too.
+    """
+    fields = (offset_delta, key_bytes, value_bytes)
+    body = 3 + sum(map(_varint_bytes, fields)) + key_bytes + value_bytes
+    return _varint_bytes(body) + body
+
+
+def _varint_bytes(value: int) -> int:
+    return 1 + bisect_right(VARINT_STEPS, value)
 
 
 class RecordSizeFold:
@@ -19,12 +39,13 @@ class RecordSizeFold:
         self._batch = (0, 0)
         self._base = -1
 
-    def feed(self, record_type: int, size: int, at: LogPosition, batch_base: int) -> None:
-        """Take in a record with a value of ``size`` bytes, in the batch that begins at offset ``batch_base``."""
+    def feed(self, record_type: int, key_bytes: int, value_bytes: int, at: LogPosition, batch_base: int) -> None:
+        """Take in a record, in the batch that begins at offset ``batch_base``; a tombstone has no bytes of value."""
         base = batch_base if batch_base >= 0 else at.offset
-        records, total = self._batch if base == self._base else (0, 0)
+        records, total = self._batch if base == self._base else (0, HEADER_SIZE)
+        size = record_bytes(key_bytes, value_bytes, at.offset - base)
         self._base, self._batch = base, (records + 1, total + size)
-        self._keep(RecordSize(self._log_topic, record_type, size, 1, at))
+        self._keep(RecordSize(self._log_topic, record_type, HEADER_SIZE + size, 1, at))
         self._keep(RecordSize(self._log_topic, None, total + size, records + 1, at._replace(offset=base)))
 
     def sizes(self) -> Iterator[RecordSize]:

@@ -59,8 +59,8 @@ class _Gathered:
                 self.counts.feed(record.at.timestamp_ms)
         elif record.value is None and record.type in GROUP_ENDS:
             self.commits.group_deleted(record.at)
-        if row.value is not None and record.type > RecordType.OFFSET_COMMIT:
-            self.sizes.feed(record.type, len(row.value), record.at, row.batch_base_offset)
+        if record.type > RecordType.OFFSET_COMMIT:
+            self.sizes.feed(record.type, len(row.key or b""), len(row.value or b""), record.at, row.batch_base_offset)
 
     def lose(self, record: UnreadableRecord) -> None:
         """Take in a record of the group that cannot be decoded."""

@@ -58,6 +58,11 @@ def judged(verdict: Verdict, **more: Any) -> TargetAuditRow:
             "The next rebalance began before this one completed: "
             "member m1 (client-m1 at 10.0.0.1) had not reached the target.",
         ),
+        (
+            "not ready",
+            {"duration_min_ms": 7, "time_to_converge_ms": None, "members_after": 2},
+            "All members reached the target, which has no tasks, after 7 ms.",
+        ),
         ("superseded", {}, "The next rebalance began before this one completed."),
         ("emptied", {}, "The last member left."),
         ("group deleted", {}, "The group was deleted."),

@@ -145,6 +145,7 @@ def test_streams_tasks_by_role_configs_and_members():
     )
     first, second, third = log.rebalances()
     assert kinds(first) == ["member_joined"]
+    assert (first.outcome, first.time_to_converge_ms, first.duration_min_ms) == ("not ready", None, 0)
     assert [(cause.kind, cause.detail) for cause in second.causes] == [
         ("group_config_changed", "num.standby.replicas 1 to 0")
     ]

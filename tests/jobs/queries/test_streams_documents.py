@@ -285,6 +285,13 @@ def test_the_status_of_a_group_that_is_not_ready(written: Callable[..., Written]
     of = written("streams_topic_problems")
     assert of.described()["topology_check"]["status"] == "INCORRECTLY_PARTITIONED_TOPICS"
     assert FindingKind.NOT_READY in {row.kind for row in of.answers.findings(GROUP)}
+    *_, last = sorted(of.history.rebalances, key=lambda row: row.at.offset)
+    assert (last.outcome, last.time_to_converge_ms) == ("not ready", None)
+    assert "converged at" in of.command("history", GROUP), "the epoch in which all topics fitted"
+    ending = of.command("history", GROUP).rstrip().splitlines()[-1]
+    assert f"not ready at {last.to_epoch}" in ending
+    assert "INCORRECTLY_PARTITIONED_TOPICS" in ending
+    assert "at the end of what is known" in ending
 
 
 def test_a_static_member_comes_back_without_an_epoch(written: Callable[..., Written]) -> None:

@@ -22,6 +22,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.builders import GroupLog
@@ -295,25 +296,39 @@ def test_a_finding_that_lost_records_may_refute_is_not_complete() -> None:
 
 def test_a_record_or_a_batch_near_the_limit_of_brokers() -> None:
     fold = RecordSizeFold(Family.GROUP)
-    fold.feed(RecordType.GROUP_METADATA, 900_000, at(3), 3)
-    fold.feed(RecordType.GROUP_METADATA, 800_000, at(4), 4)
+    fold.feed(RecordType.GROUP_METADATA, 10, 900_000, at(3), 3)
+    fold.feed(RecordType.GROUP_METADATA, 10, 800_000, at(4), 4)
     (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
-    assert (row.number, row.subject, row.evidence) == (900_000, "GROUP_METADATA", (at(3),))
-    assert row.detail.startswith("one GROUP_METADATA has 900000 bytes, 85% of what a broker takes by default")
+    assert (row.number, row.subject, row.evidence) == (900_082, "GROUP_METADATA", (at(3),))
+    assert row.detail.startswith(
+        "one GROUP_METADATA takes 900082 bytes as a batch, with keys and framing, 85% of what a broker takes by default"
+    )
 
 
 def test_the_target_of_many_members_is_one_batch() -> None:
     fold = RecordSizeFold(Family.GROUP)
     for offset in range(10, 20):
-        fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(offset), 10)
-    fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(20), 20)
+        fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0, 90_000, at(offset), 10)
+    fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0, 90_000, at(20), 20)
     (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
-    assert (row.number, row.subject) == (900_000, None)
-    assert row.detail.startswith("one batch of 10 records of the group has 900000 bytes")
+    assert (row.number, row.subject) == (900_171, None)
+    assert row.detail.startswith("one batch of 10 records of the group takes 900171 bytes")
     small = RecordSizeFold(Family.GROUP)
     for offset in range(10, 20):
-        small.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 90_000, at(offset), -1)
+        small.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0, 90_000, at(offset), -1)
     assert found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(small.sizes())) == []
+
+
+@pytest.mark.parametrize("value_bytes", [0, 63, 64, 8_000, 8_192, 1_048_600])
+def test_a_batch_is_measured_as_it_is_written(value_bytes: int) -> None:
+    fold = RecordSizeFold(Family.GROUP)
+    written = []
+    for offset in range(100, 170):
+        value = None if offset % 2 else b"v" * value_bytes
+        written.append(NewRecord(offset, 5, b"k" * offset, value))
+        fold.feed(RecordType.GROUP_METADATA, offset, len(value or b""), at(offset), 100)
+    (batch,) = (row.size for row in fold.sizes() if row.record_type is None)
+    assert batch == len(encode_batch(written))
 
 
 def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
