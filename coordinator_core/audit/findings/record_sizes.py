@@ -34,8 +34,8 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             each.size,
             limits.record_bytes,
             f"{what} takes {each.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
-            "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change any "
-            "more",
+            "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change "
+            "any more",
             [each.at],
             subject=name,
         )
