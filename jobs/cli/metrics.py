@@ -6,20 +6,21 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from coordinator_core.audit.offsets.lag import LagPoint
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import warn_of_missing
+from jobs.cli.gaps import warn_of_missing, warn_of_times
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import EndsOption
+from jobs.cli.options import AtOption, EndsOption, parse_moment
 from jobs.formatting import visible
 from jobs.metrics.families import GroupFacts, MetricNames
-from jobs.queries.interface import Answers, AsOf
+from jobs.queries.interface import AllHistories, Answers
 from jobs.sources.end_offsets import all_ends, newest_ends
 from jobs.whole_files import write_whole
 
@@ -49,27 +50,33 @@ def metrics_command(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE.prom", help="Write this file at once, for a textfile collector."),
     ] = None,
+    at: AtOption = None,
     ends: EndsOption = None,
 ) -> None:
     """Print metrics about all groups: state, members, rebalances, verdicts, findings, committed offsets and lag.
 
-    With the names of Burrow also its status of each partition and group, at the newest snapshot of the end offsets.
+    With the names of Burrow also its status of each partition and group, at the newest snapshot of the end offsets;
+    with those of Kafka the counts of groups and rebalances that brokers have. With --at all of it as it was then,
+    without findings, which are about the whole log.
     """
     from prometheus_client import exposition
     from prometheus_client.openmetrics import exposition as openmetrics
 
     answers = source.answers()
-    then = answers.at(AsOf())
+    moment = parse_moment(at, None)
+    then = answers.at(moment)
     groups = list(then.groups())
+    warn_of_times(source.console, then, moment)
     warn_of_missing(source.console, then)
     facts = GroupFacts(
         answers.cluster_name,
         names or [MetricNames.LAG_EXPORTER],
         groups,
-        answers.newest_ends(None) if ends is None else newest_ends(ends),
-        *answers.histories(),
-        lag=_newest_lag(answers, groups, ends) if MetricNames.BURROW in (names or ()) else (),
+        answers.newest_ends(moment.time_ms) if ends is None else newest_ends(ends, moment.time_ms),
+        *_until(answers.histories(), moment.time_ms),
+        lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),
         is_whole=not then.knowledge().reasons(),
+        moment_ms=then.span()[1] if moment.time_ms is None else moment.time_ms,
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest
     text = write(facts.registry()).decode("utf-8")
@@ -79,8 +86,31 @@ def metrics_command(
     write_whole(out, text)  # a collector may read at any time
 
 
-def _newest_lag(answers: Answers, groups: Sequence[GroupThen], ends: Path | None) -> list[LagPoint]:
-    """Return the newest point of each group and partition; without end offsets there is none."""
+def _until(known: AllHistories, moment_ms: int | None) -> AllHistories:
+    """What had happened at a moment (None: all): a rebalance that ended later was open. Findings are left out."""
+    if moment_ms is None:
+        return known
+    rebalances = [row for row in known.rebalances if row.at.timestamp_ms <= moment_ms]
+    return AllHistories(
+        [row if _was_over(row, moment_ms) else row._replace(**_open_at(row, moment_ms)) for row in rebalances],
+        [row for row in known.verdicts if row.at.timestamp_ms <= moment_ms],
+        [row for row in known.violations if row.at.timestamp_ms <= moment_ms],
+        [],
+    )
+
+
+def _was_over(row: RebalanceRow, moment_ms: int) -> bool:
+    return row.finished is None or row.finished.timestamp_ms <= moment_ms
+
+
+def _open_at(row: RebalanceRow, moment_ms: int) -> dict[str, Any]:
+    return {"outcome": "open", "is_open": True, "duration_min_ms": moment_ms - row.began_before_ms}
+
+
+def _newest_lag(
+    answers: Answers, groups: Sequence[GroupThen], ends: Path | None, moment_ms: int | None
+) -> list[LagPoint]:
+    """Return the newest point of each group and partition up to a moment; without end offsets there is none."""
     given = None if ends is None else all_ends(ends)
     newest: dict[tuple[str, str, int], LagPoint] = {}
     for then in groups:
@@ -90,5 +120,11 @@ def _newest_lag(answers: Answers, groups: Sequence[GroupThen], ends: Path | None
             points = answers.lag(then.group.group_id, given)
         except InputError:  # the source has no end offsets
             return []
-        newest.update({(each.group_id, each.topic, each.partition): each for each in points})
+        newest.update(
+            {
+                (each.group_id, each.topic, each.partition): each
+                for each in points
+                if moment_ms is None or each.timestamp_ms <= moment_ms
+            }
+        )
     return list(newest.values())

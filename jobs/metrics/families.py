@@ -28,8 +28,11 @@ from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import Family
+from jobs.metrics.broker_names import broker_metrics, counted_states
 
 PREFIX: Final = "coordinator_audit_"
+Counts = Counter[tuple[str, ...]]
+"""How often each combination of the values of labels occurs."""
 
 PARTITION_STATUS: Final[dict[str, int]] = {
     LagStatus.OK: 1,
@@ -43,11 +46,12 @@ GROUP_STATUS: Final[dict[str, int]] = {"OK": 1, "WARN": 2, "ERR": 3}
 
 
 class MetricNames(StrEnum):
-    """Whose names committed offsets, lag and members have."""
+    """Whose names committed offsets, lag and members have; KAFKA: brokers' counts of groups and of rebalances."""
 
     LAG_EXPORTER = "kafka-lag-exporter"
     KMINION = "kminion"
     BURROW = "burrow"
+    KAFKA = "kafka"
 
 
 class PartitionOffset(NamedTuple):
@@ -65,6 +69,7 @@ class GroupFacts(Collector):
 
     ``ends`` are end offsets by topic and partition, from which lag is computed; empty: lag is not known. ``lag`` is the
     newest point of each group and partition, whose status Burrow's metrics have. ``is_whole``: the logs lack nothing.
+    ``moment_ms`` is the time at which all of it holds; None: no record has a time.
     """
 
     cluster: str
@@ -77,6 +82,7 @@ class GroupFacts(Collector):
     findings: Sequence[FindingRow] = ()
     lag: Sequence[LagPoint] = ()
     is_whole: bool = True
+    moment_ms: int | None = None
 
     def registry(self) -> CollectorRegistry:
         """Return a registry that has these facts alone."""
@@ -92,6 +98,11 @@ class GroupFacts(Collector):
         whole = GaugeMetricFamily(f"{PREFIX}logs_complete", about, labels=["cluster_name"])
         whole.add_metric([self.cluster], self.is_whole)
         yield whole
+        if self.moment_ms is not None:
+            about = "The time at which all these metrics hold: the last record of the logs, or the moment asked for."
+            moment = GaugeMetricFamily(f"{PREFIX}moment_timestamp_seconds", about, labels=["cluster_name"])
+            moment.add_metric([self.cluster], self.moment_ms / 1000)
+            yield moment
         yield from self._states()
         yield from self._history()
         offsets = list(self._offsets())
@@ -117,24 +128,39 @@ class GroupFacts(Collector):
             if number is not None:
                 epoch.add_metric(labels, number)
         yield from (info, members, epoch, certain)
+        about = "Number of groups by type and state, also 0; unknown: the log does not show the state."
+        number_of = GaugeMetricFamily(f"{PREFIX}groups", about, labels=["cluster_name", "type", "state"])
+        for group_type, of_state, count in counted_states(self.types_and_states()):
+            number_of.add_metric([cluster, group_type, of_state], count)
+        yield number_of
+
+    def types_and_states(self) -> list[tuple[str, str | None]]:
+        """Return the type and the state of each group; None: the log does not show the state."""
+        return [(_type_of(group), group_state(group, certainty)) for group, _, certainty in self.groups]
 
     def _history(self) -> Iterator[Metric]:
-        rebalances = Counter((row.group_id, row.outcome) for row in self.rebalances)
-        yield _counter("rebalances", "Rebalances in the log, by outcome.", rebalances, self.cluster, "outcome")
-        causes = Counter((row.group_id, kind) for row in self.rebalances for kind in {each.kind for each in row.causes})
+        rebalances: Counts = Counter((row.group_id, row.group_type, row.outcome) for row in self.rebalances)
+        about = "Rebalances in the log, by type of the group and outcome."
+        yield _counter("rebalances", about, rebalances, self.cluster, "type", "outcome")
+        causes: Counts = Counter(
+            (row.group_id, row.group_type, kind)
+            for row in self.rebalances
+            for kind in {each.kind for each in row.causes}
+        )
         about = "Rebalances that have this cause; a rebalance can have several."
-        yield _counter("rebalance_causes", about, causes, self.cluster, "cause")
-        longest = _gauge("rebalance_longest_seconds", "The longest rebalance in the log, at least.")
-        durations: dict[str, int] = {}
+        yield _counter("rebalance_causes", about, causes, self.cluster, "type", "cause")
+        longest = _gauge("rebalance_longest_seconds", "The longest rebalance in the log, at least.", "type")
+        durations: dict[tuple[str, str], int] = {}
         for row in self.rebalances:
             if row.duration_min_ms is not None:
-                durations[row.group_id] = max(durations.get(row.group_id, 0), row.duration_min_ms)
-        for group_id, duration in sorted(durations.items()):
-            longest.add_metric([self.cluster, group_id], duration / 1000)
+                of = row.group_id, row.group_type
+                durations[of] = max(durations.get(of, 0), row.duration_min_ms)
+        for (group_id, group_type), duration in sorted(durations.items()):
+            longest.add_metric([self.cluster, group_id, group_type], duration / 1000)
         yield longest
-        verdicts = Counter((row.group_id, row.verdict) for row in self.verdicts)
+        verdicts: Counts = Counter((row.group_id, row.verdict) for row in self.verdicts)
         yield _counter("targets", "Target assignments in the log, by verdict.", verdicts, self.cluster, "verdict")
-        broken = Counter((row.group_id, row.rule.value) for row in self.violations)
+        broken: Counts = Counter((row.group_id, row.rule.value) for row in self.violations)
         yield _counter("violations", "Broken rules of the protocol.", broken, self.cluster, "rule")
         scores = _gauge("finding_score", "The highest score of the findings of one kind about a group.", "kind")
         highest: dict[tuple[str, str], float] = {}
@@ -167,12 +193,10 @@ def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", *labels])
 
 
-def _counter(
-    name: str, about: str, counts: Mapping[tuple[str, str], int], cluster: str, label: str
-) -> CounterMetricFamily:
-    family = CounterMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", label])
-    for (group_id, value), count in sorted(counts.items()):
-        family.add_metric([cluster, group_id, value], count)
+def _counter(name: str, about: str, counts: Counts, cluster: str, *labels: str) -> CounterMetricFamily:
+    family = CounterMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", *labels])
+    for values, count in sorted(counts.items()):
+        family.add_metric([cluster, *values], count)
     return family
 
 
@@ -310,8 +334,13 @@ def _end_offsets(facts: GroupFacts, name: str, cluster_label: str) -> GaugeMetri
     return family
 
 
+def _like_kafka(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
+    yield from broker_metrics(facts.cluster, facts.types_and_states(), facts.rebalances, facts.moment_ms)
+
+
 OFFSETS: Final = {
     MetricNames.LAG_EXPORTER: _like_lag_exporter,
     MetricNames.KMINION: _like_kminion,
     MetricNames.BURROW: _like_burrow,
+    MetricNames.KAFKA: _like_kafka,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import datetime
 
 import pytest
@@ -65,6 +66,63 @@ def test_metrics_are_what_groups_rebalances_and_offsets_answer():
         ("kafka_consumergroup_group_offset", "A-coop-a2d7", str(partition), topic): offset
         for (topic, partition), offset in committed.items()
     }
+
+
+def test_each_state_of_each_type_has_a_sample():
+    read = samples(run("metrics"))
+    groups = [json.loads(line) for line in run("groups", "--json").splitlines()]
+    states = Counter((each["state"] or "unknown", each["type"] or "unknown") for each in groups)
+    counted = {key[1:]: value for key, value in read.items() if key[0] == "coordinator_audit_groups"}
+    assert {key: value for key, value in counted.items() if value} == states
+    assert counted["NOT_READY", "STREAMS"] == 0
+    assert ("PREPARING_REBALANCE", "CLASSIC") not in counted, "which no log shows"
+
+
+def test_the_names_of_brokers_count_groups_and_rebalances():
+    read = samples(run("metrics", "--names", "kafka"))
+    prefix = "kafka_server_group_coordinator_metrics_"
+    groups = [json.loads(line) for line in run("groups", "--json").splitlines()]
+    rebalances = [json.loads(line) for line in run("rebalances", "--json").splitlines()]
+    for name in ("consumer", "share", "streams", "classic"):
+        of_type = [each for each in groups if each["type"] == name.upper()]
+        assert read[f"{prefix}group_count", name] == len(of_type)
+        by_state = {key[1]: value for key, value in read.items() if key[0] == f"{prefix}{name}_group_count"}
+        assert sum(by_state.values()) == len(of_type)
+        counted = sum(each["group_type"] == name.upper() for each in rebalances)
+        sensor = "group_completed" if name == "classic" else f"{name}_group"
+        assert read[(f"{prefix}{sensor}_rebalance_count",)] == counted
+    streams = {key[1] for key in read if key[0] == f"{prefix}streams_group_count"}
+    assert streams == {"empty", "not_ready", "assigning", "reconciling", "stable", "dead", "unknown"}
+    assert read[f"{prefix}group_count", "connect"] == 0
+    assert not [key for key in read if key[0].startswith("kafka_consumergroup")]
+
+
+def test_metrics_at_a_moment():
+    rows = sorted(
+        (json.loads(line) for line in run("rebalances", "--json").splitlines()),
+        key=lambda row: row["at"]["timestamp_ms"],
+    )
+    chosen = next(
+        row
+        for row in rows[len(rows) // 2 :]
+        if (row["finished"] or row["at"])["timestamp_ms"] > row["at"]["timestamp_ms"]
+    )
+    moment = chosen["at"]["timestamp_ms"]
+    text = run("metrics", "--names", "kafka", "--at", str(moment))
+    read = samples(text)
+    past = [row for row in rows if row["at"]["timestamp_ms"] <= moment]
+    assert read[("coordinator_audit_moment_timestamp_seconds",)] == moment / 1000
+    counts = {key: value for key, value in read.items() if key[0] == "coordinator_audit_rebalances_total"}
+    assert sum(counts.values()) == len(past) < len(rows)
+    assert counts["coordinator_audit_rebalances_total", chosen["group_id"], "open", chosen["group_type"]] == 1
+    kind = chosen["group_type"].lower()
+    recent = sum(
+        row["at"]["timestamp_ms"] > moment - 60_000 and row["group_type"] == chosen["group_type"] for row in past
+    )
+    assert read[(f"kafka_server_group_coordinator_metrics_{kind}_group_rebalance_rate",)] == pytest.approx(recent / 60)
+    groups = [json.loads(line) for line in run("groups", "--json", "--at", str(moment)).splitlines()]
+    assert sum(value for key, value in read.items() if key[0] == "coordinator_audit_groups") == len(groups)
+    assert not [key for key in read if key[0] == "coordinator_audit_finding_score"]
 
 
 def test_openmetrics_has_the_same_samples():
