@@ -29,6 +29,7 @@ class EventKind(StrEnum):
     EPOCH_BUMPED = "epoch_bumped"
     TARGET_COMPUTED = "target_computed"
     OFFSET_EXPIRED = "offset_expired"
+    CLEANED_UP = "cleaned_up"
     OFFSETS_DELETED = "offsets_deleted"
     GROUP_DELETED = "group_deleted"
     COORDINATOR_LOADING = "coordinator_loading"

@@ -15,15 +15,15 @@ from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.messages import said
 from coordinator_core.broker_log.times import NO_TIME, WrittenTime, nearest_quarter, time_before, time_of_value
 
-NEEDLES: Final = (b"[GroupCoordinator ", b"[GroupMetadataManager ")
-"""Every line of the coordinator has one of these; all other lines can be passed over."""
+NEEDLES: Final = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b"[BrokerServer id=", b"[KafkaServer id=")
+"""Every line of the coordinator, or of its broker's end, has one of these; all other lines can be passed over."""
 
 MOST_TEXT: Final = 500
 MOST_VALUE: Final = 300
 """Characters of a message, and of a value in it, that are kept."""
 
 PREFIX: Final = re.compile(
-    r"\[Group(?:Coordinator|MetadataManager) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
+    r"\[(?:Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
     r"(?: topic=__consumer_offsets partition=(?P<partition>\d{1,9}))?\]:? "
 )
 LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")

@@ -17,6 +17,8 @@ GROUPS_DELETED: Final = "groups_deleted"
 LOG: Final = re.compile(r"__consumer_offsets-(\d+)")
 MEMBER_IN_LIST: Final = re.compile(r"[^\s,\[\](){}=]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 """Member ids of a list: client or instance id, and a UUID; Kafka's own map of them has more around it."""
+JAVA_OBJECT: Final = re.compile(r"(?:\w+\.)*(\w+?)(?:Assignor)?@[0-9a-f]+")
+"""What a share group's assignor is called in a line of Kafka 4.0 to 4.4: the class, and where it lies in memory."""
 
 
 class BrokerMessage(NamedTuple):
@@ -68,6 +70,9 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
         for group_id in re.split(r", ", (fields["groups"] or "").strip("[]")):
             yield Said(EventKind.GROUP_DELETED, group_id)
         return
+    reason = fields.get("reason")
+    if kind == EventKind.TARGET_COMPUTED and (named := JAVA_OBJECT.fullmatch(reason or "")) is not None:
+        reason = named[1].lower()
     log = LOG.fullmatch(fields.get("log") or "")
     instance = fields.get("instance")
     yield Said(
@@ -76,7 +81,7 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
         fields.get("member") or None,
         None if instance in ("null", "None", "Optional.empty") else instance,
         _number(fields.get("epoch")),
-        fields.get("reason"),
+        reason,
         _number(fields.get("ms")),
         fields.get("topic"),
         _number(fields.get("partition")),
@@ -86,4 +91,4 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
 
 def _number(text: str | None) -> int | None:
     """A number that no counter of Kafka reaches is none."""
-    return int(text) if text is not None and len(text) < 19 else None
+    return int(text) if text is not None and text.lstrip("-").isdecimal() and len(text) < 19 else None

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.witness import HOW, OF_EPOCH
+from coordinator_core.audit.folds.witness import OF_EPOCH, OF_MEMBER
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.zones import ANCHORS, Epoch, with_zones
 from coordinator_core.history.rows import GroupEpochRow, MembershipRow
@@ -27,7 +27,7 @@ from jobs.tables.row_reader import reader
 
 AT_ONCE: Final = 50_000
 """Lines that are held in memory, and written, at a time."""
-BOUND: Final = sorted({*map(str, HOW), *map(str, OF_EPOCH)})
+BOUND: Final = sorted({*map(str, OF_MEMBER), *map(str, OF_EPOCH)})
 """Kinds of lines that belong to a record."""
 NO_RECORD: Final = "record IS NULL"
 

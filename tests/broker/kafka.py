@@ -51,11 +51,18 @@ def _fetched(name: str, pom: str, **wanted: str) -> str:
     return f"{folder}/*"
 
 
-def logged(settings: Path, log: Path) -> list[str]:
-    """Java's options for a broker that writes its application log to ``log``, at INFO, as Kafka's own scripts do."""
-    configuration = settings.with_suffix(".log4j2.properties")
-    configuration.write_text(Template((HERE / "log4j2.properties").read_text()).substitute(log=log))
-    return [f"-Dlog4j2.configurationFile={configuration}"]
+def broker_command(release: str, settings: Path, log: Path | None = None) -> list[str]:
+    """The command of a broker; it writes its application log to ``log``, at INFO, as Kafka's own scripts do.
+
+    None: the group coordinator's lines go to standard error.
+    """
+    java, path = ["java", "-Xmx512m", QUIET], jars(release)
+    if log is not None:
+        configuration = settings.with_suffix(".log4j2.properties")
+        configuration.write_text(Template((HERE / "log4j2.properties").read_text()).substitute(log=log))
+        java = ["java", "-Xmx512m", f"-Dlog4j2.configurationFile={configuration}"]
+        path = f"{_fetched('log4j', 'pom-log4j.xml')}:{path}"
+    return [*java, "-cp", path, *TELLING, "kafka.Kafka", str(settings)]
 
 
 def free_ports(count: int) -> list[int]:
@@ -97,17 +104,13 @@ def start_broker(
     template = Template((HERE / "server.properties").read_text())
     others = "".join(f"{name}={value}\n" for name, value in changed.items())
     settings.write_text(template.substitute(port=ports[0], controller=ports[1], data=data) + others)
-    java = ["java", "-Xmx512m", QUIET, "-cp", jars(release)]
     if not data.exists():
-        storage = [*java, "kafka.tools.StorageTool"]
+        storage = ["java", "-Xmx512m", QUIET, "-cp", jars(release), "kafka.tools.StorageTool"]
         made = subprocess.run([*storage, "random-uuid"], capture_output=True, text=True, check=True)
         cluster = made.stdout.split()[-1]
         subprocess.run([*storage, "format", "-t", cluster, "-c", str(settings)], capture_output=True, check=True)
-    if log is not None:
-        path = f"{_fetched('log4j', 'pom-log4j.xml')}:{jars(release)}"
-        java = ["java", "-Xmx512m", *logged(settings, log), "-cp", path]
     with (home / "broker.out").open("a") as out:
-        process = subprocess.Popen([*java, *TELLING, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+        process = subprocess.Popen(broker_command(release, settings, log), stdout=out, stderr=out)
     try:
         wait_until_it_listens(process, ports[0], home / "broker.out")
     except RuntimeError:

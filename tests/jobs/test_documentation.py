@@ -42,9 +42,28 @@ def test_what_the_tutorial_quotes_is_what_the_command_says(monkeypatch):
     monkeypatch.chdir(ROOT)
     said = CliRunner().invoke(app, ["explain", "B-range-5175@6", "--log", "data/samples/logs"]).stdout
     quoted = [line.strip() for line in TUTORIAL.splitlines() if line.startswith("    ") and line.strip().endswith(".")]
-    quoted = [line for line in quoted if "B-range-5175" in line and "coordinator-audit" not in line]
+    quoted = [line for line in quoted if "B-range-5175" in line and "incident" not in line]
     assert len(quoted) == 3
     assert all(line in said for line in quoted)
+
+
+BROKER_LOG_PAGES = ("README.md", "docs/tutorial.md", "docs/howto/broker-logs.md")
+
+
+@pytest.mark.parametrize("page", BROKER_LOG_PAGES)
+def test_what_a_page_quotes_of_an_answer_with_broker_logs_is_what_the_command_says(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    command, quoted = None, 0
+    for line in (ROOT / page).read_text(encoding="utf-8").splitlines():
+        if line.startswith(("    coordinator-audit ", "    $ coordinator-audit ")):
+            command = line.split("coordinator-audit ")[1].split()
+        elif command and "data/samples/incident/server.log" in command and line.startswith("    "):
+            text = CliRunner().invoke(app, command).stdout
+            assert all(part in text for part in line.strip().removesuffix(" ...]").split("  ")), line
+            quoted += 1
+        elif line.strip():
+            command = None
+    assert quoted >= 1
 
 
 def said(*arguments):

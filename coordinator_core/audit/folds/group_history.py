@@ -12,8 +12,9 @@ from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
+from coordinator_core.audit.folds.removal_lines import deleted_topic, expired_offset
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
-from coordinator_core.audit.folds.witness import BrokerLines, Testimony, expired_offset, testify
+from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent
@@ -312,13 +313,15 @@ def _with_removals(rows: Sequence[PartitionCommits], events: Sequence[BrokerEven
     """Yield the commits with how offsets were removed, as far as a broker's log says so."""
     lines = BrokerLines(events)
     for row in rows:
-        told = tuple(
-            each._replace(how="expired")
-            if each.how == EXPIRED_OR_DELETED and expired_offset(lines, row.topic, row.partition, each.at) is not None
-            else each
-            for each in row.removals
-        )
-        yield row._replace(removals=told)
+        yield row._replace(removals=tuple(_told_removal(row, each, lines) for each in row.removals))
+
+
+def _told_removal(row: PartitionCommits, removal: Removal, lines: BrokerLines) -> Removal:
+    if removal.how != EXPIRED_OR_DELETED:
+        return removal
+    if expired_offset(lines, row.topic, row.partition, removal.at) is not None:
+        return removal._replace(how="expired")
+    return removal if deleted_topic(lines, row.topic, removal.at) is None else removal._replace(how="topic deleted")
 
 
 EXPIRED_OR_DELETED = "expired or deleted"

@@ -25,9 +25,10 @@ HOW = {
     EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),
     EventKind.MEMBER_EXPIRED: (CauseKind.MEMBER_EXPIRED, "expiry"),
     EventKind.MEMBER_TIMED_OUT: (CauseKind.MEMBER_TIMED_OUT, "rebalance timeout"),
-    EventKind.MEMBER_FENCED: (CauseKind.MEMBER_EXPIRED, "expiry"),
 }
 """Lines about a member that went: the cause, and how its membership ended."""
+OF_MEMBER = frozenset((*HOW, EventKind.MEMBER_FENCED))
+"""Lines about a member that went; of one that was fenced for a reason that is not known here, no cause follows."""
 
 
 class Testimony(NamedTuple):
@@ -53,12 +54,13 @@ class BrokerLines:
         self.events = sorted(events, key=_line_order)
         self.of_epoch: defaultdict[tuple[str, int | None], list[BrokerEvent]] = defaultdict(list)
         self.of_offset: defaultdict[tuple[str | None, int | None], list[BrokerEvent]] = defaultdict(list)
+        self.of_kind: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for each in self.events:
+            self.of_kind[each.kind].append(each)
             if each.kind == EventKind.OFFSET_EXPIRED:
                 self.of_offset[each.topic, each.partition].append(each)
             elif each.epoch is not None:
                 self.of_epoch[each.kind, each.epoch].append(each)
-        self.deleted = [each for each in self.events if each.kind == EventKind.GROUP_DELETED]
         self.away = absences(self.events)
 
 
@@ -93,7 +95,7 @@ class _Departures:
     def __init__(self, memberships: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> None:
         told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for each in lines:
-            if each.kind in HOW and (name := each.member_id or _static(each.instance_id)) is not None:
+            if each.kind in OF_MEMBER and (name := each.member_id or _static(each.instance_id)) is not None:
                 told[name].append(each)
         lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
         for row in memberships:
@@ -115,7 +117,7 @@ class _Departures:
         if not found:
             return row
         if (one := _agreed(found)) is None:
-            return row._replace(hint=_disagreement(found))
+            return row._replace(hint=_undecided(found))
         return row._replace(went_by=HOW[EventKind(one.kind)][1], hint=quoted(one))
 
     def cause(self, row: Cause) -> Cause:
@@ -124,7 +126,7 @@ class _Departures:
         if not found:
             return row
         if (one := _agreed(found)) is None:
-            return row._replace(hint=_disagreement(found))
+            return row._replace(hint=_undecided(found))
         detail = "; ".join(part for part in (row.detail, in_words(one)) if part) or None
         return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
 
@@ -159,12 +161,15 @@ def _within(row: MembershipRow, line: BrokerEvent, slack_ms: int) -> bool:
 
 
 def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
-    """Return the line that tells how a member went; None: they say different things."""
-    return lines[-1] if len({HOW[EventKind(each.kind)] for each in lines}) == 1 else None
+    """Return the line that tells how a member went; None: no line does, or they say different things."""
+    kinds = {HOW.get(EventKind(each.kind)) for each in lines}
+    return lines[-1] if len(kinds) == 1 and None not in kinds else None
 
 
-def _disagreement(lines: Sequence[BrokerEvent]) -> str:
-    return f"broker logs contradict each other: {'; '.join(quoted(each) for each in lines[:3])}"
+def _undecided(lines: Sequence[BrokerEvent]) -> str:
+    """What lines say that do not tell how a member went."""
+    said = "; ".join(quoted(each) for each in lines[:3])
+    return said if len({each.kind for each in lines}) == 1 else f"broker logs contradict each other: {said}"
 
 
 def in_words(line: BrokerEvent) -> str | None:
@@ -173,7 +178,7 @@ def in_words(line: BrokerEvent) -> str | None:
         return None if line.reason is None else f'"{line.reason}"'
     if line.kind == EventKind.MEMBER_TIMED_OUT:
         return "rebalance timeout passed" if line.duration_ms is None else f"rebalance timeout of {line.duration_ms} ms"
-    return line.reason
+    return None
 
 
 def quoted(line: BrokerEvent) -> str:
@@ -307,7 +312,7 @@ def absences_within(row: RebalanceRow, away: Iterable[Absence]) -> list[Absence]
 
 def _bound(line: BrokerEvent, departures: _Departures, epochs: Mapping[int, Sequence[GroupEpochRow]]) -> BrokerEvent:
     """Return the line with the record that it belongs to, if one is known."""
-    if line.kind in HOW:
+    if line.kind in OF_MEMBER:
         return line._replace(record=departures.record.get((line.file, line.line, line.member_id)))
     if line.group_id is None or line.epoch is None or line.kind not in OF_EPOCH:
         return line
@@ -339,7 +344,7 @@ def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent],
             by_member[row.member_id].append(row)
     for line in lines:
         at_ms = line.timestamp_ms
-        if line.kind not in HOW or at_ms is None or line.record is not None or line.member_id is None:
+        if line.kind not in OF_MEMBER or at_ms is None or line.record is not None or line.member_id is None:
             continue
         there = (row for row in by_member[line.member_id] if row.left is None)
         if at_ms + LATEST_MS < until_ms and any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there):
@@ -349,20 +354,3 @@ def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent],
 
 LATEST_MS = 10 * 60_000
 """A classic group writes who went only with its next generation, which waits for the rebalance timeout."""
-
-
-def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
-    """Return the line that says that the offset of a partition expired with this tombstone; None: there is none."""
-    found = lines.of_offset.get((topic, partition), [])
-    if found and all(each.timestamp_ms is None for each in found):
-        return found[0] if len(found) == 1 else None
-    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
-    return next(near, None)
-
-
-def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
-    """Return the line that says that a request deleted the group with this tombstone; None: there is none."""
-    if lines.deleted and all(each.timestamp_ms is None for each in lines.deleted):
-        return lines.deleted[0] if len(lines.deleted) == 1 else None
-    near = (each for each in lines.deleted if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
-    return next(near, None)

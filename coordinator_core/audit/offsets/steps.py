@@ -16,8 +16,9 @@ from typing import Annotated, Final, NamedTuple
 from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.commits import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.witness import deleted_group, expired_offset
+from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow
@@ -285,23 +286,32 @@ class _Told:
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
         is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
-        if (line := expired_offset(self._lines, *partition, at)) is not None:
-            return _Reason(StepCause.EXPIRED, "; ".join(each for each in (detail, line.place) if each))
         cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
         if any(end.timestamp_ms == now_ms and end.offset > at.offset for end in self._commits.group_ends):
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)
             if (line := deleted_group(self._lines, at)) is not None:
-                return _Reason(StepCause.GROUP_DELETED, "; ".join(each for each in (detail, line.place) if each))
+                return _Reason(StepCause.GROUP_DELETED, _with_place(detail, line))
+            if (line := expired_offset(self._lines, *partition, at)) is not None:
+                return _Reason(StepCause.EXPIRED, _with_place(detail, line))
             return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
         windows = map(removal_window, self._commits.topic_ends.get(partition.topic, ()))
         if any(since <= now_ms <= until for since, until in windows):
             return _Reason(StepCause.TOPIC_DELETED)
+        if (line := deleted_topic(self._lines, partition.topic, at)) is not None:
+            return _Reason(StepCause.TOPIC_DELETED, line.place)
         if is_past_expiry:
             return _Reason(StepCause.EXPIRED, detail)
         if cannot_expire:
             return _Reason(StepCause.DELETED, f"{detail}: no offset expires within a minute")
+        if (line := expired_offset(self._lines, *partition, at)) is not None:
+            return _Reason(StepCause.EXPIRED, _with_place(detail, line))
         return _Reason(StepCause.UNKNOWN, detail, SAME_TOMBSTONES)
+
+
+def _with_place(detail: str | None, line: BrokerEvent) -> str:
+    """Return the detail, and the file and line that decided."""
+    return "; ".join(each for each in (detail, line.place) if each)
 
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:

@@ -20,11 +20,11 @@ REPLICATED = {
 
 
 def start_second(
-    home: Path, release: str, ports: tuple[int, int], port: int, changed: dict[str, str]
+    home: Path, release: str, ports: tuple[int, int], port: int, changed: dict[str, str], log: Path | None = None
 ) -> subprocess.Popen[bytes]:
     """Start it beside the broker and controller at ``ports``, and return its process once it listens.
 
-    Raises RuntimeError if it does not.
+    Its application log goes to ``log``; None: it is not written. Raises RuntimeError if it does not.
     """
     data, settings = home / "data-2", home / "server-2.properties"
     template = Template((kafka.HERE / "server.properties").read_text())
@@ -38,14 +38,14 @@ def start_second(
     }
     others = "".join(f"{name}={value}\n" for name, value in its.items())
     settings.write_text(template.substitute(port=port, controller=ports[1], data=data) + others)
-    java = ["java", "-Xmx512m", kafka.QUIET, "-cp", kafka.jars(release)]
     if not data.exists():
         known = re.search(r"cluster\.id=(\S+)", (home / "data" / "meta.properties").read_text())
         assert known is not None
+        java = ["java", "-Xmx512m", kafka.QUIET, "-cp", kafka.jars(release)]
         storage = [*java, "kafka.tools.StorageTool", "format", "-t", known[1], "-c", str(settings)]
         subprocess.run(storage, capture_output=True, check=True)
     with (home / "broker-2.out").open("a") as out:
-        process = subprocess.Popen([*java, *kafka.TELLING, "kafka.Kafka", str(settings)], stdout=out, stderr=out)
+        process = subprocess.Popen(kafka.broker_command(release, settings, log), stdout=out, stderr=out)
     try:
         kafka.wait_until_it_listens(process, port, home / "broker-2.out")
     except RuntimeError:

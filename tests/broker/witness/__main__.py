@@ -1,4 +1,7 @@
-"""Record the script: ``python -m tests.broker.witness FOLDER [RELEASE ...]``, a folder in it for each release."""
+"""Record the script: ``python -m tests.broker.witness FOLDER [RELEASE ...]``, a folder in it for each release.
+
+With ``--failover`` before the folder, two brokers are recorded, of which one stops and is killed.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,18 @@ from pathlib import Path
 
 from tests.broker.kafka import KAFKA
 from tests.broker.witness import record
+from tests.broker.witness.failover import record_failover
+from tests.broker.witness.tally import judged, tally
 
-for release in sys.argv[2:] or [KAFKA]:
+given = sys.argv[1:]
+is_failover = given[0] == "--failover"
+folder, *releases = given[is_failover:]
+for release in releases or [KAFKA]:
+    out = Path(folder) / release
     with tempfile.TemporaryDirectory() as place:
-        done = record(Path(place), Path(sys.argv[1]) / release, release, until_expiry=release == KAFKA)
-    print(release, len(done), "departures", flush=True)
+        if is_failover:
+            record_failover(Path(place), out, release)
+        else:
+            record(Path(place), out, release, until_expiry=release == KAFKA)
+    rows = judged(out)
+    print(release, tally(rows), *(row for row in rows if row.verdict != "right"), sep="\n", flush=True)

@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 def judged(recording: Path, *, with_broker_log: bool = True) -> list[Judged]:
     """Judge what the logs of a recording say of each departure."""
     logs = find_logs([recording], snapshots=True)
-    paths = [recording / "server.log"] if with_broker_log else []
+    paths = sorted(recording.glob("server*.log")) if with_broker_log else []
     lines = BrokerLogs(paths).read(logs, lambda message: None)
     said: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for history in group_histories(logs, lambda message: None, brokers=lines):

@@ -117,8 +117,47 @@ MESSAGES = [
         (EventKind.COORDINATOR_LOADED, None, None, 2, None, 40),
     ),
     (
-        "[GroupId g] Removing expired offset and metadata for my-topic-3",
+        "[GroupId g] Expired offset for partition=my-topic-3",
         (EventKind.OFFSET_EXPIRED, "g", None, None, None, None),
+    ),
+    (
+        "Generated 6 tombstone records while cleaning up group metadata in 1 milliseconds.",
+        (EventKind.CLEANED_UP, None, None, None, None, 1),
+    ),
+    (
+        "[GroupId g] Streams member m-1 fenced from the group because the member session expired..",
+        (EventKind.MEMBER_EXPIRED, "g", "m-1", None, "the member session expired", None),
+    ),
+    (
+        "[GroupId g] Computed a new target assignment for epoch 7 with "
+        "'org.apache.kafka.coordinator.group.assignor.SimpleAssignor@3775614c' assignor in 0ms.",
+        (EventKind.TARGET_COMPUTED, "g", None, 7, "simple", 0),
+    ),
+    (
+        "[GroupId g] Static member m-2 with instance id i cannot join the group because the instance id is owned by "
+        "member m-1.",
+        (EventKind.STATIC_MEMBER_FENCED, "g", "m-2", None, "m-1", None),
+    ),
+    (
+        "Request memberId=m-2 for static member with groupInstanceId=i is fenced by existing memberId=m-1 during "
+        "operation Optional[static-sync]",
+        (EventKind.STATIC_MEMBER_FENCED, None, "m-2", None, "m-1", None),
+    ),
+    (
+        "Cannot upgrade classic group a group to consumer group because online upgrade is disabled.",
+        (EventKind.CONVERSION_REFUSED, "a group", None, None, "online upgrade is disabled", None),
+    ),
+    (
+        "Cannot join the consumer group g with the classic protocol because the group migration is disabled.",
+        (EventKind.CONVERSION_REFUSED, "g", None, None, "the group migration is disabled", None),
+    ),
+    (
+        "Scheduling unloading of metadata for __consumer_offsets-3 with epoch OptionalInt[4]",
+        (EventKind.COORDINATOR_UNLOADED, None, None, 4, None, None),
+    ),
+    (
+        "Failed to write records to __consumer_offsets-3 because this broker is no longer the leader of the partition.",
+        (EventKind.WRITE_FAILED, None, None, None, "this broker is no longer the leader of the partition", None),
     ),
 ]
 
@@ -127,6 +166,12 @@ MESSAGES = [
 def test_what_a_message_says(message: str, said: tuple[object, ...]) -> None:
     found = one(f"[2026-11-23 14:25:07,123] INFO {CONTEXT}{message} ({LOGGER})")
     assert (found.kind, found.group_id, found.member_id, found.epoch, found.reason, found.duration_ms) == said
+
+
+def test_the_broker_says_that_it_stops_before_its_coordinator_does() -> None:
+    found = one("[2026-11-23 14:25:07,123] INFO [BrokerServer id=2] shutting down (kafka.server.BrokerServer)")
+    assert (found.kind, found.broker_id, found.log_partition) == (EventKind.COORDINATOR_STOPPED, 2, None)
+    assert not list(events("[BrokerServer id=2] Transition from STARTED to SHUTTING_DOWN", "server.log", 1))
 
 
 def test_one_line_about_several_members_is_an_event_for_each() -> None:

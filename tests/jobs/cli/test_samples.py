@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 from typer.testing import CliRunner
@@ -21,3 +22,25 @@ def test_dump_prints_what_is_known(options, known):
     result = CliRunner().invoke(app, ["dump", str(SAMPLES / "logs"), *options])
     assert result.exit_code == 0
     assert result.stdout == gzip.decompress((SAMPLES / "known" / known).read_bytes()).decode()
+
+
+INCIDENT = SAMPLES / "incident"
+
+
+def test_the_recorded_incident_has_the_causes_of_the_first_and_its_broker_log_decides_those_that_are_open():
+    def kinds(*options):
+        result = CliRunner().invoke(app, ["rebalances", "--group", "B-range-5175", "--json", *map(str, options)])
+        assert result.exit_code == 0
+        return [[each["kind"] for each in json.loads(line)["causes"]] for line in result.stdout.splitlines()]
+
+    first, again = kinds("--log", SAMPLES / "logs"), kinds("--log", INCIDENT)
+    assert again[:-1] == first[:-1]
+    told = kinds("--log", INCIDENT, "--broker-log", INCIDENT / "server.log")
+    decided = [(before, after) for before, after in zip(again, told, strict=True) if before != after]
+    assert decided == [
+        (["member_left_or_expired"], ["member_left"]),
+        (["member_left_or_expired"], ["member_expired"]),
+        (["member_left_or_expired"], ["member_left"]),
+        (["member_left_or_expired"], ["member_left"]),
+        (["static_member_left"], ["member_expired"]),
+    ]

@@ -5,9 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.rebalances import slow
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory, PartitionCommits, Removal
+from coordinator_core.audit.folds.group_history import (
+    EXPIRED_OR_DELETED,
+    NO_SHARE_LOGS,
+    GroupHistory,
+    PartitionCommits,
+    Removal,
+)
 from coordinator_core.audit.folds.witness import absences
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
@@ -158,11 +166,53 @@ def test_that_another_broker_stops_is_no_absence() -> None:
 
 
 def test_an_offset_whose_expiry_has_a_line_expired() -> None:
-    lines = [said("[GroupId g] Removing expired offset and metadata for t-0", 90)]
+    lines = [said("[GroupId g] Expired offset for partition=t-0", 90)]
     removals = tuple(Removal(at(second), 5, "expired or deleted") for second in (90, 500))
     row = PartitionCommits("t", 0, 1, at(1), at(1), None, (), removals)
     (told,) = gathered(lines, row).commits
     assert [each.how for each in told.removals] == ["expired", "expired or deleted"]
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("Generated 2 tombstone records while cleaning up group metadata in 1 milliseconds.", "expired"),
+        (
+            "Generated 2 tombstone records in 1 milliseconds while deleting offsets for topics "
+            "[DeletedTopic[id=wDb6r1grQQmaY2pLaxzotw, name=t]].",
+            "topic deleted",
+        ),
+        (
+            "Generated 2 tombstone records in 1 milliseconds while deleting offsets for partitions [t-0, t-1].",
+            "topic deleted",
+        ),
+        (
+            "Generated 2 tombstone records in 1 milliseconds while deleting offsets for partitions [t-t-0].",
+            EXPIRED_OR_DELETED,
+        ),
+    ],
+)
+def test_a_line_says_why_the_tombstones_that_follow_at_once_are_written(text: str, how: str) -> None:
+    def removed(line: BrokerEvent, second: float = 90) -> str:
+        removal = Removal(at(90)._replace(timestamp_ms=round(second * 1000)), 5, EXPIRED_OR_DELETED)
+        (row,) = gathered([line], PartitionCommits("t", 0, 1, at(1), at(1), None, (), (removal,))).commits
+        return row.removals[0].how
+
+    assert removed(said(text, 90)) == how
+    assert removed(said(text, 90), 90.2) == EXPIRED_OR_DELETED
+    assert removed(said(text, 90), 89.9) == EXPIRED_OR_DELETED
+    assert removed(said(text, 90)._replace(log_partition=1)) == EXPIRED_OR_DELETED
+
+
+def test_a_reason_that_is_not_known_decides_nothing_and_is_quoted() -> None:
+    history = gathered(
+        [said("[GroupId g] Member m fenced from the group because its clock is wrong.", 20)], *departure()
+    )
+    assert kinds(history) == [GONE]
+    assert history.rebalances[0].causes[0].hint == (
+        "server.log:200: [GroupId g] Member m fenced from the group because its clock is wrong."
+    )
+    assert history.events[0].record == at(20)
 
 
 def test_a_file_of_another_time_is_told_so() -> None:

@@ -1,0 +1,62 @@
+"""Which line of a broker's application log says why a committed offset was removed.
+
+A tombstone is the same whether its offset expired, a request deleted it, or its topic or group was deleted. The broker
+says what it removes before it writes the tombstones, on the same thread: a line and its tombstones have nearly the same
+time, of the same clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from coordinator_core.audit.folds.witness import SLACK_MS, BrokerLines
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.records import LogPosition
+
+AT_ONCE_MS = 50
+"""Tombstones are written at most so long after the line about them; real brokers (3.9 to 4.4): within 2 ms."""
+
+
+def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that the offset of a partition expired with this tombstone; None: there is none.
+
+    A line about this offset alone is written at level DEBUG. At INFO, one says when what had expired was removed.
+    """
+    found = lines.of_offset.get((topic, partition), [])
+    if found and all(each.timestamp_ms is None for each in found):
+        return found[0] if len(found) == 1 else None
+    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    return next(near, None) or _at_once(lines.of_kind[EventKind.CLEANED_UP], at)
+
+
+def deleted_topic(lines: BrokerLines, topic: str, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that the topic was deleted, and its offsets with this tombstone; None: there is none.
+
+    Lines of Kafka 4.2 and before name partitions (``topic-0``), others topics.
+    """
+    name = re.compile(rf"(?<![\w.-]){re.escape(topic)}(?:-\d+)?(?![\w.-])")
+    return _at_once((each for each in lines.of_kind[EventKind.OFFSETS_DELETED] if name.search(each.reason or "")), at)
+
+
+def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that a request deleted the group with this tombstone; None: there is none."""
+    found = lines.of_kind[EventKind.GROUP_DELETED]
+    if found and all(each.timestamp_ms is None for each in found):
+        return found[0] if len(found) == 1 else None
+    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    return next(near, None)
+
+
+def _at_once(lines: Iterable[BrokerEvent], at: LogPosition) -> BrokerEvent | None:
+    """Return the line of this log partition that was written just before a record."""
+    return next(
+        (
+            each
+            for each in lines
+            if each.log_partition == at.partition
+            and each.timestamp_ms is not None
+            and 0 <= at.timestamp_ms - each.timestamp_ms <= AT_ONCE_MS
+        ),
+        None,
+    )
