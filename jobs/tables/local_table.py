@@ -54,21 +54,21 @@ class LocalTable:
         """Append rows as one transaction; see ``Tables.append``."""
         if self._table.transaction_version(transaction) is None:
             commit = _commit(note, app_transactions=[Transaction(transaction, 1)])
-            write_deltalake(self._table, rows, mode="append", commit_properties=commit)
+            write_deltalake(self._table, self._with_its_columns(rows), mode="append", commit_properties=commit)
 
     def add(self, rows: pa.Table) -> None:
         """Append rows whose keys the table does not have."""
-        write_deltalake(self._table, rows, mode="append")
+        write_deltalake(self._table, self._with_its_columns(rows), mode="append")
 
     def replace(self, rows: pa.Table, note: str | None = None) -> None:
         """Replace all rows by these, in one commit."""
-        write_deltalake(self._table, rows, mode="overwrite", commit_properties=_commit(note))
+        write_deltalake(self._table, self._with_its_columns(rows), mode="overwrite", commit_properties=_commit(note))
 
     def replace_if_unchanged(self, rows: pa.Table) -> bool:
         """Replace all rows by these. Return False if the table has changed since it was opened; then it stays."""
         try:
             commit = CommitProperties(max_commit_retries=0)
-            write_deltalake(self._table, rows, mode="overwrite", commit_properties=commit)
+            write_deltalake(self._table, self._with_its_columns(rows), mode="overwrite", commit_properties=commit)
         except CommitFailedError:
             return False
         return True
@@ -98,6 +98,13 @@ class LocalTable:
     def clear(self) -> None:
         """Delete all rows."""
         self._table.delete()
+
+    def _with_its_columns(self, rows: pa.Table) -> pa.Table:
+        """Return the rows with null in each column that somebody added to the table: delta-rs wants all of them."""
+        for field in pa.schema(self._table.schema().to_arrow()):
+            if field.name not in rows.column_names:
+                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        return rows
 
 
 def _commit(note: str | None, app_transactions: list[Transaction] | None = None) -> CommitProperties:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable, Schema
+from deltalake import DeltaTable, Field, Schema
 from deltalake.fs import DeltaStorageHandler
+from deltalake.schema import PrimitiveType
 
 from jobs.tables.delta import few
 from jobs.tables.history import HISTORY
@@ -100,3 +101,14 @@ def test_a_table_that_only_spark_can_write_is_left_to_it(tmp_path: Path) -> None
     DeltaTable.create(place, schema, configuration={"delta.minWriterVersion": "7", "delta.minReaderVersion": "3"})
     assert LocalTable.open(place) is None
     assert LocalTable.open(str(tmp_path / "none")) is None
+
+
+def test_a_column_that_somebody_added_is_null_in_new_rows(place: str) -> None:
+    DeltaTable(place).alter.add_columns([Field("owner", PrimitiveType("string"), nullable=True)])
+    opened(place).append(files(a=1), "night 1")
+    opened(place).add(files(b=2))
+    opened(place).merge(files(b=3, c=4), ["cluster", "path"], {"size": "s.size"}, "true", insert=True)
+    assert sizes(place) == {"a": 1, "b": 3, "c": 4}
+    assert opened(place).rows()["owner"].null_count == 3
+    opened(place).replace(files(d=5))
+    assert sizes(place) == {"d": 5}
