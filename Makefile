@@ -12,7 +12,7 @@ SEED ?= $(shell date +%s)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
 QUICK := -m "not long" --ignore tests/browser --ignore tests/broker --ignore tests/cluster
 
-.PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster bench docs lock clean java
+.PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster test-clients bench docs lock clean java
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -71,6 +71,9 @@ test-broker: setup  ## tests against a real Kafka broker
 
 test-cluster: setup  ## nights on a Spark cluster of this machine, with killed processes (RECORDS=20000)
 	$(BIN)/python -m pytest tests/cluster --cluster-records $(RECORDS)
+
+test-clients: setup  ## nights by clients of other versions of Spark and Python, each in an environment of its own
+	$(BIN)/python -m tests.clients
 
 bench: setup  ## benchmarks, as ratios to named references
 	$(BIN)/python -m benchmarks

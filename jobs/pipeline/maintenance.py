@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Final
 
 from pyspark.sql import Row
 
@@ -13,6 +14,10 @@ from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.spark_reader import sql_text
 
+RETENTION: Final = "delta.deletedFileRetentionDuration"
+"""Property of a table, which says how long VACUUM keeps files: Delta refuses a RETAIN of less, and the session's way
+around that is a configuration that serverless compute does not know."""
+
 
 def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now: datetime) -> dict[str, int]:
     """Maintain the tables that exist. Return their number, and the number of deleted values."""
@@ -20,15 +25,20 @@ def run(tables: Tables, known: Iterable[Table], chosen: MaintenanceSettings, now
     if chosen.keep_values_days is not None and tables.exists(LOG_RECORDS):
         dropped_values = drop_values(tables, now - timedelta(days=chosen.keep_values_days))
     maintained = [table for table in known if tables.exists(table)]
-    if chosen.vacuum_hours is not None:
-        # Delta rejects less than a week, because others may still read old files; the settings decide here.
-        tables.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
     for table in maintained:
         if chosen.optimize and table is not LEASES:  # a renewal of the lease meanwhile would make one of both fail
             _do(tables, table, f"OPTIMIZE {tables.name(table)}")
         if chosen.vacuum_hours is not None:
-            _do(tables, table, f"VACUUM {tables.name(table)} RETAIN {chosen.vacuum_hours:g} HOURS")
+            _vacuum(tables, table, chosen.vacuum_hours)
     return {"tables": len(maintained), "values_dropped": dropped_values}
+
+
+def _vacuum(tables: Tables, table: Table, hours: float) -> None:
+    """Delete the files that no version of the table of the last hours needs."""
+    kept = f"interval {round(hours * 3600)} seconds"
+    if tables.properties(table).get(RETENTION) != kept:
+        _do(tables, table, f"ALTER TABLE {tables.name(table)} SET TBLPROPERTIES ('{RETENTION}' = '{kept}')")
+    _do(tables, table, f"VACUUM {tables.name(table)}")
 
 
 def _do(tables: Tables, table: Table, statement: str) -> list[Row]:

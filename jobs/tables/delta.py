@@ -193,7 +193,7 @@ class Tables:
         schema = self.read(table).schema if local is None else local.schema()
         existing = {field.name: field.dataType for field in schema}
         if not self._is_format_checked:
-            check_format(self.location, self._properties(table) if local is None else local.properties())
+            check_format(self.location, self.properties(table))
             # All tables of a location have the same format.
             self._is_format_checked = True
         for field in table.schema:
@@ -205,7 +205,11 @@ class Tables:
                     f"expected type {field.dataType.simpleString()}"
                 )
 
-    def _properties(self, table: Table) -> dict[str, str]:
+    def properties(self, table: Table) -> dict[str, str]:
+        """Return the properties of a table that exists."""
+        local = self.local(table)
+        if local is not None:
+            return local.properties()
         shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
         return {row.key: row.value for row in shown}
 

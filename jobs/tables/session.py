@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 from pyspark import SparkConf
 from pyspark.errors import PySparkRuntimeError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from coordinator_core.errors import InputError
 from jobs import settings
@@ -37,8 +38,10 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
     """Return the active session unchanged (Databricks, spark-submit, tests); otherwise a new one with these settings.
 
     Raises:
-        InputError: there is no Java on which Spark runs, or Delta's jars cannot be downloaded.
+        InputError: the client of Spark is too old, there is no Java on which Spark runs, or Delta's jars cannot be
+            downloaded.
     """
+    _check_client()
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -49,6 +52,18 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
         ship(remote)
         return remote
     return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted)
+
+
+def _check_client() -> None:
+    """Raise InputError for a client that cannot give a row to a task of its choice: a night would fail halfway.
+
+    The client of Databricks Runtime 17.3 calls itself 4.0.0 and can, so that the version does not decide.
+    """
+    if not hasattr(DataFrame, "repartitionById"):
+        raise InputError(
+            f"this client of Spark, pyspark {pyspark.__version__}, has no DataFrame.repartitionById: use pyspark 4.1; "
+            "on Databricks environment version 5, or Databricks Runtime 17.3 or later"
+        )
 
 
 def _submitted(wanted: SparkSettings) -> SparkSession:

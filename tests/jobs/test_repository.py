@@ -100,7 +100,7 @@ WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 
 
 def test_there_is_a_workflow_for_each_tier_that_needs_no_broker() -> None:
-    assert [file.stem for file in WORKFLOWS] == ["browser", "docs", "lint", "quick", "wheel", "wide"]
+    assert [file.stem for file in WORKFLOWS] == ["browser", "clients", "docs", "lint", "quick", "wheel", "wide"]
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)

@@ -46,8 +46,10 @@ ALL: Final = "hour_ms IS NULL"
 AHEAD: Final = -1
 """Sorts states before all rows of their log partition."""
 
+SHUFFLE_PARTITIONS: Final = "spark.sql.shuffle.partitions"
+
 TASKS: Final = 200
-"""Number of tasks where the session does not say it."""
+"""Number of tasks where the session does not say it: on Databricks it may be ``auto``."""
 
 MOST_OFFSETS: Final = 1 << 44
 """No log partition has as many offsets: log partition and offset fit in one number, by which Spark sorts fastest."""
@@ -206,7 +208,7 @@ class _Update:
     def _pass(self, rows: DataFrame, place: PassOver, again: Sequence[int] = ()) -> DataFrame:
         """Return the rows of the table: a log partition, or a slice of it, goes to one task, in offset order."""
         spark = self._tables.spark
-        tasks = int(spark.conf.get("spark.sql.shuffle.partitions") or TASKS)
+        tasks = _tasks(spark.conf.get(SHUFFLE_PARTITIONS, None))
         at = F.col("log_partition").cast("long") * MOST_OFFSETS + F.col("log_offset")
         slices = commit_slices.of_log_partitions(
             self._tables, self._cluster, (self._done, self._runs[-1]), again, tasks
@@ -253,6 +255,12 @@ class _Update:
         expected = self._revised().join(self._pending(), list(PLACE), "left_semi")
         settled = log.where(~again).join(expected, list(PLACE), "left_semi")
         return _inputs(settled, What.SETTLED).withColumn("run", F.lit(len(self._runs) - 1))
+
+
+def _tasks(shuffle_partitions: str | None) -> int:
+    """Return the number of tasks of the pass, in a session with this setting."""
+    given = shuffle_partitions or ""
+    return int(given) if given.isdecimal() and int(given) > 0 else TASKS
 
 
 def _states(known: DataFrame) -> DataFrame:
