@@ -7,10 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.connect_deploys import advice
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
 from coordinator_core.history.memberships import LEFT_OR_EXPIRED
 from coordinator_core.history.rows import MembershipRow
@@ -47,6 +49,7 @@ class _Restart:
     def __init__(self, name: str, gone: MembershipRow, back: MembershipRow) -> None:
         assert gone.left is not None
         self.name = name
+        self.gone = gone
         self.left = gone.left
         self.back = back.joined
 
@@ -54,7 +57,8 @@ class _Restart:
 def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield restarts of several clients one after the other, none of them a static member.
 
-    A process that starts again has a new member id: one that comes back with its id lost its session and went on.
+    A process that starts again has a new member id: one that comes back with its id lost its session and went on. Only
+    a Connect worker on KIP-848 keeps its id.
     """
     wave: list[_Restart] = []
     for restart in sorted(_restarts(history, limits), key=lambda each: each.left.offset):
@@ -70,7 +74,8 @@ def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
         rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
         alone = _one_at_a_time(rows)
         for gone, back in itertools.pairwise(rows):
-            if not alone or gone.left is None or gone.went_by not in GONE or gone.member_id == back.member_id:
+            went_on = gone.member_id == back.member_id and gone.group_type != GroupType.CONNECT
+            if not alone or gone.left is None or gone.went_by not in GONE or went_on:
                 continue
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
                 yield _Restart(name, gone, back)
@@ -104,7 +109,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     detail = f"{len(clients)} clients were restarted one after the other: {counted(len(rebalances), 'rebalance')}"
     if any(row.units_moved is not None for row in rebalances):
         detail += f", {counted(moved, 'move')}"
-    if (remedy := _remedy(history)) is not None:
+    if (remedy := _remedy(history, wave)) is not None:
         detail += f"; {remedy}"
     yield history.finding(
         FindingKind.ROLLING_DEPLOY,
@@ -126,12 +131,12 @@ def _moments(wave: Sequence[_Restart]) -> int:
     return count
 
 
-def _remedy(history: GroupHistory) -> str | None:
+def _remedy(history: GroupHistory, wave: Sequence[_Restart]) -> str | None:
     """Return what would have avoided the rebalances; None if nothing would: share and streams groups refuse instance
     ids.
     """
     if history.is_connect:
-        return "a worker that returns within scheduled.rebalance.max.delay.ms finds its work waiting"
+        return advice(history, [each.gone for each in wave])
     if history.group_type in WITHOUT_STATIC_MEMBERS:
         return None
     return "static members would have kept their assignments"

@@ -48,6 +48,7 @@ from coordinator_core.record_fields.connect_group import ConnectWorkerGroupTarge
 NEWEST_MEMORY = "the memory of the computation before"
 FIRST_COMPUTATION = "the first computation"
 NO_MEMORY = "an assignor that keeps nothing"
+WITHOUT_MEMORY = "a worker without memory"
 USUAL_STORIES = (NEWEST_MEMORY, FIRST_COMPUTATION, NO_MEMORY)
 
 
@@ -176,7 +177,7 @@ class WorkerTargetAudit:
         known = self.memory.memories
         newest = [each for each in known if each.epoch == known[0].epoch]
         yield from ((each, NEWEST_MEMORY) for each in newest)
-        yield None, "a worker without memory" if newest else FIRST_COMPUTATION
+        yield None, WITHOUT_MEMORY if newest else FIRST_COMPUTATION
         for each in known[len(newest) :]:
             yield each, f"the memory of the computation of epoch {each.epoch}"
 

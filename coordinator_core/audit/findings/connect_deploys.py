@@ -1,0 +1,84 @@
+"""What a rolling restart of Connect workers says of the scheduled rebalance delay: where it let work wait, and why not.
+
+An incremental assignor keeps in the memory of the worker that computes what is lost and until when it waits (KIP-415).
+A worker that computes for the first time knows nothing of it, and hands the work of one that left to others at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.targets.classic_connect import EAGER
+from coordinator_core.audit.targets.connect_groups import WITHOUT_MEMORY
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.rows import GroupEpochRow, MembershipRow, RebalanceRow
+
+DELAY = "scheduled.rebalance.max.delay.ms"
+
+
+class _NoDelay(NamedTuple):
+    """A departure at which no work waited: the worker that left had computed before; ``computed``: who did then."""
+
+    epoch: int
+    left: str
+    computed: str | None
+
+
+def advice(history: GroupHistory, gone: Iterable[MembershipRow]) -> str:
+    """Return what would have avoided moves while these workers were restarted, and where the log shows that it did not
+    help.
+    """
+    gone = list(gone)
+    epochs = {row.epoch: row for row in history.epochs}
+    if _is_eager(history, epochs):
+        return (
+            f"the eager assignor ({EAGER}) hands out all work in each rebalance: with compatible or sessioned, work of "
+            f"a worker that returns within {DELAY} waits for it"
+        )
+    failed = [each for row in gone for each in _without_delay(history, epochs, row)]
+    waits = f"a worker that returns within {DELAY} finds its work waiting"
+    if not failed:
+        return waits
+    numbers = ", ".join(str(each.epoch) for each in failed)
+    left = ", ".join(dict.fromkeys(each.left for each in failed))
+    named = list(dict.fromkeys(each.computed for each in failed if each.computed is not None))
+    who = f"{', '.join(named)} computed" if named else "another worker, which the log does not name, computed"
+    return (
+        f"{waits}, unless it is the one that computes: at {numbers} that one left ({left}), {who} without its memory, "
+        "and the delay did not apply"
+    )
+
+
+def _is_eager(history: GroupHistory, epochs: dict[int, GroupEpochRow]) -> bool:
+    names = {row.assignor for row in epochs.values()} | {row.assignor for row in history.targets}
+    return names - {None} == {EAGER}
+
+
+def _without_delay(history: GroupHistory, epochs: dict[int, GroupEpochRow], gone: MembershipRow) -> Iterator[_NoDelay]:
+    """Yield the departure if the worker that left had computed, and the next computation knew nothing of its work."""
+    rebalance = _departure(history.rebalances, gone)
+    if rebalance is None or rebalance.delay_ms:
+        return
+    name = history.client(gone.member_id) or gone.member_id
+    if gone.group_type == GroupType.CONNECT:
+        # The log does not name the worker that computes; that none of the former memories gives the target shows it.
+        targets = [row for row in history.targets if row.epoch == rebalance.to_epoch]
+        if any(row.fitted == WITHOUT_MEMORY for row in targets):
+            yield _NoDelay(rebalance.to_epoch, name, None)
+        return
+    before, after = epochs.get(rebalance.from_epoch or -1), epochs.get(rebalance.to_epoch)
+    if before is not None and after is not None and before.leader == gone.member_id and after.leader is not None:
+        yield _NoDelay(rebalance.to_epoch, name, history.client(after.leader) or after.leader)
+
+
+def _departure(rebalances: Iterable[RebalanceRow], gone: MembershipRow) -> RebalanceRow | None:
+    return next(
+        (
+            row
+            for row in rebalances
+            if any(cause.member_id == gone.member_id and cause.at == gone.left for cause in row.causes)
+        ),
+        None,
+    )

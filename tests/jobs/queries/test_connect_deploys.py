@@ -1,0 +1,89 @@
+"""What a rolling restart of Connect workers says of the rebalance delay: the log decides whether it applied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from coordinator_core.audit.findings.connect_deploys import advice
+from coordinator_core.audit.folds.group_history import GroupHistory
+from jobs.cli.app import app
+from tests.core.audit.histories import at, cause, epoch, member, rebalance
+
+GROUPS = {
+    "led": {"type": "connect", "assignor": "sessioned"},
+    "kip-848": {"type": "connect-kip-848", "assignor": "sessioned"},
+    "eager": {"type": "connect", "assignor": "default"},
+    "eager-kip-848": {"type": "connect-kip-848", "assignor": "default"},
+}
+RESTARTED = {
+    "members": 4,
+    "connectors": {"jdbc": 4, "s3": 3},
+    "events": [{"at": "5m", "deploy": {"away": "10s", "step": "40s"}}],
+}
+
+
+def printed(*arguments: str) -> str:
+    result = CliRunner().invoke(app, [*arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("deploys")
+    groups = {name: group | RESTARTED for name, group in GROUPS.items()}
+    scenario = {"lasts": "9m", "cluster": {"brokers": 1, "partitions": 1}, "groups": groups}
+    (place / "scenario.yaml").write_text(yaml.safe_dump(scenario))
+    printed("simulate", str(place / "scenario.yaml"), "--out", str(place / "logs"))
+    return place / "logs"
+
+
+@pytest.fixture(scope="module")
+def said(folder: Path) -> dict[str, str]:
+    rows = [json.loads(line) for line in printed("findings", "--log", str(folder), "--json").splitlines()]
+    return {row["group_id"]: row["detail"] for row in rows if row.get("kind") == "rolling_deploy"}
+
+
+def test_where_the_leader_had_gone_the_delay_did_not_apply(folder: Path, said: dict[str, str]) -> None:
+    """The leader of a classic generation computes, and the log names it."""
+    rows = [json.loads(line) for line in printed("history", "led", "--log", str(folder), "--json").splitlines()]
+    leaders = {row["epoch"]: row["leader"] for row in rows if row["table"] == "group_epochs"}
+    left = [
+        row["to_epoch"]
+        for row in rows
+        if row["table"] == "rebalances"
+        and {each["member_id"] for each in row["causes"] if each["kind"] == "member_left_or_expired"}
+        & {leaders.get(row["from_epoch"])}
+    ]
+    assert len(left) >= 2
+    assert f"unless it is the one that computes: at {', '.join(map(str, left))} that one left (led-" in said["led"]
+    assert said["led"].endswith("computed without its memory, and the delay did not apply")
+
+
+def test_on_kip_848_a_target_without_memory_shows_that_the_computing_worker_had_gone(said: dict[str, str]) -> None:
+    """Its workers keep their ids when they are restarted, and the log does not name the one that computes."""
+    ending = "another worker, which the log does not name, computed without its memory, and the delay did not apply"
+    assert said["kip-848"].endswith(ending)
+
+
+def test_the_eager_assignor_has_no_delay(said: dict[str, str]) -> None:
+    for name in ("eager", "eager-kip-848"):
+        assert "the eager assignor (default) hands out all work in each rebalance" in said[name]
+
+
+@pytest.mark.parametrize("leader", ["stays", "goes"])
+def test_the_delay_is_advice_where_the_leader_stays(leader: str) -> None:
+    gone = member("goes", at(1), at(5), group_type="CLASSIC")
+    classic = {"group_type": "CLASSIC", "protocol_type": "connect", "assignor": "sessioned"}
+    epochs = [epoch(1, at(1), leader=leader, **classic), epoch(2, at(5), leader="stays", **classic)]
+    left = rebalance(2, at(5), causes=(cause("member_left_or_expired", "goes", at(5)),))
+    history = GroupHistory("g", 10_000, epochs=epochs, rebalances=[left], memberships=[gone])
+    assert advice(history, [gone]).endswith("finds its work waiting") == (leader == "stays")
+    waits = replace(history, rebalances=[left._replace(delay_ms=60_000)])
+    assert advice(waits, [gone]).endswith("finds its work waiting"), "the leader announced a delay"
