@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from coordinator_core.audit.folds.witness import BrokerLines, absences_within, beginning, computed_target, unfinished
+from coordinator_core.audit.folds.witness import (
+    NO_FILE,
+    BrokerLines,
+    absences_within,
+    beginning,
+    computed_target,
+    leaders_time,
+    unfinished,
+    within,
+)
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED
@@ -23,8 +32,15 @@ def about_beginning(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
 
 
 def about_assignor(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
-    """Yield how long the assignor took."""
-    line = None if row.group_type == GroupType.CLASSIC else computed_target(row.to_epoch, row.at, lines)
+    """Yield how long the assignor took; of a classic group, how long its leader did."""
+    if row.group_type == GroupType.CLASSIC:
+        joined, assigned = leaders_time(row, lines)
+        if joined is not None and assigned is not None:
+            took = (assigned.timestamp_ms or 0) - (joined.timestamp_ms or 0)
+            places = f"{joined.place}, {assigned.place}"
+            yield f"The leader's assignment came {took} ms after all members had joined ({places})."
+        return
+    line = computed_target(row.to_epoch, row.at, lines)
     if line is not None:
         yield f"The assignor {line.reason} took {line.duration_ms} ms ({line.place})."
 
@@ -38,24 +54,30 @@ def about_coordinator(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
         yield f"The coordinator of the group was away {since}until {until}: no member delayed it then ({places})."
 
 
+def about_refusals(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
+    """Yield what the coordinator refused, or could not write, while the rebalance lasted."""
+    for line in within(row, lines):
+        match line.kind:
+            case EventKind.CONVERSION_REFUSED:
+                yield f"The group was not converted: {line.reason} ({line.place})."
+            case EventKind.STATIC_MEMBER_FENCED:
+                who = f"Member {line.member_id}" if line.member_id else "A client"
+                owner = f"member {line.reason} has" if line.reason else "another member has"
+                yield f"{who} was turned away: {owner} the instance id {line.instance_id} ({line.place})."
+            case EventKind.LEADER_LATE:
+                yield f"The leader {line.member_id} did not join within the rebalance timeout ({line.place})."
+            case EventKind.WRITE_FAILED:
+                of = f"log partition {line.log_partition}" if line.group_id is None else "the group"
+                yield f"A decision about {of} could not be written at {_time(line)}: {line.reason} ({line.place})."
+
+
 def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
-    """Yield why it is still open how a member went, although broker logs are given."""
-    if not lines.events or all(cause.kind not in DEPARTED for cause in row.causes):
-        return
-    spans = list(_spans(lines.events))
-    if any(first <= row.at.timestamp_ms <= last for _, first, last in spans):
-        yield "The broker logs of that time have no line, or no one line, about how the member went."
-    elif spans:
-        given = ", ".join(f"{file} {_utc(first)} to {_utc(last)}" for file, first, last in spans[:3])
-        yield f"No broker log of that time is given, which would say how the member went; given: {given}."
-
-
-def _spans(lines: Sequence[BrokerEvent]) -> Iterator[tuple[str, int, int]]:
-    first = {each.file: each.timestamp_ms for each in lines if each.kind == EventKind.FILE_BEGINS}
-    for each in lines:
-        begin = first.get(each.file)
-        if each.kind == EventKind.FILE_ENDS and begin is not None and each.timestamp_ms is not None:
-            yield each.file, begin, each.timestamp_ms
+    """Yield which times broker logs are given of, where it is still open how a member went and none is of that time."""
+    is_open = any(cause.kind in DEPARTED and (cause.hint or "").endswith(NO_FILE) for cause in row.causes)
+    if is_open:
+        given = ", ".join(f"{each.file} {_utc(each.first_ms)} to {_utc(each.last_ms)}" for each in lines.spans[:3])
+        more = len(lines.spans) - 3
+        yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
 
 
 def _time(line: BrokerEvent) -> str:

@@ -13,6 +13,7 @@ from coordinator_core.audit.broker_sentences import (
     about_assignor,
     about_beginning,
     about_coordinator,
+    about_refusals,
     about_silence,
 )
 from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
@@ -158,6 +159,7 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
         *_said(rebalance, about_coordinator(rebalance, history.lines)),
+        *_said(rebalance, about_refusals(rebalance, history.lines)),
         *_moves(history, rebalance, twice),
         *_broken(history, rebalance),
         *_unknown(rebalance),

@@ -82,18 +82,21 @@ class FindingKind(StrEnum):
     RECORD_NEAR_LIMIT = ("record_near_limit", 7, "bytes", "record_bytes",
         "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
         "default): beyond it the coordinator cannot write it, and the group cannot rebalance.")
-    DECISION_NOT_KEPT = ("decision_not_kept", 7, "members", "any",
-        "A broker's application log says that members went, and the coordinator's log still has them: the decision "
-        "could not be written.")
+    DECISION_NOT_KEPT = ("decision_not_kept", 7, "decisions", "any",
+        "A broker's application log says that members went, or that the group's epoch went up, and the coordinator's "
+        "log has nothing of it: the decision could not be written.")
     REBALANCE_STORM = ("rebalance_storm", 7, "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")
     STATIC_MEMBER_FENCED = ("static_member_fenced", 7, "times", "fenced_times",
-        "Another client took over the instance id of a member that was still in the group: one of the two was "
-        "fenced.")
+        "Another client took over the instance id of a member that was still in the group, or tried to, as a "
+        "broker's application log says: one of the two was fenced.")
     SLOW_REBALANCE = ("slow_rebalance", 6, "milliseconds", "slow_rebalance_ms",
         "A rebalance took long; the member that delayed it is named.")
     FLAPPING_MEMBER = ("flapping_member", 6, "short stays", "flapping_stays",
         "One client repeatedly joins and leaves after a short stay.")
+    CONVERSION_REFUSED = ("conversion_refused", 5, "times", "any",
+        "A broker's application log says that the group was not converted to the other protocol, and why: the member "
+        "that asked for it could not join.")
     STATIC_MEMBER_EXPIRED = ("static_member_expired", 5, "times", "static_expired_times",
         "A static member did not return within its session timeout.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", 5, "partitions or tasks too many", "needless_moves",

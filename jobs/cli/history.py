@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
+from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
+from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
@@ -35,7 +37,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
-from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments
+from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments, told_lines, with_lines
 from jobs.formatting import plain
 from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import RebalanceFilter
@@ -44,6 +46,7 @@ from jobs.times import parse_time
 TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
 OFFSET_RESETS = "offset_resets"
 """Resets are rows of no stored table: they are found in ``offset_commits`` when they are asked for."""
+BROKER_EVENTS = "broker_events"
 COMMIT_STEPS = "commit_steps"
 """Steps of committed offsets are rows of no stored table either; command commits has those that go forward, too."""
 SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"
@@ -70,15 +73,7 @@ def history_command(
     rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
     start = 0 if since is None else parse_time(since)
     if source.json:
-        for row in rows:
-            if _last_ms(row) >= start:
-                print_json({"table": TABLE_OF[type(row)], **plain(row)})
-        for reset in resets:
-            if reset.at.timestamp_ms >= start:
-                print_json({"table": OFFSET_RESETS, "group_id": group, **plain(reset)})
-        for step in steps:
-            if step.until.timestamp_ms >= start:
-                print_json({"table": COMMIT_STEPS, **plain(step)})
+        _print_rows(known, rows, resets, steps, start)
         return
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
@@ -93,13 +88,36 @@ def history_command(
     for moment in commit_moments(steps):
         moments.append(((moment.at.timestamp_ms, 0, moment.at.offset), moment))
     moments.sort(key=lambda each: each[0])
-    lines = [
+    lines: list[Line] = [
         {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}
         for _, (at, what, detail, log) in moments
         if at.timestamp_ms >= start
     ]
+    lines = with_lines(lines, (line for line in told_lines(known) if (line.timestamp_ms or -1) >= start))
     lines += _not_ready_at_the_end(known, start)
     print_lines(lines, as_json=False, title=f"history of {group}")
+
+
+def _print_rows(
+    known: GroupHistory,
+    rows: Iterable[TimelineRow],
+    resets: Iterable[OffsetReset],
+    steps: Iterable[CommitStep],
+    start_ms: int,
+) -> None:
+    """Print each row of a history from a time on (ms), with its table, and the lines of brokers' logs beside it."""
+    for row in rows:
+        if _last_ms(row) >= start_ms:
+            print_json({"table": TABLE_OF[type(row)], **plain(row)})
+    for reset in resets:
+        if reset.at.timestamp_ms >= start_ms:
+            print_json({"table": OFFSET_RESETS, "group_id": known.group_id, **plain(reset)})
+    for step in steps:
+        if step.until.timestamp_ms >= start_ms:
+            print_json({"table": COMMIT_STEPS, **plain(step)})
+    for line in told_lines(known):
+        if (line.timestamp_ms or start_ms) >= start_ms:
+            print_json({"table": BROKER_EVENTS, **plain(line)})
 
 
 def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[str, str | None]]:

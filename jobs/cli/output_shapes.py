@@ -14,6 +14,7 @@ from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.whatif.replay import WhatIfOutcome
 from coordinator_core.audit.whatif.share import GivenUpRecords
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.errors import InputError
 from coordinator_core.groups.described import DescribedSharePartition
 from coordinator_core.groups.owners import Owner
@@ -21,7 +22,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import TABLES, RebalanceRow
 from coordinator_core.history.share_rows import SHARE_PARTITIONS
 from jobs.cli import lines
-from jobs.cli.history import COMMIT_STEPS, OFFSET_RESETS
+from jobs.cli.history import BROKER_EVENTS, COMMIT_STEPS, OFFSET_RESETS
 from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun
 from jobs.pipeline.replay import ReplaySummary
@@ -49,6 +50,7 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
         *_HISTORY,
         LineShape([lines.OfGroup, OffsetReset], table=OFFSET_RESETS),
         LineShape([CommitStep], table=COMMIT_STEPS),
+        LineShape([BrokerEvent], table=BROKER_EVENTS, when="with lines of brokers' application logs"),
     ],
     "commits": [LineShape([CommitStep])],
     "owners": [

@@ -68,6 +68,8 @@ FINDERS: tuple[Finder, ...] = (
     offsets.floods,
     offsets.open_transactions,
     broker_logs.decisions_not_kept,
+    broker_logs.conversions_refused,
+    broker_logs.not_completed,
     record_sizes.near_limit,
     streams.stuck_warmups,
     streams.half_updated_topology,

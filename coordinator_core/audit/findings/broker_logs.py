@@ -1,28 +1,83 @@
-"""Where brokers' application logs contradict the log of the coordinator."""
+"""What brokers' application logs say against the coordinator's log, or beyond it: decisions that were not kept."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.folds.witness import not_kept, quoted
+from coordinator_core.audit.folds.witness import SLACK_MS, epochs_not_kept, not_kept, open_beginning, quoted
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.records import LogPosition
 
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for all lines about members that went, and are still there in the log."""
+    """Yield one finding for members that went and are still there in the log, one for epochs that it never reached."""
     lines = not_kept(history.memberships, history.events, history.own_ms)
-    if not lines:
-        return
-    members = sorted({line.member_id or "" for line in lines})
-    there = {row.member_id: row.joined for row in history.memberships if row.left is None}
-    detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: {quoted(lines[0])}"
-    yield history.finding(
-        FindingKind.DECISION_NOT_KEPT,
-        len(members),
-        1,
-        detail,
-        [there[each] for each in members],
-        until_ms=history.own_ms,
+    if lines:
+        members = sorted({line.member_id or "" for line in lines})
+        there = {row.member_id: row.joined for row in history.memberships if row.left is None}
+        detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
+        yield _not_kept(history, len(members), detail, lines[0], [there[each] for each in members])
+    epochs = epochs_not_kept(history.epochs, history.lines, history.own_ms)
+    if epochs:
+        line, present = epochs[0]
+        count = len({each.epoch for each, _ in epochs})
+        detail = f"epoch {line.epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
+        yield _not_kept(history, count, detail, line, [present.opened])
+
+
+def _not_kept(
+    history: GroupHistory, count: int, detail: str, line: BrokerEvent, evidence: list[LogPosition]
+) -> FindingRow:
+    why = next((each for each in history.lines.of_kind[EventKind.WRITE_FAILED] if _is_near(each, line)), None)
+    because = "" if why is None else f"; it could not be written: {why.reason} ({why.place})"
+    return history.finding(
+        FindingKind.DECISION_NOT_KEPT, count, 1, f"{detail}{quoted(line)}{because}", evidence, until_ms=history.own_ms
     )
+
+
+def _is_near(line: BrokerEvent, other: BrokerEvent) -> bool:
+    if line.timestamp_ms is None or other.timestamp_ms is None:
+        return False
+    return abs(line.timestamp_ms - other.timestamp_ms) <= SLACK_MS
+
+
+def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for each reason for which the group was not converted to the other protocol."""
+    lines = sorted(history.lines.of_kind[EventKind.CONVERSION_REFUSED], key=lambda line: line.reason or "")
+    for reason, same in groupby(lines, key=lambda line: line.reason):
+        refused = list(same)
+        times = [line.timestamp_ms for line in refused if line.timestamp_ms is not None]
+        present = history.present
+        finding = history.finding(
+            FindingKind.CONVERSION_REFUSED,
+            len(refused),
+            1,
+            f"not converted {counted(len(refused), 'time')}: {reason} ({refused[0].place})",
+            [] if present is None else [present.opened],
+            until_ms=max(times, default=None),
+        )
+        yield finding._replace(since_ms=min(times, default=finding.since_ms))
+
+
+def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a rebalance of a classic group that began, says a line, and has not completed by the end of the log."""
+    line, present = open_beginning(history.epochs, history.lines), history.present
+    if line is None or line.timestamp_ms is None or present is None:
+        return
+    took = history.own_ms - line.timestamp_ms
+    if took >= limits.slow_rebalance_ms:
+        detail = f"a rebalance has taken {took} ms so far, which began after generation {present.epoch}: "
+        finding = history.finding(
+            FindingKind.SLOW_REBALANCE,
+            took,
+            limits.slow_rebalance_ms,
+            f"{detail}{line.reason} ({line.place})",
+            [present.opened],
+            until_ms=history.own_ms,
+            complete=present.history_complete,
+        )
+        yield finding._replace(since_ms=line.timestamp_ms)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.connect_deploys import advice
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
-from coordinator_core.broker_log.events import EventKind
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
 from coordinator_core.history.memberships import LEFT_OR_EXPIRED
@@ -171,6 +171,33 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
                 yield history.finding(
                     kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
                 )
+    yield from _turned_away(history, limits, fenced.keys())
+
+
+def _turned_away(history: GroupHistory, limits: Thresholds, known: Container[str]) -> Iterator[FindingRow]:
+    """Yield instance ids with which another client was turned away, as only a broker's log says.
+
+    ``known`` are those of which the coordinator's log says that they were taken over.
+    """
+    refused: dict[str, dict[str, BrokerEvent]] = defaultdict(dict)
+    for line in history.lines.of_kind[EventKind.STATIC_MEMBER_FENCED]:
+        if line.instance_id is not None and line.instance_id not in known:
+            refused[line.instance_id].setdefault(line.member_id or "", line)
+    for instance_id, lines in refused.items():
+        owners = [row.joined for row in history.memberships if row.instance_id == instance_id]
+        if len(lines) >= limits.fenced_times:
+            first = next(iter(lines.values()))
+            detail = f"two clients have the instance id {instance_id}: {counted(len(lines), 'client')} turned away "
+            times = [line.timestamp_ms for line in lines.values() if line.timestamp_ms is not None]
+            yield history.finding(
+                FindingKind.STATIC_MEMBER_FENCED,
+                len(lines),
+                limits.fenced_times,
+                f"{detail}({first.place})",
+                owners,
+                subject=f"instance {instance_id}",
+                until_ms=max(times, default=None),
+            )
 
 
 def _expired(row: MembershipRow) -> bool:

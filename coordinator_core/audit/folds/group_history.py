@@ -17,7 +17,7 @@ from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_d
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -305,8 +305,18 @@ def _told(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> 
         return Testimony(epochs, rebalances, memberships, ())
     places = {row.at.partition for row in rebalances} | {row.opened.partition for row in epochs}
     places |= {row.last.partition for row in by_type[PartitionCommits]}
-    near = (each for each in brokers if each.log_partition is None or each.log_partition in places)
+    members = {row.member_id for row in memberships}
+    near = (
+        each
+        for each in brokers
+        if (each.log_partition is None or each.log_partition in places)
+        and (each.kind not in OF_MEMBERS or members & {each.member_id, each.reason})
+    )
     return testify(epochs, rebalances, memberships, BrokerLines({*events, *near}))
+
+
+OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.LEADER_LATE))
+"""Lines that may name no group: their members tell it."""
 
 
 def _with_removals(rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent]) -> Iterator[PartitionCommits]:

@@ -47,6 +47,18 @@ class Absence(NamedTuple):
     until: BrokerEvent
 
 
+class FileSpan(NamedTuple):
+    """The times of the first and the last line of a file (ms)."""
+
+    file: str
+    first_ms: int
+    last_ms: int
+
+
+NO_LINE = "the broker logs of that time have no line about it"
+NO_FILE = "no broker log of that time is given"
+
+
 class BrokerLines:
     """The lines about a group and its log partition, in order of time, by what they speak of."""
 
@@ -62,6 +74,13 @@ class BrokerLines:
             elif each.epoch is not None:
                 self.of_epoch[each.kind, each.epoch].append(each)
         self.away = absences(self.events)
+        self.spans = tuple(_spans(self.events))
+
+    def silence(self, at_ms: int) -> str | None:
+        """Return why no line says how a member went at that time (ms); None: no file is given whose time is known."""
+        if not self.spans:
+            return None
+        return NO_LINE if any(each.first_ms <= at_ms <= each.last_ms for each in self.spans) else NO_FILE
 
 
 def testify(
@@ -71,7 +90,7 @@ def testify(
     lines: BrokerLines,
 ) -> Testimony:
     """Return the rows with what the lines about this group, and about its log partition, add."""
-    departures = _Departures(memberships, lines.events)
+    departures = _Departures(memberships, lines)
     by_epoch: defaultdict[int, list[GroupEpochRow]] = defaultdict(list)
     for row in epochs:
         if row.group_type != GroupType.CONNECT:
@@ -84,6 +103,15 @@ def testify(
     )
 
 
+def _spans(lines: Iterable[BrokerEvent]) -> Iterator[FileSpan]:
+    first: dict[str, int] = {}
+    for each in lines:
+        if each.kind == EventKind.FILE_BEGINS and each.timestamp_ms is not None:
+            first[each.file] = each.timestamp_ms
+        elif each.kind == EventKind.FILE_ENDS and each.timestamp_ms is not None and each.file in first:
+            yield FileSpan(each.file, first[each.file], each.timestamp_ms)
+
+
 def _line_order(each: BrokerEvent) -> tuple[int, str, int]:
     at = each.timestamp_ms if each.timestamp_ms is not None else each.local_ms
     return (at or 0, each.file, each.line)
@@ -92,9 +120,10 @@ def _line_order(each: BrokerEvent) -> tuple[int, str, int]:
 class _Departures:
     """Which line says how a member went, by member and the record that removes it."""
 
-    def __init__(self, memberships: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> None:
+    def __init__(self, memberships: Sequence[MembershipRow], lines: BrokerLines) -> None:
+        self.lines = lines
         told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
-        for each in lines:
+        for each in lines.events:
             if each.kind in OF_MEMBER and (name := each.member_id or _static(each.instance_id)) is not None:
                 told[name].append(each)
         lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
@@ -113,22 +142,29 @@ class _Departures:
 
     def membership(self, row: MembershipRow) -> MembershipRow:
         """Return the membership with how it ended."""
-        found = None if row.left is None or row.went_by != LEFT_OR_EXPIRED else self.of.get((row.member_id, row.left))
-        if not found:
+        if row.left is None or row.went_by != LEFT_OR_EXPIRED or row.group_type == GroupType.CONNECT:
             return row
+        found = self.of.get((row.member_id, row.left))
+        if not found:
+            return row._replace(hint=self._silence(row.hint, row.left))
         if (one := _agreed(found)) is None:
             return row._replace(hint=_undecided(found))
         return row._replace(went_by=HOW[EventKind(one.kind)][1], hint=quoted(one))
 
-    def cause(self, row: Cause) -> Cause:
+    def cause(self, row: Cause, group_type: str) -> Cause:
         """Return the cause with how its member went."""
-        found = self.of.get((row.member_id or "", row.at)) if row.kind in DEPARTED else None
-        if not found:
+        if row.kind not in DEPARTED or group_type == GroupType.CONNECT:
             return row
+        found = self.of.get((row.member_id or "", row.at))
+        if not found:
+            return row._replace(hint=self._silence(row.hint, row.at))
         if (one := _agreed(found)) is None:
             return row._replace(hint=_undecided(found))
         detail = "; ".join(part for part in (row.detail, in_words(one)) if part) or None
         return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
+
+    def _silence(self, hint: str | None, at: LogPosition) -> str | None:
+        return "; ".join(each for each in (hint, self.lines.silence(at.timestamp_ms)) if each) or None
 
 
 def _static(instance_id: str | None) -> str | None:
@@ -213,7 +249,7 @@ def _rebalance(
     departures: _Departures,
     away: Sequence[Absence],
 ) -> RebalanceRow:
-    causes = tuple(departures.cause(each) for each in row.causes)
+    causes = tuple(departures.cause(each, row.group_type) for each in row.causes)
     if began is not None and began.reason is not None:
         causes = tuple(
             each._replace(hint=f"{began.place}: {began.reason}") if each.kind == CauseKind.UNKNOWN else each
@@ -232,7 +268,7 @@ def _rebalance(
 
 
 def _epoch(row: GroupEpochRow, lines: BrokerLines, departures: _Departures) -> GroupEpochRow:
-    causes = tuple(departures.cause(each) for each in row.causes)
+    causes = tuple(departures.cause(each, row.group_type) for each in row.causes)
     assignor = row.assignor
     if assignor is None and (computed := computed_target(row.epoch, row.opened, lines)) is not None:
         assignor = computed.reason
@@ -246,6 +282,36 @@ def computed_target(epoch: int, opened: LogPosition, lines: BrokerLines) -> Brok
     if found and not known:
         return found[0] if len(found) == 1 else None
     return next((each for each in known if (each.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
+
+
+def leaders_time(row: RebalanceRow, lines: BrokerLines) -> tuple[BrokerEvent | None, BrokerEvent | None]:
+    """Return the lines that all members of a generation had joined, and that the leader's assignment came; None: no
+    line of that time says so.
+    """
+
+    def last(kind: EventKind, before_ms: int) -> BrokerEvent | None:
+        near = (
+            each
+            for each in lines.of_epoch.get((kind, row.to_epoch), ())
+            if each.timestamp_ms is not None and (row.began_after_ms or 0) - SLACK_MS <= each.timestamp_ms <= before_ms
+        )
+        return max(near, key=lambda each: each.timestamp_ms or 0, default=None)
+
+    assigned = last(EventKind.GENERATION_ASSIGNED, row.at.timestamp_ms + SLACK_MS)
+    if assigned is None or assigned.timestamp_ms is None:
+        return None, None
+    return last(EventKind.GENERATION_JOINED, assigned.timestamp_ms), assigned
+
+
+def within(row: RebalanceRow, lines: BrokerLines) -> Iterator[BrokerEvent]:
+    """Yield the lines that were written while a rebalance lasted, in order of time."""
+    began_ms = row.at.timestamp_ms if row.began_after_ms is None else min(row.began_after_ms, row.at.timestamp_ms)
+    ended_ms = None if row.finished is None else row.finished.timestamp_ms
+    for each in lines.events:
+        if each.timestamp_ms is not None and began_ms <= each.timestamp_ms:
+            if ended_ms is not None and each.timestamp_ms > ended_ms:
+                return
+            yield each
 
 
 def unfinished(row: RebalanceRow, lines: BrokerLines) -> Iterator[tuple[int, BrokerEvent]]:
@@ -324,6 +390,48 @@ def _bound(line: BrokerEvent, departures: _Departures, epochs: Mapping[int, Sequ
         return line._replace(record=None)
     of_target = line.kind == EventKind.TARGET_COMPUTED
     return line._replace(record=rows[0].target if of_target else rows[0].opened)
+
+
+def epochs_not_kept(
+    epochs: Sequence[GroupEpochRow], lines: BrokerLines, until_ms: int
+) -> list[tuple[BrokerEvent, GroupEpochRow]]:
+    """Return the lines that say that the epoch went up to one that the group, up to ``until_ms`` in the log, did not
+    reach, each with the epoch that it stayed in.
+
+    A decision that could not be written is taken again, mostly at once: only what did not come for long counts.
+    """
+    present = next((row for row in epochs if row.is_open and row.group_type in WITH_EPOCHS), None)
+    if present is None or not present.history_complete:
+        return []
+    return [
+        (line, present)
+        for line in lines.of_kind[EventKind.EPOCH_BUMPED]
+        if line.timestamp_ms is not None
+        and line.record is None
+        and (line.epoch or 0) > present.epoch
+        and present.opened.timestamp_ms + SLACK_MS < line.timestamp_ms < until_ms - LATEST_MS
+    ]
+
+
+WITH_EPOCHS = frozenset((GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS))
+
+
+def open_beginning(epochs: Sequence[GroupEpochRow], lines: BrokerLines) -> BrokerEvent | None:
+    """Return the line with which a rebalance of a classic group began that has not completed by the end of the log.
+
+    None: there is none. Its record would be that of the next generation.
+    """
+    present = next((row for row in epochs if row.is_open and row.group_type == GroupType.CLASSIC), None)
+    if present is None:
+        return None
+    return next(
+        (
+            line
+            for line in lines.of_epoch.get((EventKind.REBALANCE_BEGAN, present.epoch), [])
+            if line.timestamp_ms is not None and line.timestamp_ms > present.opened.timestamp_ms
+        ),
+        None,
+    )
 
 
 OF_EPOCH = frozenset(

@@ -44,3 +44,13 @@ def test_the_recorded_incident_has_the_causes_of_the_first_and_its_broker_log_de
         (["member_left_or_expired"], ["member_left"]),
         (["static_member_left"], ["member_expired"]),
     ]
+
+
+def test_the_timeline_of_a_group_has_the_lines_that_no_record_tells():
+    options = ["--log", str(INCIDENT), "--broker-log", str(INCIDENT / "server.log"), "--json"]
+    result = CliRunner().invoke(app, ["history", "B-range-5175", *options])
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [row["kind"] for row in rows if row["table"] == "broker_events"] == ["coordinator_loaded"]
+    shown = CliRunner().invoke(app, ["history", "B-range-5175", *options[:-1]]).stdout.splitlines()
+    assert "coordinator back" in shown[4]
+    assert not [line for line in shown if "coordinator away" in line]

@@ -108,6 +108,12 @@ def not_kept(kind: Kind) -> Parts:
     }
 
 
+def refused(kind: Kind) -> Parts:
+    prefix = "[2026-11-23 14:25:07,123] INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+    said = f"{prefix} Cannot upgrade classic group g to consumer group because online upgrade is disabled."
+    return {"events": list(events(said, "server.log", 1)), "epochs": [kind.epoch(2, at(1))]}
+
+
 def broken(kind: Kind) -> Parts:
     return {"violations": [Violation(Rule.ASSIGNED_TO_TWO, at(3), "g", "m", "")], "epochs": [kind.epoch(2, at(1))]}
 
@@ -312,6 +318,8 @@ CASES = (
     Case(FindingKind.RECORD_NEAR_LIMIT, EVERY, huge),
     # Brokers' logs are about the groups of __consumer_offsets.
     Case(FindingKind.DECISION_NOT_KEPT, without(EVERY, CONNECT), not_kept),
+    # The line names the group, whatever it is by now.
+    Case(FindingKind.CONVERSION_REFUSED, EVERY, refused),
     Case(FindingKind.TRANSACTION_LEFT_OPEN, EVERY, left_open),
     Case(FindingKind.ZOMBIE_GROUP, EVERY, dead),
     # Tasks of a streams group may read any topic: only one that is gone is certain.

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.explain import explain
+from coordinator_core.audit.findings.broker_logs import conversions_refused, decisions_not_kept, not_completed
+from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import slow
 from coordinator_core.audit.folds.group_history import (
     EXPIRED_OR_DELETED,
@@ -221,8 +223,100 @@ def test_a_file_of_another_time_is_told_so() -> None:
         for kind, second in (("file_begins", 500), ("file_ends", 600))
     )
     history = gathered([begins, ends], *departure())
+    assert history.rebalances[0].causes[0].hint == history.memberships[0].hint == "no broker log of that time is given"
     texts = [each.text for each in explain(history, history.rebalances[0])]
-    assert any(each.startswith("No broker log of that time is given") for each in texts)
+    assert (
+        "Broker logs are given of these times: server.log 1970-01-01T00:08:20.000Z to 1970-01-01T00:10:00.000Z."
+    ) in texts
     near = gathered([begins._replace(timestamp_ms=0), ends], *departure())
-    texts = [each.text for each in explain(near, near.rebalances[0])]
-    assert any("have no line" in each for each in texts)
+    assert near.rebalances[0].causes[0].hint == "the broker logs of that time have no line about it"
+    assert not [each for each in explain(near, near.rebalances[0]) if each.text.startswith("Broker logs")]
+
+
+def test_explain_says_what_the_coordinator_refused_meanwhile() -> None:
+    texts = {
+        "Cannot upgrade classic group g to consumer group because online upgrade is disabled.": (
+            "The group was not converted: online upgrade is disabled (server.log:300)."
+        ),
+        "[GroupId g] Static member n with instance id i cannot join the group because the instance id is owned by "
+        "member m.": "Member n was turned away: member m has the instance id i (server.log:300).",
+        "Failed to write records to __consumer_offsets-0 because this broker is no longer the leader of the "
+        "partition.": "A decision about log partition 0 could not be written at 1970-01-01T00:00:30.000Z: this broker "
+        "is no longer the leader of the partition (server.log:300).",
+    }
+    row = rebalance(3, at(10), finished=at(60))
+    for text, told in texts.items():
+        history = gathered([said(text, 30)], row)
+        assert told in [each.text for each in explain(history, row)]
+        for second in (9, 61):
+            other = gathered([said(text, second)], row)
+            assert not [each for each in explain(other, row) if "server.log" in each.text]
+
+
+def test_how_long_a_leader_took_to_assign() -> None:
+    row = rebalance(4, at(60), group_type="CLASSIC", from_epoch=3, began_after_ms=10_000)
+    lines = [
+        said("Stabilized group g generation 4 with 2 members.", 20),
+        said("Stabilized group g generation 4 with 2 members.", 58),
+        said("Assignment received from leader m for group g for generation 4. The group has 2 members, 0 of which", 60),
+    ]
+    history = gathered(lines, row, epoch(4, at(60), group_type="CLASSIC"))
+    texts = [each.text for each in explain(history, history.rebalances[0])]
+    assert (
+        "The leader's assignment came 2000 ms after all members had joined (server.log:580, server.log:600)." in texts
+    )
+
+
+def test_an_epoch_that_the_log_never_reached_is_a_finding() -> None:
+    limits = load(environment={}).findings
+    bumped = said("[GroupId g] Bumped group epoch to 4.", 20)
+    failed = said("Writing records to __consumer_offsets-0 failed due to: the log is offline.", 21)
+    present = epoch(3, at(10), is_open=True)
+
+    def told(*lines: BrokerEvent, **more: Any) -> list[str]:
+        history = gathered(list(lines), epoch(3, at(10), is_open=True)._replace(**more))
+        return [each.detail for each in decisions_not_kept(history, limits)]
+
+    assert present.is_open
+    assert told(bumped, failed) == [
+        "epoch 4 began, says the broker, and the log stayed in epoch 3: server.log:200: [GroupId g] Bumped group epoch "
+        "to 4.; it could not be written: the log is offline (server.log:210)"
+    ]
+    assert told(said("[GroupId g] Bumped group epoch to 3.", 20)) == []
+    assert told(said("[GroupId g] Bumped group epoch to 4.", 500)) == []
+    assert told(said("[GroupId g] Bumped group epoch to 4.", 12)) == []
+    assert told(bumped, history_complete=False) == []
+
+
+def test_a_rebalance_that_has_not_completed_is_a_finding_and_so_is_a_refused_conversion() -> None:
+    limits = load(environment={}).findings
+    present = epoch(3, at(10), is_open=True, group_type="CLASSIC")
+    began = said("Preparing to rebalance group g in state Stable with old generation 3 (reason: adding m).", 400)
+    (found,) = not_completed(gathered([began], present), limits)
+    assert (found.kind, found.number, found.since_ms) == ("slow_rebalance", 600_000, 400_000)
+    assert "began after generation 3: adding m (server.log:4000)" in found.detail
+    assert not list(not_completed(gathered([began._replace(timestamp_ms=999_999)], present), limits))
+    assert not list(not_completed(gathered([began._replace(timestamp_ms=9_000)], present), limits))
+    refused = [said("Cannot downgrade consumer group g to classic group because x.", second) for second in (20, 30)]
+    (found,) = conversions_refused(gathered(refused, present), limits)
+    assert (found.number, found.detail) == (2, "not converted 2 times: x (server.log:200)")
+    assert (found.since_ms, found.until_ms) == (20_000, 30_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[GroupId g] Static member n with instance id i cannot join the group because the instance id is owned by "
+        "member m.",
+        "Request memberId=n for static member with groupInstanceId=i is fenced by existing memberId=m during operation "
+        "heartbeat",
+    ],
+)
+def test_a_client_that_was_turned_away_is_a_finding_of_the_group_of_its_instance(text: str) -> None:
+    limits = load(environment={}).findings
+    owner = member("m", at(1), instance_id="i"), epoch(3, at(10), is_open=True)
+    (found,) = static_members(gathered([said(text, 20), said(text, 21)], *owner), limits)
+    assert (found.kind, found.number, found.subject) == ("static_member_fenced", 1, "instance i")
+    assert found.detail == "two clients have the instance id i: 1 client turned away (server.log:200)"
+    other = gathered([said(text.replace("=m ", "=x ").replace("=n ", "=y "), 20)], *owner)
+    assert bool(list(static_members(other, limits))) == ("[GroupId g]" in text)
