@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -151,7 +152,7 @@ def load(
 
 def layers(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any] | None) -> Iterator[Layer]:
     """Yield the layers; each overrides the ones before it."""
-    yield _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
+    yield _defaults()
     if file is not None:
         yield _from_file(file)
     for name, text in given(environment):
@@ -234,6 +235,11 @@ def conf() -> Traversable:
     """Return the folder ``conf``. In a checkout it is next to this package; in a wheel or its zip it is inside."""
     packaged = files("jobs") / "conf"
     return packaged if packaged.is_dir() else Path(__file__).parent.parent / "conf"
+
+
+@cache
+def _defaults() -> Layer:
+    return _from_file(conf() / "defaults.yaml")._replace(origin=DEFAULT_ORIGIN)
 
 
 def _from_file(file: Traversable) -> Layer:

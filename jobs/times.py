@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from coordinator_core.errors import UsageError
+from jobs.whole_numbers import whole_number
 
 
 def parse_time(text: str) -> int:
@@ -13,11 +14,12 @@ def parse_time(text: str) -> int:
     Raises:
         UsageError: the text is neither.
     """
-    if text.lstrip("-").isdigit():
-        return int(text)
+    sign, digits = (-1, text[1:]) if text.startswith("-") else (1, text)
+    if (number := whole_number(digits)) is not None:
+        return sign * number
     try:
         return milliseconds(datetime.fromisoformat(text))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise UsageError(
             f"invalid time {text!r}: use ISO 8601, as in 2026-11-21T03:12:00Z, or milliseconds since the epoch"
         ) from None

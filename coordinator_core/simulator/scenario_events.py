@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 _UNITS = {None: 1, "ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_LONGEST = 1e12
+"""Longer than any duration that is accepted; a float may be infinite."""
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 
 
@@ -21,7 +23,7 @@ def _milliseconds(value: Any) -> Any:
         found = _DURATION.fullmatch(value.strip())
         if found is None:
             raise ValueError("a duration is a number with a unit: 250ms, 30s, 5m, 2h, 1d")
-        return round(float(found[1]) * _UNITS[found[2]])
+        return round(min(float(found[1]), _LONGEST) * _UNITS[found[2]])
     return value
 
 

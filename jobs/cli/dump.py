@@ -30,6 +30,7 @@ from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
 from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
+from jobs.whole_numbers import DIGITS, whole_number
 
 T = TypeVar("T")
 
@@ -172,8 +173,8 @@ class Printer:
             self.print("KRaft bootstrap snapshot")
         elif named := SNAPSHOT.fullmatch(log.segment):
             self.print(f"Snapshot end offset: {int(named['end'])}, epoch: {int(named['epoch'])}")
-        elif (first := log.segment.removesuffix(".log")).isdigit():
-            self.print(f"Log starting offset: {int(first)}")
+        elif (first := whole_number(log.segment.removesuffix(".log")[-DIGITS:])) is not None:
+            self.print(f"Log starting offset: {first}")
         batch: BatchHeader | None = None
         last, gaps = -1, []
         for row in read_rows(read_at, log.size, name=log.name):

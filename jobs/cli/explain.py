@@ -17,6 +17,7 @@ from jobs.cli.options import FAILED_GATE, GroupOption, read_kinds
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
+from jobs.whole_numbers import whole_number
 
 ANY = "any"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)
@@ -72,12 +73,12 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference
 
 def _readings(text: str) -> list[RebalanceReference]:
     readings = [RebalanceReference(text)]
-    group_id, at, epoch = text.rpartition("@")
-    if at and epoch.isdigit():
-        readings.append(RebalanceReference(group_id, epoch=int(epoch)))
-    partition, colon, offset = text.partition(":")
-    if colon and partition.isdigit() and offset.isdigit():
-        readings.append(RebalanceReference(None, partition=int(partition), offset=int(offset)))
+    group_id, at, number = text.rpartition("@")
+    if at and (epoch := whole_number(number)) is not None:
+        readings.append(RebalanceReference(group_id, epoch=epoch))
+    partition, offset = map(whole_number, text.partition(":")[::2])
+    if partition is not None and offset is not None:
+        readings.append(RebalanceReference(None, partition=partition, offset=offset))
     return readings
 
 

@@ -13,6 +13,7 @@ from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
 from jobs.queries.interface import AsOf
 from jobs.times import parse_time
+from jobs.whole_numbers import whole_number
 
 _LOG = typer.Option(
     "--log",
@@ -140,10 +141,10 @@ def parse_moment(at: str | None, at_offsets: list[str] | None) -> AsOf:
     """Return the moment that ``--at`` and ``--at-offset`` name. Raise UsageError if a value is invalid."""
     offsets: dict[int, int] = {}
     for text in at_offsets or []:
-        partition, colon, offset = text.partition(":")
-        if not (colon and partition.isdigit() and offset.isdigit()):
+        partition, offset = map(whole_number, text.partition(":")[::2])
+        if partition is None or offset is None:
             raise UsageError(f"invalid --at-offset {text!r}: use PARTITION:OFFSET, as in 3:971")
-        if int(partition) in offsets:
+        if partition in offsets:
             raise UsageError(f"--at-offset names partition {partition} twice: give one offset for each partition")
-        offsets[int(partition)] = int(offset)
+        offsets[partition] = offset
     return AsOf(None if at is None else parse_time(at), offsets)

@@ -17,6 +17,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_lines
 from jobs.queries.interface import Answers, RebalanceFilter
+from jobs.whole_numbers import whole_number
 
 SHARE_LOG = LOG_TOPICS[Family.SHARE]
 
@@ -132,8 +133,8 @@ def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
 def _counts(texts: list[str]) -> dict[str, int]:
     counts = {}
     for text in texts:
-        topic, equals, count = text.rpartition("=")
-        if not equals or not count.isdigit():
+        topic, equals, number = text.rpartition("=")
+        if not equals or (count := whole_number(number)) is None:
             raise UsageError(f"invalid --partitions {text!r}: use TOPIC=N, as in orders=12")
-        counts[topic] = int(count)
+        counts[topic] = count
     return counts

@@ -56,7 +56,7 @@ def parse_zone(text: str) -> Zone:
     else:
         try:
             zone = ZoneInfo(text)
-        except (ValueError, OSError):
+        except (ValueError, OSError, LookupError):
             raise UsageError(f"invalid zone {text!r}: use a name as Europe/Berlin, or an offset as +02:00") from None
 
     def to_utc_ms(local_ms: int) -> int:

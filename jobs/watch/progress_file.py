@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_core.errors import InputError
+from jobs.sources.bounded_text import json_value
 from jobs.sources.files import FAMILIES
 from jobs.watch.new_rows import LogPlace
 
@@ -22,7 +23,7 @@ def read(file: Path) -> dict[LogPlace, int] | None:
         InputError: the file is not one of a watch.
     """
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
+        stored = json_value(file.read_bytes())
         if stored["version"] != VERSION:
             raise ValueError(f"version {stored['version']}")
         return {
@@ -30,7 +31,7 @@ def read(file: Path) -> dict[LogPlace, int] | None:
         }
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (InputError, OSError, ValueError, LookupError, TypeError, ArithmeticError) as error:
         raise InputError(f"{file}: not the state of a watch: {error}") from error
 
 

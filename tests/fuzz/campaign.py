@@ -1,189 +1,220 @@
-"""Many changed logs, each through several commands, in a process of its own that may be killed."""
+"""Many changed inputs, each through one command, in processes of their own that may be killed."""
 
 from __future__ import annotations
 
+import gc
 import json
+import mmap
 import multiprocessing
-import random
+import multiprocessing.connection
+import os
 import resource
 import shutil
+import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
-from tests.fuzz.files import changed_file, write_file
-from tests.fuzz.limits import Failure, Limits, run, run_whole, whole
-from tests.fuzz.mutations import mutate
-from tests.fuzz.samples import Logs, chosen_logs, clusters
+from tests.fuzz.inputs import Input, make_input, write_input
+from tests.fuzz.limits import Failure, Limits, commands_kept, run_command
+from tests.fuzz.stretches import all_groups
 
-WALL_FACTOR = 12
+WALL_FACTOR: Final = 12
 """A command that does not end after so many times its processor time is killed with its process."""
 
-STABLE_COMMANDS = (("describe", "--all"), ("audit", "--json"), ("findings",), ("rebalances",))
+INPUTS_AT_ONCE: Final = 250
+"""How many inputs a process is given together; those that it has answered for count."""
 
-QUESTIONS_OF_A_LOG = (
-    *(("describe", "--all", "--json"), ("groups",), ("groups", "--json"), ("audit",), ("findings", "--json")),
-    *(("metrics",), ("metrics", "--format", "openmetrics", "--names", "burrow"), ("report", "--out", "OUT")),
-    *(("rebalances", "--json"), ("dump",), ("owners", "orders"), ("owners", "jdbc"), ("owners", "clicks", "--json")),
-)
+INPUTS_OF_A_PROCESS: Final = 20_000
+"""After so many inputs another process goes on: what is kept in memory by mistake would hide in the sum."""
 
-QUESTIONS_OF_A_GROUP = (
-    *(("history", "G"), ("history", "G", "--json"), ("describe", "G"), ("offsets", "G"), ("explain", "G")),
-    *(("whatif", "G", "--assignor", name) for name in ("uniform", "range", "simple", "sticky", "cooperative-sticky")),
-    *(("whatif", "G", "--static", "60000"), ("whatif", "G", "--standbys", "1"), ("whatif", "G", "--delay", "0")),
-    *(("commits", "G"), ("commits", "G", "--json"), ("rebalances", "--group", "G", "--slowest", "3")),
-    *(("audit", "--group", "G"), ("findings", "--group", "G", "--json"), ("explain", "G", "--json")),
-)
+FASTEST: Final = Path("/dev/shm")
+"""A folder in memory: most inputs are written to be read once."""
+
+SEED: Final = struct.Struct("=q")
 
 
-FILES = 0.4
-"""The share of inputs that are files of other kinds than logs."""
+class Failed(NamedTuple):
+    """An input that broke something: its seed and kind, and what went wrong."""
+
+    seed: int
+    kind: str
+    failure: Failure
 
 
 class Tried(NamedTuple):
-    """What came of one input, or of all: failures, the number of commands, and the most memory of a process in MiB."""
+    """What came of inputs: how many by kind and command, those that failed, and the most memory of a process in MiB."""
 
-    failures: list[Failure]
-    commands: int
+    counts: Counter[tuple[str, str]]
+    failures: list[Failed]
     peak_mib: int
-    inputs: int = 1
+
+    @property
+    def inputs(self) -> int:
+        """How many inputs went through a command, those that failed included."""
+        return sum(self.counts.values())
 
 
 class Campaign(NamedTuple):
-    """``scratch`` is an empty folder; ``keep`` gets the logs that broke something."""
+    """``scratch`` is an empty folder; ``keep`` gets the inputs that broke something."""
 
     scratch: Path
     limits: Limits
     keep: Path
+    processes: int = 1
 
 
 def fuzz(campaign: Campaign, seed: int, seconds: float) -> Tried:
-    """Try inputs until the time is over; return what came of all of them."""
+    """Try inputs until the time is over; return what came of all of them. Each input has a seed of its own."""
     simulated = campaign.scratch / "simulated"
-    clusters(simulated)
+    all_groups(simulated)  # read once, for all processes
+    gc.collect()
+    gc.freeze()
     until = time.monotonic() + seconds
-    tried, commands, peak, found = 0, 0, 0, list[Failure]()
-    places: set[tuple[str, str]] = set()
-    worker = _Worker(simulated)
-    while time.monotonic() < until:
-        one = worker.ask(seed + tried, campaign)
-        commands, peak = commands + one.commands, max(peak, one.peak_mib)
-        for failure in one.failures:
-            found.append(failure)
-            place = failure.how, failure.where
+    counts: Counter[tuple[str, str]] = Counter()
+    found: list[Failed] = []
+    peak, places = 0, set[tuple[str, str]]()
+    for tried in _answers(campaign, simulated, seed, until):
+        counts += tried.counts
+        peak = max(peak, tried.peak_mib)
+        for failed in tried.failures:
+            found.append(failed)
+            place = failed.failure.how, failed.failure.where
             if place not in places:
                 places.add(place)
-                _keep(campaign, simulated, seed + tried, failure)
-        tried += 1
-    worker.end()
-    return Tried(found, commands, peak, tried)
+                keep(campaign.keep, simulated, failed)
+    return Tried(counts, found, peak)
 
 
-def _keep(campaign: Campaign, simulated: Path, seed: int, failure: Failure) -> None:
-    logs, done = changed_logs(simulated, seed)
-    folder = campaign.keep / str(seed)
-    write_logs(logs, folder)
-    (folder / "failure.json").write_text(json.dumps({**failure._asdict(), "seed": seed, "changes": done}))
-    print(f"seed {seed}: {failure.how} in {' '.join(failure.command)}: {failure.where} [{done}]", flush=True)
+def _answers(campaign: Campaign, simulated: Path, seed: int, until: float) -> Iterator[Tried]:
+    """Yield what came of each round of inputs, from all processes in turn."""
+    workers = [_Worker(campaign, simulated, number) for number in range(campaign.processes)]
+    try:
+        for worker in workers:
+            seed = worker.begin(seed)
+        while any(worker.is_busy for worker in workers):
+            ready = multiprocessing.connection.wait([each.ours for each in workers if each.is_busy], 1.0)
+            for worker in workers:
+                if worker.is_busy and (worker.ours in ready or worker.hangs()):
+                    yield worker.answer(is_there=worker.ours in ready)
+                    if time.monotonic() < until:
+                        seed = worker.begin(seed)
+    finally:
+        for worker in workers:
+            worker.end()
 
 
-def changed_logs(simulated: Path, seed: int) -> tuple[Logs, str]:
-    """Return the logs of a seed, and what was changed in them."""
-    choose = random.Random(seed)
-    return mutate(chosen_logs(simulated, choose), choose)
-
-
-def write_logs(logs: Logs, folder: Path) -> None:
-    """Write segment files below a folder, which is emptied before."""
-    shutil.rmtree(folder, ignore_errors=True)
-    for name, data in logs.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
+def keep(folder: Path, simulated: Path, failed: Failed) -> None:
+    """Write an input that broke something, and what it broke, to a folder with its seed as name."""
+    given = make_input(simulated, failed.seed)
+    place = folder / str(failed.seed)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    write_input(given, place)
+    command = [word.encode("utf-8", "backslashreplace").decode() for word in given.command]
+    told = {"kind": given.kind, "command": command, **failed.failure._asdict(), "changes": given.done}
+    (place / "failure.json").write_text(json.dumps(told, indent=1))
+    how, where = failed.failure.how, failed.failure.where
+    print(f"seed {failed.seed}: {how} in {' '.join(command)[:200]!r}: {where[:300]}", flush=True)
 
 
 class _Worker:
-    """A process that tries inputs; a new one takes its place when it must be killed."""
+    """A process that tries inputs; a new one takes its place when it must be killed, or has tried many."""
 
-    def __init__(self, simulated: Path) -> None:
+    def __init__(self, campaign: Campaign, simulated: Path, number: int) -> None:
+        self._campaign = campaign
         self._simulated = simulated
-        self._begin()
+        self._folder = FASTEST if FASTEST.is_dir() else campaign.scratch
+        self._folder /= f"coordinator-audit-fuzz-{os.getpid()}-{number}"
+        self._now = mmap.mmap(-1, SEED.size)  # the seed of the input that is tried now: the process may die of it
+        self._process: Any = None
+        self.is_busy = False
+        self._start()
 
-    def _begin(self) -> None:
+    def _start(self) -> None:
         context = multiprocessing.get_context("fork")
-        self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._simulated), daemon=True)
+        self.ours, theirs = context.Pipe()
+        given = (theirs, self._campaign.limits, self._simulated, self._folder, self._now)
+        self._process = context.Process(target=_serve, args=given, daemon=True)
         self._process.start()
         theirs.close()
+        self._tried = 0
 
-    def ask(self, seed: int, campaign: Campaign) -> Tried:
-        self._ours.send((seed, campaign))
-        command: tuple[str, ...] = ()
-        while True:
-            try:
-                if not self._ours.poll(campaign.limits.seconds * WALL_FACTOR):
-                    return self._replaced(command, "time", "did not end")
-                said = self._ours.recv()
-            except EOFError:
-                return self._replaced(command, "crash", "the process died")
-            if isinstance(said, Tried):
-                return said
-            command = said
+    def begin(self, seed: int) -> int:
+        """Send a round of inputs; return the seed after it."""
+        if self._tried >= INPUTS_OF_A_PROCESS:
+            self.end()
+            self._start()
+        self._tried += INPUTS_AT_ONCE
+        self._first = seed
+        self._seen, self._since = -1, time.monotonic()
+        self.is_busy = True
+        self.ours.send((seed, seed + INPUTS_AT_ONCE))
+        return seed + INPUTS_AT_ONCE
 
-    def _replaced(self, command: tuple[str, ...], how: str, where: str) -> Tried:
+    def hangs(self) -> bool:
+        """Whether the process has tried the same input for too long."""
+        seed = self._seed()
+        if seed != self._seen:
+            self._seen, self._since = seed, time.monotonic()
+        return time.monotonic() - self._since > self._campaign.limits.seconds * WALL_FACTOR
+
+    def _seed(self) -> int:
+        return int(SEED.unpack(self._now[: SEED.size])[0])
+
+    def answer(self, *, is_there: bool) -> Tried:
+        """Return what came of the round; if the process died or hangs, another one takes its place."""
+        self.is_busy = False
+        try:
+            if is_there:
+                tried: Tried = self.ours.recv()
+                return tried
+            how, where = "time", "did not end"
+        except EOFError:
+            how, where = "crash", "the process died"
+        seed = self._seed()
         self._process.kill()
         self._process.join()
-        self._begin()
-        return Tried([Failure(command, how, f"{where}: {command[:1]}")], 1, 0)
+        self._start()
+        given = make_input(self._simulated, seed)
+        failure = Failure(given.command, how, f"{where}: {given.command[:1]}")
+        # Of the inputs before it in this round nothing is known any more: they do not count.
+        return Tried(Counter({(given.kind, given.command[0]): 1}), [Failed(seed, given.kind, failure)], 0)
 
     def end(self) -> None:
-        self._ours.close()
+        """End the process."""
+        self.ours.close()
         self._process.join(5)
+        if self._process.is_alive():
+            self._process.kill()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def _serve(connection: Connection, simulated: Path) -> None:
-    while True:
-        try:
-            seed, campaign = connection.recv()
-        except EOFError:
-            return
-        logs, _ = changed_logs(simulated, seed)
-        folder = campaign.scratch / "input"
-        write_logs(logs, folder)
-        failures, count = [], 0
-        for command in commands(folder, logs, random.Random(seed), campaign.limits):
-            connection.send(command)
-            _, failure = run_whole(command, campaign.limits)
-            count += 1
-            if failure is not None:
-                failures.append(failure)
-        connection.send(Tried(failures, count, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10))
+def _serve(connection: Connection, limits: Limits, simulated: Path, folder: Path, now: mmap.mmap) -> None:
+    with commands_kept():
+        while True:
+            try:
+                first, end = connection.recv()
+            except EOFError:
+                return
+            counts: Counter[tuple[str, str]] = Counter()
+            failures = []
+            for seed in range(first, end):
+                now[: SEED.size] = SEED.pack(seed)
+                given = make_input(simulated, seed)
+                failure = try_input(given, folder, limits)
+                counts[given.kind, given.command[0]] += 1
+                if failure is not None:
+                    failures.append(Failed(seed, given.kind, failure))
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            connection.send(Tried(counts, failures, peak))
 
 
-def commands(folder: Path, logs: Logs, choose: random.Random, limits: Limits) -> Iterator[tuple[str, ...]]:
-    """Yield the commands for one input: of its logs, or of a changed file of another kind."""
-    group = a_group(folder, choose, limits)
-    if choose.random() < FILES:
-        yield from write_file(changed_file(logs, group or "g", choose), folder)
-        return
-    for question in questions(group, choose):
-        places = {"OUT": str(folder.parent / "out" / "page.html")}
-        yield whole(tuple(places.get(word, word) for word in question), folder)
-
-
-def questions(group: str | None, choose: random.Random) -> Iterator[tuple[str, ...]]:
-    """Yield the questions for a log: some always, one of the log, and two of one of its groups."""
-    yield from STABLE_COMMANDS
-    yield choose.choice(QUESTIONS_OF_A_LOG)
-    if group is not None:
-        for question in choose.sample(QUESTIONS_OF_A_GROUP, 2):
-            yield tuple(group if word == "G" else word for word in question)
-
-
-def a_group(folder: Path, choose: random.Random, limits: Limits) -> str | None:
-    """Return the name of one group of the logs; None if there is none, or its name cannot be an argument."""
-    listed, _ = run(("groups", "--json"), folder, limits)
-    names = [json.loads(line)["group"] for line in listed.splitlines() if line.startswith("{")]
-    names = [name for name in names if name and not name.startswith("-") and "\x00" not in name]
-    return choose.choice(names) if names else None
+def try_input(given: Input, folder: Path, limits: Limits) -> Failure | None:
+    """Run the command of an input; return what went wrong. The folder is emptied before."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return run_command(write_input(given, folder), limits)[1]

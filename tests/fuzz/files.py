@@ -1,4 +1,4 @@
-"""Files that people write, changed: topics, end offsets, cases, traces, scenarios, settings and archives of logs."""
+"""Files that people give, changed: topics, end offsets, cases, traces, scenarios, settings, archives, broker logs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import gzip
 import io
 import json
 import random
+import re
 import tarfile
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from tests.core.wire.test_mutations import mutated
@@ -19,8 +21,8 @@ from tests.fuzz.mutations import NAMES, NUMBERS
 from tests.fuzz.samples import HERE, SAMPLES, Logs
 from tests.shared_data import ROOT
 
-MOST_LINES: Final = 40
-"""A longer file is cut: many are tried in a minute."""
+MOST_STEPS: Final = 6
+"""The steps of a trace that are run."""
 
 VALUES: Final = (None, True, False, 0.5, 1e308, float("inf"), float("nan"), [], {}, [[]], [None], {"": None}, {"a": {}})
 
@@ -32,47 +34,64 @@ RAW: Final = (
 
 
 class Given(NamedTuple):
-    """A changed file: its name and content, and commands that read it; ``FILE`` and ``LOGS`` stand for the places."""
+    """A changed file: its name and content, and a command that reads it; see ``Input`` for the places in it."""
 
     name: str
     content: bytes
-    commands: tuple[tuple[str, ...], ...]
+    command: tuple[str, ...]
 
 
-def changed_file(logs: Logs, group: str, choose: random.Random) -> Given:
-    """Return a changed file of any kind."""
-    kind: Callable[[Logs, str, random.Random], Given] = choose.choice(
-        (_topics, _ends, _cases, _cases, _traces, _scenario, _settings, _archive)
-    )
-    given = kind(logs, group, choose)
-    if given.name.endswith(".jsonl") and choose.random() < 0.15:
+class About(NamedTuple):
+    """What a file is made for: the logs beside it, and a group that they have."""
+
+    logs: Logs
+    group: str
+
+
+LONG: Final = re.compile(rb"\b[1-9]\d{2,9}\b")
+"""Numbers that make a scenario large: what is asked for is simulated, however long it takes."""
+
+OF_TOPICS: Final = (("groups",), ("audit",), ("findings",), ("describe", "--all"), ("metrics",), ("rebalances",))
+OF_ENDS: Final = (("metrics",), ("metrics", "--names", "burrow"), ("offsets", "G"), ("describe", "--all"))
+
+
+def changed_file(kind: str, about: About, choose: random.Random) -> Given:
+    """Return a changed file of a kind of ``KINDS``; JSON lines are sometimes compressed."""
+    given = KINDS[kind](about, choose)
+    if given.name.endswith(".jsonl") and choose.random() < 0.1:
         packed = gzip.compress(given.content, 1)
-        return given._replace(
-            name=f"{given.name}.gz", content=_bytes(packed, choose) if choose.random() < 0.3 else packed
-        )
-    return given
+        content = _bytes(packed, choose) if choose.random() < 0.3 else packed
+        name = f"{given.name}.gz"
+        given = given._replace(name=name, content=content)
+    group = about.group if about.group and not about.group.startswith("-") else "g"
+    return given._replace(command=tuple({"G": group}.get(word, word) for word in given.command))
 
 
-def _topics(logs: Logs, group: str, choose: random.Random) -> Given:
-    rows = [row for at in (1, 10**12, 1_700_000_000_000) for row in _snapshot(at)]
-    questions = (
-        ("groups",),
-        ("audit",),
-        ("findings",),
-        ("describe", "--all"),
-        ("metrics",),
-        ("whatif", group, "--assignor", "range"),
-    )
-    question = choose.choice(questions)
-    return Given("topics.jsonl", _json_lines(rows, choose), ((*question, "--log", "LOGS", "--topics", "FILE"),))
+def _topics(about: About, choose: random.Random) -> Given:
+    question = choose.choice((*OF_TOPICS, ("whatif", "G", "--assignor", "range")))
+    return Given("topics.jsonl", _snapshots(choose), (*question, "--log", "LOGS", "--topics", "FILE", "--json"))
 
 
-def _ends(logs: Logs, group: str, choose: random.Random) -> Given:
-    rows = [row for at in (1, 10**12, 1_700_000_000_000) for row in _snapshot(at)]
-    question = choose.choice(
-        (("metrics",), ("metrics", "--names", "burrow"), ("offsets", group), ("report", "--out", "OUT"))
-    )
-    return Given("ends.jsonl", _json_lines(rows, choose), ((*question, "--log", "LOGS", "--end-offsets", "FILE"),))
+def _ends(about: About, choose: random.Random) -> Given:
+    question = ("offsets", "G", "--lag-history") if choose.random() < 0.2 else choose.choice(OF_ENDS)
+    command = (*question, "--log", "LOGS", "--end-offsets", "FILE")
+    if choose.random() < 0.1:
+        return Given("ends.parquet", _bytes(_parquet(), choose), command)
+    return Given("ends.jsonl", _snapshots(choose), command)
+
+
+def _snapshots(choose: random.Random) -> bytes:
+    times = choose.sample((1, 10**12, 1_700_000_000_000), choose.randint(1, 2))
+    rows = [row for at in times for row in choose.sample(_snapshot(at), 5)]
+    return _json_lines(rows, choose)
+
+
+@cache
+def _parquet() -> bytes:
+    rows = [row for row in _snapshot(1_700_000_000_000) if "topic" in row]
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
 
 
 def _snapshot(time_ms: int) -> list[dict[str, Any]]:
@@ -103,32 +122,74 @@ def _sample_traces() -> list[Any]:
         return [json.loads(line) for line in lines]
 
 
-def _cases(logs: Logs, group: str, choose: random.Random) -> Given:
+def _cases(about: About, choose: random.Random) -> Given:
     content = _json_lines(choose.sample(_sample_cases(), 1), choose)
-    return Given("cases.jsonl", content, (("assign", "--presented", "FILE"), ("compare", "FILE")))
-
-
-def _traces(logs: Logs, group: str, choose: random.Random) -> Given:
-    return Given("traces.jsonl", _json_lines(_sample_traces()[:MOST_LINES], choose), (("trace", "FILE"),))
-
-
-def _scenario(logs: Logs, group: str, choose: random.Random) -> Given:
-    content = _yaml((HERE / "scenario.yaml").read_bytes(), choose)
-    return Given("scenario.yaml", content, (("simulate", "FILE", "--out", "OUT"),))
-
-
-def _settings(logs: Logs, group: str, choose: random.Random) -> Given:
-    content = _yaml((ROOT / "conf" / "defaults.yaml").read_bytes(), choose)
-    return Given(
-        "settings.yaml", content, (("config", "--config", "FILE"), ("findings", "--log", "LOGS", "--config", "FILE"))
+    commands = (
+        ("assign", "FILE"),
+        ("assign", "--presented", "FILE"),
+        ("compare", "FILE"),
+        ("compare", "FILE", "--json"),
     )
+    return Given("cases.jsonl", content, choose.choice(commands))
 
 
-def _archive(logs: Logs, group: str, choose: random.Random) -> Given:
+def _traces(about: About, choose: random.Random) -> Given:
+    header, *steps = _sample_traces()
+    lines = [header, *steps[: choose.randint(1, MOST_STEPS)]]
+    return Given("traces.jsonl", _json_lines(lines, choose), ("trace", "FILE", choose.choice(("--json", "--quiet"))))
+
+
+def _scenario(about: About, choose: random.Random) -> Given:
+    whole = _sample_scenario()
+    name = choose.choice(list(whole["groups"]))
+    small = {**whole, "lasts": "20s", "groups": {name: whole["groups"][name]}}
+    content = _yaml(yaml.safe_dump(small, sort_keys=False).encode(), choose)
+    content = LONG.sub(b"12", content)
+    return Given("scenario.yaml", content, ("simulate", "FILE", "--out", "NEW"))
+
+
+@cache
+def _sample_scenario() -> dict[str, Any]:
+    return dict(yaml.safe_load((HERE / "scenario.yaml").read_text()))
+
+
+def _settings(about: About, choose: random.Random) -> Given:
+    content = _yaml(yaml.safe_dump(_some_settings(choose)).encode(), choose)
+    command = choose.choice((("config",), ("findings", "--log", "LOGS"), ("audit", "--log", "LOGS")))
+    return Given("settings.yaml", content, (*command, "--config", "FILE"))
+
+
+def _some_settings(choose: random.Random) -> dict[str, Any]:
+    """One to three sections of the default settings, with some of what they have."""
+    whole = _default_settings()
+    some: dict[str, Any] = {}
+    for name in choose.sample(list(whole), choose.randint(1, 3)):
+        section = whole[name]
+        some[name] = section
+        if isinstance(section, dict):
+            some[name] = {key: section[key] for key in choose.sample(list(section), min(3, len(section)))}
+    return some
+
+
+@cache
+def _default_settings() -> dict[str, Any]:
+    return dict(yaml.safe_load((ROOT / "conf" / "defaults.yaml").read_text()))
+
+
+def _assignments(about: About, choose: random.Random) -> Given:
+    """Settings on the command line; the file has what they are."""
+    some = _some_settings(choose)
+    _change(some, choose)
+    texts = [f"{name}={json.dumps(value)}" for name, value in some.items()]
+    texts = [_bytes(text.encode(), choose).decode("utf-8", "replace") for text in texts]
+    return Given("settings.txt", "\n".join(texts).encode(), ("config", *(f"--set={text}" for text in texts)))
+
+
+def _archive(about: About, choose: random.Random) -> Given:
     out = io.BytesIO()
     mode = choose.choice(("", "gz", "bz2", "xz"))
     with tarfile.open(fileobj=out, mode=f"w:{mode}") as archive:
-        for name, data in logs.items():
+        for name, data in about.logs.items():
             member = tarfile.TarInfo(
                 choose.choice((name, name, name, f"../{name}", name.replace("-", "-9"), "x" * 300))
             )
@@ -137,7 +198,57 @@ def _archive(logs: Logs, group: str, choose: random.Random) -> Given:
             archive.addfile(member, io.BytesIO(data))
     content = out.getvalue()
     content = _bytes(content, choose) if choose.random() < 0.6 else content
-    return Given("logs.tar", content, (("groups", "--log", "FILE"), ("dump", "FILE")))
+    suffix = f".{mode}" if mode else ""
+    command = ("dump", "FILE") if choose.random() < 0.3 else (*choose.choice(OF_TOPICS), "--log", "FILE")
+    return Given(f"logs.tar{suffix}", content, command)
+
+
+@cache
+def _sample_broker_lines() -> list[bytes]:
+    return (ROOT / "tests" / "data" / "broker_log" / "server-4.3.1.log").read_bytes().splitlines()
+
+
+def _broker_log(about: About, choose: random.Random) -> Given:
+    """Lines of a broker about the group, with other words, numbers, times and bytes."""
+    lines = [line.replace(b"payments", about.group.encode("utf-8", "replace")) for line in _sample_broker_lines()]
+    lines = choose.sample(lines, choose.randint(1, len(lines)))
+    for _ in range(choose.randint(1, 3)):
+        at = choose.randrange(len(lines))
+        words = lines[at].split(b" ")
+        match choose.randrange(4):
+            case 0:
+                lines[at] = _bytes(lines[at], choose)
+            case 1:
+                words[choose.randrange(len(words))] = str(choose.choice((*NUMBERS, *NAMES))).encode()
+                lines[at] = b" ".join(words)
+            case 2:
+                lines[at] = b" ".join(words[: choose.randrange(len(words))])
+            case _:
+                lines[at] = choose.choice(RAW)
+    questions = (("explain", "G"), ("rebalances",), ("history", "G"), ("findings",), ("audit",))
+    command = (*choose.choice(questions), "--log", "LOGS", "--broker-log", "FILE", "--broker-log-zone")
+    return Given("server.log", b"\n".join(lines), (*command, choose.choice(("UTC", "+02:00", "Europe/Berlin", "x"))))
+
+
+def _progress(about: About, choose: random.Random) -> Given:
+    """What a watch remembers."""
+    told = {"version": 1, "told": [["__consumer_offsets", choose.randrange(2), choose.choice(NUMBERS)]]}
+    return Given("watch.json", _json_lines([told], choose), ("watch", "--log", "LOGS", "--state", "FILE"))
+
+
+KINDS: Final[dict[str, Callable[[About, random.Random], Given]]] = {
+    "topics": _topics,
+    "end offsets": _ends,
+    "case": _cases,
+    "trace": _traces,
+    "scenario": _scenario,
+    "settings": _settings,
+    "settings of the command line": _assignments,
+    "archive": _archive,
+    "broker log": _broker_log,
+    "progress of a watch": _progress,
+}
+"""What makes a changed file of each kind."""
 
 
 def _yaml(text: bytes, choose: random.Random) -> bytes:
@@ -216,11 +327,3 @@ def _parts(value: Any) -> Iterator[tuple[Any, Any]]:
         yield value, name
         if isinstance(value[name], dict | list):
             yield from _parts(value[name])
-
-
-def write_file(given: Given, folder: Path) -> list[tuple[str, ...]]:
-    """Write the file beside the logs of a folder, and return the commands with their places."""
-    file = folder.parent / f"{folder.name}-{given.name}"
-    file.write_bytes(given.content)
-    places = {"FILE": str(file), "LOGS": str(folder), "OUT": str(folder.parent / "out" / "page.html")}
-    return [tuple(places.get(word, word) for word in command) for command in given.commands]

@@ -1,20 +1,24 @@
-"""Runs the commands on changed logs, with limits on time and memory, and says what went wrong."""
+"""Runs the commands on changed inputs, with limits on time and memory, and says what went wrong."""
 
 from __future__ import annotations
 
 import io
 import resource
 import signal
+import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import click
+import pytest
 import typer
+from typer.main import get_command
 
-from jobs.cli.app import app
+from jobs.cli import app as cli
 
 MEGABYTE = 1 << 20
 
@@ -38,23 +42,31 @@ class OutOfTimeError(BaseException):
     """A command used more processor time than it may; no handler of the product catches it."""
 
 
-def run(command: Sequence[str], folder: Path, limits: Limits) -> tuple[str, Failure | None]:
-    """Run one command on the logs of a folder; return its output, and what went wrong."""
-    return run_whole(whole(command, folder), limits)
+@cache
+def _program() -> Any:
+    return get_command(cli.app)
 
 
-def whole(command: Sequence[str], folder: Path) -> tuple[str, ...]:
-    """Return a command with all its arguments: with the logs that it is about."""
-    return (*command, str(folder)) if command[0] == "dump" else (*command, "--log", str(folder))
+@contextmanager
+def commands_kept() -> Iterator[None]:
+    """Make each command's parser once, as they are many; and let a watch end once it has looked."""
+
+    def interrupted(seconds: float) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cli, "load", cache(cli.load))
+        patched.setattr(time, "sleep", interrupted)
+        yield
 
 
-def run_whole(arguments: Sequence[str], limits: Limits) -> tuple[str, Failure | None]:
+def run_command(arguments: Sequence[str], limits: Limits) -> tuple[str, Failure | None]:
     """Run one command with all its arguments; return its output, and what went wrong."""
     command = tuple(arguments)
     out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     try:
         with redirect_stdout(out), redirect_stderr(io.StringIO()), _limited(limits):
-            app(list(arguments), standalone_mode=False)
+            _program().main(list(arguments), "coordinator-audit", standalone_mode=False)
     except (click.exceptions.Exit, click.ClickException, typer.Exit, SystemExit):
         pass
     except OutOfTimeError as error:

@@ -2,26 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz.campaign import STABLE_COMMANDS, Campaign, fuzz
-from tests.fuzz.limits import MEGABYTE, Limits, run
+from tests.fuzz.campaign import Campaign, fuzz, try_input
+from tests.fuzz.files import KINDS
+from tests.fuzz.inputs import LOG, make_input
+from tests.fuzz.limits import MEGABYTE, Limits, commands_kept, run_command
 from tests.shared_data import ROOT
 
 CORPUS = sorted((ROOT / "tests" / "data" / "fuzz").glob("*.tar.gz"))
 LIMITS = Limits(seconds=20, memory=512 * MEGABYTE)
-COMMANDS = (*STABLE_COMMANDS, ("groups",), ("history", "g"), ("whatif", "g", "--standbys", "1"))
+COMMANDS = (
+    *(("describe", "--all"), ("audit", "--json"), ("findings",), ("rebalances",), ("groups",), ("history", "g")),
+    ("whatif", "g", "--standbys", "1"),
+)
+GIVEN = sorted((ROOT / "tests" / "data" / "fuzz" / "inputs").glob("*/command.json"))
+"""Inputs of every kind that once broke the command that is beside them."""
 
 
 @pytest.mark.parametrize("logs", CORPUS, ids=lambda path: path.name.removesuffix(".tar.gz"))
 def test_what_once_broke_something(logs: Path, tmp_path: Path) -> None:
     with tarfile.open(logs) as archive:
         archive.extractall(tmp_path, filter="data")
-    failures = [failure for command in COMMANDS if (failure := run(command, tmp_path, LIMITS)[1]) is not None]
+    questions = ((*command, "--log", str(tmp_path)) for command in COMMANDS)
+    failures = [failure for question in questions if (failure := run_command(question, LIMITS)[1]) is not None]
     assert not failures
+
+
+@pytest.mark.parametrize("file", GIVEN, ids=lambda path: path.parent.name)
+def test_what_once_broke_a_command(file: Path, tmp_path: Path) -> None:
+    words = {"OUT": str(tmp_path / "page.html"), "NEW": str(tmp_path / "new"), "LOGS": str(file.parent / "logs")}
+    command = [words.get(word, word.replace("HERE", str(file.parent))) for word in json.loads(file.read_text())]
+    with commands_kept():
+        assert run_command(command, LIMITS)[1] is None
+
+
+def test_each_kind_of_input_is_made_and_read(tmp_path: Path) -> None:
+    tried: dict[str, set[str]] = {}
+    with commands_kept():
+        for seed in range(150):
+            given = make_input(tmp_path / "simulated", seed)
+            assert try_input(given, tmp_path / "input", LIMITS) is None
+            tried.setdefault(given.kind, set()).add(given.command[0])
+    assert {LOG, *KINDS} <= set(tried)
+    assert len(tried[LOG]) > 5
 
 
 def test_the_corpus_is_there() -> None:
@@ -30,6 +58,6 @@ def test_the_corpus_is_there() -> None:
 
 @pytest.mark.long
 def test_new_changes(tmp_path: Path) -> None:
-    tried = fuzz(Campaign(tmp_path / "scratch", LIMITS, tmp_path / "kept"), seed=1, seconds=120)
-    assert tried.inputs > 10
+    tried = fuzz(Campaign(tmp_path / "scratch", LIMITS, tmp_path / "kept"), seed=1, seconds=60)
+    assert tried.inputs > 1_000
     assert not tried.failures
