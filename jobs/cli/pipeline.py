@@ -15,7 +15,7 @@ from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption
 from jobs.cli.output import Line, print_lines
-from jobs.cli.stored_source import open_reader
+from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
@@ -189,6 +189,7 @@ def tables_command(
     """List the tables and their row counts."""
     console = options.console
     tables = open_reader(console, options.config, options.flags)
+    warn_of_unfinished(console, tables)
     lines = [
         {"table": sql_name(tables.location, name), "rows": _row_count(tables, name), "about": table.about}
         for name, table in CATALOG.items()

@@ -31,9 +31,14 @@ def open_stored(console: Console, config: Path | None, flags: dict[str, Any]) ->
     is_named = settings.is_given("cluster", settings.layers(config, os.environ, flags))
     tables = open_reader(console, config, flags)
     cluster = choose_cluster(tables, chosen.cluster if is_named else None)
+    warn_of_unfinished(console, tables)
+    return tables, chosen.model_copy(update={"cluster": cluster})
+
+
+def warn_of_unfinished(console: Console, tables: TableReader) -> None:
+    """Warn of a run that writes the tables now, or was killed while it did."""
     if (unfinished := unfinished_run(tables, datetime.now(UTC))) is not None:
         console.warn(unfinished)
-    return tables, chosen.model_copy(update={"cluster": cluster})
 
 
 def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) -> TableReader:

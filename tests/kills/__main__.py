@@ -1,4 +1,4 @@
-"""Command ``python -m tests.kills``: kill commands that write after random numbers of commits, until the time is over.
+"""Command ``python -m tests.kills``: kill commands that write at random commits, until the time is over.
 
 Exit code 1 if the tables of a life differ from those of a quiet one, or an answer between was silent.
 """
@@ -10,6 +10,8 @@ import random
 import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
 from pathlib import Path
 
 from jobs import settings
@@ -21,32 +23,48 @@ from tests.kills.lives import LIVES, Lives
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
     parser.add_argument("--seconds", type=float, default=600, help="how long to run")
+    parser.add_argument("--kills", type=int, default=1_000_000, help="how many kills are enough")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--life", action="append", choices=sorted(LIVES), help="only these; repeatable")
     chosen = parser.parse_args()
-    choose, until = random.Random(chosen.seed), time.monotonic() + chosen.seconds
     spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]", "spark.conf": SMALL}).spark)
-    most = dict.fromkeys(chosen.life or LIVES, 40)
-    kills = differences = 0
     with tempfile.TemporaryDirectory() as home:
-        lives = Lives(Path(home))
-        while time.monotonic() < until:
-            name = choose.choice(list(most))
-            commits = choose.randrange(most[name])
-            began = time.monotonic()
-            try:
-                was_killed = lives.live(name, commits)
-            except AssertionError as error:
-                differences += 1
-                print(f"{name} after {commits} commits: {error}", flush=True)
-                continue
-            kills += was_killed
-            if not was_killed:  # it was through before
-                most[name] = min(most[name], commits)
-            print(f"{name} after {commits} commits: equal, {time.monotonic() - began:.0f} s", flush=True)
+        lived = _live(Lives(spark, Path(home)), chosen)
     spark.stop()
-    print(f"{kills} kills, {differences} lives that differ")
-    return bool(differences)
+    print(f"{sum(lived.kills.values())} kills in {lived.lives} lives, {lived.different} lives that differ")
+    for name, number in sorted(lived.kills.items()):
+        print(f"  {name}: {number}")
+    return bool(lived.different)
+
+
+class _Lived:
+    """What came of all lives: kills by command."""
+
+    def __init__(self) -> None:
+        self.kills: Counter[str] = Counter()
+        self.lives = 0
+        self.different = 0
+
+
+def _live(lives: Lives, chosen: argparse.Namespace) -> _Lived:
+    """Live one life after the other, each command equally often, until the time is over."""
+    choose, lived, until = random.Random(chosen.seed), _Lived(), time.monotonic() + chosen.seconds
+    waiting: list[str] = []
+    while time.monotonic() < until and sum(lived.kills.values()) < chosen.kills:
+        if not waiting:
+            waiting = choose.sample(chosen.life or [*LIVES], len(chosen.life or LIVES))
+        name, began = waiting.pop(), time.monotonic()
+        lived.lives += 1
+        try:
+            kills = lives.live(name, choose)
+        except Exception:
+            lived.different += 1
+            print(f"{name} differs:\n{traceback.format_exc()}", flush=True)
+            continue
+        lived.kills += kills
+        killed = ", ".join(f"{each} {number}" for each, number in kills.items()) or "nothing"
+        print(f"{name}: killed {killed}; equal, {time.monotonic() - began:.1f} s", flush=True)
+    return lived
 
 
 if __name__ == "__main__":

@@ -1,70 +1,76 @@
-"""Commands that write the tables, killed at any of their commits: the next night makes the tables of a quiet life."""
+"""Commands that write, killed by SIGKILL at any commit: what runs after them makes the tables of a quiet life."""
 
 from __future__ import annotations
 
+import json
+import random
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pytest
-from deltalake import DeltaTable
-from typer.testing import CliRunner
+import yaml
+from pyspark.sql import SparkSession
 
-from jobs.cli.app import app
-from jobs.tables import lease
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
+from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import FINDINGS
-from tests.jobs.conftest import SAMPLE_LOGS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from tests.kills.logs import write_logs
+from tests.kills.processes import Ended, forked, run
 
 CLUSTER: Final = "c"
-EARLIER: Final = ("__cluster_metadata-0", "__consumer_offsets-0", "__share_group_state-0")
-LATER: Final = ("__consumer_offsets-1", "__share_group_state-1")
 COMPARED: Final = (
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RANGES),
     *(*HISTORY.values(), FINDINGS),
 )
 STEPS: Final = '["ingest", "decode", "replay", "offsets", "findings", "trend"]'
+IGNORED: Final = frozenset({"run_id", "revised_by", "extra", "night", "ended_ms", "checked_at"})
+"""Columns that say which run said something, and when."""
 
-
-class Killed(BaseException):
-    """What no step catches: the end of the process, as far as the tables can tell."""
+AGAIN: Final = 0.5
+"""The probability that the run after a kill is killed, too."""
 
 
 class Life(NamedTuple):
-    """A command that is killed, the state of the tables before it, and the arguments that begin it."""
+    """A command that is killed, the state of the tables before it, and the arguments that begin it.
+
+    ``FIRST`` and ``BOTH`` stand for logs, ``PROJECT`` for a folder. ``repeated``: the same command repairs what its
+    kill has left; otherwise the next night does. ``settings``: the file of settings that it is run with.
+    """
 
     before: str
     arguments: tuple[str, ...]
+    repeated: bool = False
+    settings: str = "night"
 
 
-def dumps(*names: str) -> tuple[str, ...]:
-    """The paths of log partitions of the samples."""
-    return tuple(str(SAMPLE_LOGS / name) for name in names)
+QUESTIONS: Final = (
+    *(("metrics",), ("describe", "--all"), ("findings",), ("groups",), ("trend",), ("audit",), ("rebalances",)),
+    *(("commits", "billing"), ("offsets", "legacy"), ("history", "counts"), ("owners", "orders"), ("tables",)),
+)
+"""Asked after a kill: none may be silent."""
 
-
-ALL: Final = dumps(*EARLIER, *LATER)
-
-QUESTIONS: Final = (("findings",), ("metrics",), ("groups",), ("trend",), ("describe", "--all"), ("audit",))
-"""Asked in turn after a kill: none may be silent."""
+NIGHT: Final = ("nightly", "BOTH", "--cluster", CLUSTER)
 
 LIVES: Final = {
-    "first-night": Life("nothing", ("nightly", *dumps(*EARLIER), "--cluster", CLUSTER)),
-    "second-night": Life("night", ("nightly", *ALL, "--cluster", CLUSTER)),
-    "ingest": Life("night", ("ingest", *dumps(*LATER), "--cluster", CLUSTER)),
+    "first-night": Life("nothing", ("nightly", "FIRST", "--cluster", CLUSTER)),
+    "second-night": Life("night", NIGHT),
+    "ingest": Life("night", ("ingest", "BOTH", "--cluster", CLUSTER)),
     "decode": Life("ingested", ("decode",)),
     "replay": Life("decoded", ("replay",)),
     "replay-rebuild": Life("night", ("replay", "--rebuild")),
-    "checks": Life("night", ("checks",)),
+    "checks": Life("night", ("checks",), repeated=True),
+    "expectations": Life("night", ("expectations", "PROJECT"), repeated=True),
     "rebuild-history": Life("night", ("rebuild", "group_epochs")),
     "rebuild-log": Life("night", ("rebuild", "group_records")),
-    "maintenance": Life("night", ("nightly", *ALL, "--cluster", CLUSTER)),
+    "rebuild-findings": Life("night", ("rebuild", "findings")),
+    "maintenance": Life("night", NIGHT, settings="maintenance"),
 }
 """By name. What a killed command leaves is completed by a night with all logs."""
 
@@ -72,133 +78,198 @@ LIVES: Final = {
 class Lives:
     """Runs lives in folders of their own, and compares the tables with those of a life without a kill."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self._spark = spark
         self._home = home
-        self._config = home / "settings.yaml"
-        self._config.write_text(f"nightly:\n  steps: {STEPS}\n")
-        self._maintenance = home / "maintenance.yaml"
-        self._maintenance.write_text(
-            'nightly:\n  steps: ["maintenance"]\n'
-            "maintenance:\n  every_days: 0\n  vacuum_hours: 0\n  keep_values_days: 0\n"
-        )
+        first = write_logs(home / "logs")
+        self._places = {"FIRST": [*map(str, first)], "BOTH": [str(home / "logs")]}
+        self._settings = {
+            "night": f"nightly:\n  steps: {STEPS}\n",
+            "maintenance": 'nightly:\n  steps: ["maintenance"]\n'
+            "maintenance:\n  every_days: 0\n  vacuum_hours: 0\n  keep_values_days: 0\n",
+        }
+        for name, text in self._settings.items():
+            (home / f"{name}.yaml").write_text(text)
         self._begun: dict[str, Path] = {}
-        self._quiet: dict[str, dict[str, list[str]]] = {}
+        self._quiet: dict[str, tuple[int, Found]] = {}
+        self._points_of_a_night = 1
+        self._number = 0
 
-    def invoke(self, home: Path, *arguments: str, config: Path | None = None) -> Any:
-        """Run a command on the tables in a folder."""
-        return CliRunner().invoke(app, [*arguments, "--tables", str(home), "--config", str(config or self._config)])
-
-    def succeed(self, home: Path, *arguments: str, config: Path | None = None) -> None:
-        """Run a command that is not killed; 3: a check has found something."""
-        done = self.invoke(home, *arguments, config=config)
-        assert done.exit_code in (0, 3), (arguments, done.output, done.exception)
-
-    def begun(self, state: str) -> Path:
-        """Return tables in the state that a life begins with; not to be written to."""
-        if state not in self._begun:
-            home = self._home / "begun" / state
-            if state == "night":
-                self.succeed(home, "nightly", *dumps(*EARLIER), "--cluster", CLUSTER)
-            elif state == "ingested":
-                shutil.copytree(self.begun("night"), home)
-                self.succeed(home, "ingest", *dumps(*LATER), "--cluster", CLUSTER)
-            elif state == "decoded":
-                shutil.copytree(self.begun("ingested"), home)
-                self.succeed(home, "decode")
-            else:
-                home.mkdir(parents=True)
-            self._begun[state] = home
-        return self._begun[state]
-
-    def live(self, name: str, commits: int) -> bool:
-        """Kill a command after a number of commits, and let a night complete its work. Return whether it was killed.
+    def live(self, name: str, choose: random.Random) -> Counter[str]:
+        """Kill a command at one of its points, and perhaps what runs after it. Return the kills by command.
 
         Raises:
             AssertionError: the tables differ from those of a quiet life, or an answer between was silent.
         """
-        home = self._home / "killed"
-        shutil.rmtree(home, ignore_errors=True)
-        was_killed = self._begin(name, home, commits)
-        if was_killed:
-            self._assert_warned(home, name, commits)
-        self._complete(home)
-        expected, found = self._expected(name), self._found(home)
-        for table, rows in expected.items():
-            assert found[table] == rows, f"{name}, killed after {commits} commits: {table} differs"
-        return was_killed
+        points, expected = self.quiet(name)
+        home = self._copy(name)
+        kills: Counter[str] = Counter()
+        try:
+            at = choose.randrange(points)
+            ended = self._run(home, LIVES[name].arguments, LIVES[name].settings, at)
+            if ended.was_killed:
+                kills[name] += 1
+                self._assert_warned(home, name, at, choose)
+            while choose.random() < AGAIN:
+                command, arguments, settings = self._next(name, choose)
+                ended = self._run(home, arguments, settings, at := choose.randrange(self._points_of_a_night))
+                if not ended.was_killed:
+                    break
+                kills[command] += 1
+                self._assert_warned(home, command, at, choose)
+            self._complete(home, name)
+            difference = expected.difference(self._found(home))
+            assert difference is None, f"{difference} ({dict(kills)}, the last at point {at})"
+        finally:
+            shutil.rmtree(home)
+        return kills
 
-    def _begin(self, name: str, home: Path, commits: int | None) -> bool:
-        """Run the command of a life; return whether it was killed after so many commits."""
-        life = LIVES[name]
-        shutil.copytree(self.begun(life.before), home)
-        config = self._maintenance if name == "maintenance" else None
-        if commits is None:
-            self.succeed(home, *life.arguments, config=config)
-            return False
-        with killed_after(commits) as is_dead, suppress(Killed):
-            self.invoke(home, *life.arguments, config=config)
-        return is_dead()
-
-    def _complete(self, home: Path) -> None:
-        """The next night; where a rebuild was cut off, damage is found first, and the rebuild is repeated."""
-        done = self.invoke(home, "nightly", *ALL, "--cluster", CLUSTER)
-        if done.exit_code == 1 and "is damaged" in done.stderr:
-            self.succeed(home, "rebuild")
-            done = self.invoke(home, "nightly", *ALL, "--cluster", CLUSTER)
-        assert done.exit_code == 0, (done.output, done.exception)
-
-    def _assert_warned(self, home: Path, name: str, commits: int) -> None:
-        question = QUESTIONS[commits % len(QUESTIONS)]
-        asked = CliRunner().invoke(app, [*question, "--tables", str(home)])
-        is_silent = asked.exit_code == 0 and "has not ended" not in asked.stderr
-        assert not is_silent, f"{name}, killed after {commits} commits: {question} says nothing"
-
-    def _expected(self, name: str) -> dict[str, list[str]]:
+    def quiet(self, name: str) -> tuple[int, Found]:
+        """Return the number of points of the command of a life, and what a life without a kill ends with."""
         if name not in self._quiet:
-            home = self._home / "quiet" / name
-            self._begin(name, home, None)
-            self._complete(home)
-            self._quiet[name] = self._found(home)
+            home = self._copy(name)
+            points = self._succeed(home, LIVES[name].arguments, LIVES[name].settings).points
+            completing = self._complete(home, name)
+            self._points_of_a_night = max(self._points_of_a_night, completing.points)
+            self._quiet[name] = points, self._found(home)
+            shutil.rmtree(home)
         return self._quiet[name]
 
-    def _found(self, home: Path) -> dict[str, list[str]]:
-        rows = {table.name: _content(home, table) for table in COMPARED}
-        rows["commits"] = _content(home, COMMIT_SUMMARIES, lambda row: row["hour_ms"] is None)
-        rows["nights"] = sorted(set(_content(home, NIGHTS)))  # a night that was killed has no row of its own
-        return rows
+    def _next(self, name: str, choose: random.Random) -> tuple[str, tuple[str, ...], str]:
+        """The next run after a kill: the same command again, or a night."""
+        life = LIVES[name]
+        if life.repeated or (life.before != "nothing" and choose.random() < 0.5):
+            return name, life.arguments, life.settings
+        return "completing-night", NIGHT, "night"
+
+    def _copy(self, name: str) -> Path:
+        """Return a folder of its own for a life: Spark remembers what it has seen of a table at a place."""
+        self._number += 1
+        home = self._home / f"life-{self._number}"
+        shutil.copytree(self._begin(LIVES[name].before), home / "tables")
+        return home
+
+    def _begin(self, state: str) -> Path:
+        """Return tables in the state that a life begins with; not to be written to."""
+        if state not in self._begun:
+            home = self._home / "begun" / state
+            before = {"ingested": "night", "decoded": "ingested"}.get(state)
+            if before is None:
+                (home / "tables").mkdir(parents=True)
+            else:
+                shutil.copytree(self._begin(before), home / "tables")
+            commands = {"night": "first-night", "ingested": "ingest", "decoded": "decode"}
+            if state in commands:
+                self._succeed(home, LIVES[commands[state]].arguments)
+            self._begun[state] = home / "tables"
+        return self._begun[state]
+
+    def _run(self, home: Path, arguments: tuple[str, ...], settings: str = "night", at: int | None = None) -> Ended:
+        places = self._places | {"PROJECT": [str(home / "project")]}
+        words = (each for word in arguments for each in places.get(word, [word]))
+        given = ("--tables", str(home / "tables"), "--config", str(self._home / f"{settings}.yaml"))
+        return run(self._spark, home, (*words, *given), at)
+
+    def _succeed(self, home: Path, arguments: tuple[str, ...], settings: str = "night") -> Ended:
+        """Run a command that is not killed; 3: a check has found something."""
+        ended = self._run(home, arguments, settings)
+        assert ended.code in (0, 3), (arguments, ended.out, ended.err)
+        return ended
+
+    def _complete(self, home: Path, name: str) -> Ended:
+        """The same command again if that is what repairs, then a night.
+
+        Where a rebuild was cut off, damage is found first, and the rebuild is repeated.
+        """
+        if LIVES[name].repeated:
+            self._succeed(home, LIVES[name].arguments, LIVES[name].settings)
+        ended = self._run(home, NIGHT)
+        if ended.code == 1 and "is damaged" in ended.err:
+            self._succeed(home, ("rebuild",))
+            ended = self._run(home, NIGHT)
+        assert ended.code == 0, (ended.out, ended.err)
+        return ended
+
+    def _assert_warned(self, home: Path, name: str, at: int, choose: random.Random) -> None:
+        if name == "expectations":  # it does not write the tables
+            return
+        for question in choose.sample(QUESTIONS, 3):
+            asked = self._run(home, question)
+            is_silent = asked.code == 0 and "has not ended" not in asked.err
+            assert not is_silent, f"{name}, killed at point {at}: {question} says nothing"
+            assert "Traceback" not in asked.err, f"{name}, killed at point {at}: {question} fails with {asked.err}"
+
+    def _found(self, home: Path) -> Found:
+        found = forked(self._spark, lambda: found_in(home))
+        assert found is not None
+        return found
 
 
-def _content(home: Path, table: Table, wanted: Callable[[dict[str, Any]], bool] = bool) -> list[str]:
-    """All that a table says, but for which run said it and when."""
-    found = DeltaTable(str(home / table.name)).to_pyarrow_table().to_pylist()
-    ignored = ("run_id", "revised_by", "extra", "night", "ended_ms")
-    return sorted(repr({name: row[name] for name in row if name not in ignored}) for row in found if wanted(row))
+class Found(NamedTuple):
+    """The rows of tables as texts, without which run wrote them, and the files of a project of the checks."""
+
+    rows: dict[str, list[str]]
+
+    def difference(self, other: Found) -> str | None:
+        """Return in words the first difference of what another life has found; None: there is none."""
+        for name, rows in self.rows.items():
+            if (others := other.rows[name]) != rows:
+                counts = Counter(rows), Counter(others)
+                lacking, spare = (list((one - two).elements()) for one, two in (counts, counts[::-1]))
+                told = f"lacks {len(lacking)} rows {_short(lacking)}, has {len(spare)} others {_short(spare)}"
+                return f"{name} differs: {told}"
+        return None
 
 
-@contextmanager
-def killed_after(commits: int) -> Iterator[Callable[[], bool]]:
-    """Let runs make a number of commits; the next one, and all after it, never reach the tables.
+def _short(rows: list[str]) -> str:
+    return ", ".join(rows[:2])[:1000]
 
-    Each commit asks for the lease first. The lease of a killed run stays, as nobody gives it back. Yields whether the
-    run is dead.
+
+def found_in(home: Path) -> Found:
+    """Return what the tables below a folder say, in a process that may open tables.
+
+    Raises:
+        AssertionError: the nights that are counted are not those that have ended.
     """
-    made, dead = 0, False
+    tables = home / "tables"
+    rows = {table.name: content(tables, table) for table in COMPARED}
+    rows["commits"] = content(tables, COMMIT_SUMMARIES, lambda row: row["hour_ms"] is None)
+    rows["checks"] = newest(tables, CHECK_RESULTS)
+    rows["offsets"] = newest(tables, GROUP_OFFSETS)
+    rows["project"] = [f"{file.relative_to(home)}: {_text(file, home)}" for file in sorted(_files(home / "project"))]
+    counted = [row["night"] for row in _rows(tables, NIGHTS)]
+    ended = {row["night"] for row in _rows(tables, NIGHTLY_STEPS) if row["step"] == "trend"}
+    assert sorted(counted) == sorted(ended), f"nights are {counted}, those that have ended {sorted(ended)}"
+    return Found(rows)
 
-    def check(self: lease.Lease) -> None:
-        nonlocal made, dead
-        made += 1
-        dead = dead or made > commits
-        if dead:
-            raise Killed
 
-    release = lease.Lease.release
+def _files(folder: Path) -> Iterator[Path]:
+    return (file for file in folder.rglob("*") if file.is_file() and not file.name.endswith(".unfinished"))
 
-    def give_back(self: lease.Lease) -> None:
-        if not dead:
-            release(self)
-        lease._HELD.discard(lease.LeaseOwner.parse(self.owner).token)
 
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(lease.Lease, "check", check)
-        patched.setattr(lease.Lease, "release", give_back)
-        yield lambda: dead
+def _text(file: Path, home: Path) -> str:
+    """What a file of a project says in any folder, whatever the order of its parts."""
+    text = file.read_text().replace(str(home), "HOME")
+    if file.suffix != ".yml":
+        return text
+    said = yaml.safe_load(text)
+    return json.dumps(said | {"data_context_id": None}, sort_keys=True)
+
+
+def content(tables: Path, table: Table, wanted: Callable[[dict[str, Any]], bool] = bool) -> list[str]:
+    """Return all that a table says, but for which run said it and when."""
+    rows = (row for row in _rows(tables, table) if wanted(row))
+    return sorted(repr({name: row[name] for name in row if name not in IGNORED}) for row in rows)
+
+
+def newest(tables: Path, table: Table) -> list[str]:
+    """Return the rows of the newest run that a table has."""
+    last = max((row["run_id"] for row in _rows(tables, table)), default="")
+    return content(tables, table, lambda row: row["run_id"] == last)
+
+
+def _rows(tables: Path, table: Table) -> list[dict[str, Any]]:
+    from deltalake import DeltaTable
+
+    place = tables / table.name
+    return DeltaTable(str(place)).to_pyarrow_table().to_pylist() if place.is_dir() else []
