@@ -17,6 +17,12 @@ EpochMemberT = TypeVar("EpochMemberT", bound=EpochMember)
 LiveT = TypeVar("LiveT", bound=LiveEpochGroup[Any])
 
 
+def check_group_id(group_id: str) -> None:
+    """Raise ApiError for the empty group id. Only OffsetCommit and OffsetFetch take it, as old clients use it."""
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID)
+
+
 def group_of(op: Operation, group_id: str, wanted: type[LiveT], name: str) -> LiveT:
     """Return the group of that id and type; raises ApiError if there is none. ``name`` is the type's name in
     messages.

@@ -9,6 +9,7 @@ from coordinator_core.coordinator.classic import validation as classic
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, int64, string, structs
@@ -26,6 +27,8 @@ GROUP_ID_NOT_FOUND_VERSION = 9
 """From this version on a missing group is called so."""
 TOPIC_ID_VERSION = 10
 """From this version on topics go by their ids (KIP-848)."""
+THROTTLED_VERSION = 3
+"""From this version on the answer has a throttle time."""
 NO_TOPIC_ID = "A" * 22
 
 _PARTITIONS = structs(
@@ -82,7 +85,8 @@ def commit(op: Operation, request: Request) -> Fields:
         else:
             label, name = {"name": topic["name"]}, topic["name"]
         answers.append(label | {"partitions": _write(op, group_id, name, topic, check, expires)})
-    return {"throttleTimeMs": 0, "topics": answers}
+    throttled = {"throttleTimeMs": 0} if request.version >= THROTTLED_VERSION else {}
+    return throttled | {"topics": answers}
 
 
 _COMMITS_ARE_HEARTBEATS = (ClassicGroupState.STABLE, ClassicGroupState.PREPARING_REBALANCE)
@@ -92,6 +96,7 @@ def commit_in_transaction(op: Operation, request: Request) -> Fields:
     """Serve TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
     data = checked(request, TXN_OFFSET_COMMIT, range(6))
     group_id, generation = data["groupId"], data["generationId"]
+    check_group_id(group_id)
     group = op.memory.live.get(group_id)
     if group is None and generation >= 0:
         raise ApiError(ErrorCode.ILLEGAL_GENERATION)

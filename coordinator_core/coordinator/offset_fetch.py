@@ -8,7 +8,8 @@ from itertools import groupby
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer import validation as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
-from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID
+from coordinator_core.coordinator.lookup import check_group_id
+from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID, TOPIC_ID_VERSION
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import RequestShape, boolean, checked, int32, int32s, string, structs
@@ -53,13 +54,15 @@ def fetch(op: Operation, request: Request) -> Fields:
     groups = []
     for group in data["groups"]:
         try:
-            groups.append(_fetch_group(op, group, stable=data["requireStable"]))
+            by_id = request.version >= TOPIC_ID_VERSION
+            groups.append(_fetch_group(op, group, stable=data["requireStable"], by_id=by_id))
         except ApiError as error:
             groups.append({"groupId": group["groupId"], "topics": [], "errorCode": int(error.code)})
     return {"throttleTimeMs": 0, "groups": groups}
 
 
-def _fetch_group(op: Operation, asked: Fields, *, stable: bool) -> Fields:
+def _fetch_group(op: Operation, asked: Fields, *, stable: bool, by_id: bool) -> Fields:
+    """The committed offsets of one group; topics go ``by_id`` or by name, as the request's version has them."""
     group = op.memory.live.get(asked["groupId"])
     if isinstance(group, LiveConsumerGroup):
         consumer.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
@@ -70,26 +73,51 @@ def _fetch_group(op: Operation, asked: Fields, *, stable: bool) -> Fields:
     if asked["topics"] is None:
         partitions = sorted(offsets.committed)
         topics = [
-            {"name": name, "partitions": [_answer(each, offsets.committed.get(each), unstable) for each in each_topic]}
+            label | {"partitions": [_answer(each, offsets.committed.get(each), unstable) for each in each_topic]}
             for name, each_topic in groupby(partitions, key=lambda each: each.topic)
+            # Where topics go by their ids, one that is gone cannot be named.
+            if (label := _label(op, name, by_id=by_id)) is not None
         ]
+    elif by_id:
+        topics = [_fetch_topic_by_id(op, topic, offsets, unstable) for topic in asked["topics"]]
     else:
-        topics = [_fetch_topic(op, topic, offsets, unstable) for topic in asked["topics"]]
+        topics = [
+            {"name": topic["name"], "partitions": _fetch_partitions(topic["name"], topic, offsets, unstable)}
+            for topic in asked["topics"]
+        ]
     return {"groupId": asked["groupId"], "topics": topics, "errorCode": 0}
 
 
-def _fetch_topic(op: Operation, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]) -> Fields:
+def _label(op: Operation, name: str, *, by_id: bool) -> Fields | None:
+    """How the response names the topic; None if it has to name it by its id, and there is no such topic any more."""
+    if not by_id:
+        return {"name": name}
+    topic = op.topics.by_name.get(name)
+    return None if topic is None else {"topicId": topic.id}
+
+
+def _fetch_topic_by_id(
+    op: Operation, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
+) -> Fields:
     known = op.topics.by_id.get(topic["topicId"])
-    name = topic["name"] or ("" if known is None else known.name)
+    if known is None:
+        unknown = [_no_offset(number, ErrorCode.UNKNOWN_TOPIC_ID) for number in topic["partitionIndexes"]]
+        return {"topicId": topic["topicId"], "partitions": unknown}
+    return {"topicId": known.id, "partitions": _fetch_partitions(known.name, topic, offsets, unstable)}
+
+
+def _fetch_partitions(
+    name: str, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
+) -> list[Fields]:
     answers = []
     for number in topic["partitionIndexes"]:
         partition = TopicPartition(name, number)
-        found = offsets.committed.get(partition)
-        if found is not None and NO_TOPIC_ID not in (found.topic_id or NO_TOPIC_ID, topic["topicId"]):
+        commit = offsets.committed.get(partition)
+        if commit is not None and NO_TOPIC_ID not in (commit.topic_id or NO_TOPIC_ID, topic["topicId"]):
             # Committed for a topic of that name that is gone.
-            found = found if found.topic_id == topic["topicId"] else None
-        answers.append(_answer(partition, found, unstable))
-    return {"name": name, "partitions": answers}
+            commit = commit if commit.topic_id == topic["topicId"] else None
+        answers.append(_answer(partition, commit, unstable))
+    return answers
 
 
 def _in_transaction(offsets: GroupOffsets) -> frozenset[TopicPartition]:
@@ -97,15 +125,25 @@ def _in_transaction(offsets: GroupOffsets) -> frozenset[TopicPartition]:
 
 
 def _answer(partition: TopicPartition, commit: Commit | None, unstable: frozenset[TopicPartition]) -> Fields:
-    error = ErrorCode.UNSTABLE_OFFSET_COMMIT if partition in unstable else ErrorCode.NONE
-    offset, epoch, metadata = NO_OFFSET, None, ""
-    if commit is not None and not error:
-        offset, epoch, metadata = commit.offset, commit.leader_epoch, commit.metadata
+    if partition in unstable:
+        return _no_offset(partition.partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    if commit is None:
+        return _no_offset(partition.partition, ErrorCode.NONE)
     return {
         "partitionIndex": partition.partition,
-        "committedOffset": offset,
-        "committedLeaderEpoch": -1 if epoch is None else epoch,
-        "metadata": metadata,
+        "committedOffset": commit.offset,
+        "committedLeaderEpoch": -1 if commit.leader_epoch is None else commit.leader_epoch,
+        "metadata": commit.metadata,
+        "errorCode": 0,
+    }
+
+
+def _no_offset(number: int, error: ErrorCode) -> Fields:
+    return {
+        "partitionIndex": number,
+        "committedOffset": NO_OFFSET,
+        "committedLeaderEpoch": -1,
+        "metadata": "",
         "errorCode": int(error),
     }
 
@@ -114,6 +152,7 @@ def delete(op: Operation, request: Request) -> Fields:
     """Serve OffsetDelete: delete offsets of topics that the group does not subscribe to."""
     data = checked(request, OFFSET_DELETE, range(1))
     group_id = data["groupId"]
+    check_group_id(group_id)
     group = op.memory.live.get(group_id)
     if group is None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

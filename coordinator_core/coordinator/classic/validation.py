@@ -41,7 +41,7 @@ LEAVE_GROUP = RequestShape(
         string("memberId"),
         string("groupInstanceId", None, nullable=True),
         string("reason", None, nullable=True),
-        default=(),
+        default=[],
     ),
 )
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.config import BrokerConfig
-from coordinator_core.coordinator.lookup import greater_epoch_error, group_full_error, smaller_epoch_error
+from coordinator_core.coordinator.lookup import (
+    check_group_id,
+    greater_epoch_error,
+    group_full_error,
+    smaller_epoch_error,
+)
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.request_fields import (
     RequestShape,
@@ -67,8 +72,7 @@ def check_delete_offsets(request: Request) -> Fields:
 
 
 def _of_group(data: Fields) -> Fields:
-    if not data["groupId"]:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID)
+    check_group_id(data["groupId"])
     return data
 
 

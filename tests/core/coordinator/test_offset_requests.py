@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.groups.offsets import TopicPartition
@@ -103,6 +105,43 @@ def test_the_offsets_of_a_deleted_topic_go() -> None:
     outcome = coordinator.delete_topics(at.memory, {"audit": "audit".ljust(22, "A")}, at.topics, at.now)
     assert [record.key["topic"] for record in outcome.records] == ["audit"]
     assert list(at.memory.log.offsets_of(GROUP).committed) == [ORDERS]
+
+
+def test_a_fetch_of_version_10_answers_by_topic_id() -> None:
+    at = cluster()
+    commit(at, 3)
+    commit(at, 4, topic="audit")
+    orders, nowhere = "orders".ljust(22, "A"), "nowhere".ljust(22, "A")
+    topics = [{"topicId": topic_id, "partitionIndexes": [0]} for topic_id in (orders, nowhere)]
+    response = at.send("OffsetFetch", 10, {"groups": [{"groupId": GROUP, "topics": topics}]}).response
+    assert response is not None
+    answers = [
+        (topic["topicId"], topic["partitions"][0]["committedOffset"], topic["partitions"][0]["errorCode"])
+        for topic in response["groups"][0]["topics"]
+    ]
+    assert answers == [(orders, 3, 0), (nowhere, -1, ErrorCode.UNKNOWN_TOPIC_ID)]
+    at.set_topics({"orders": 2})
+    response = at.send("OffsetFetch", 10, {"groups": [{"groupId": GROUP, "topics": None}]}).response
+    assert response is not None
+    assert [topic["topicId"] for topic in response["groups"][0]["topics"]] == [orders], "audit has no id any more"
+
+
+@pytest.mark.parametrize(("version", "throttled"), [(2, False), (3, True)])
+def test_the_answer_to_an_old_commit_has_no_throttle_time(version: int, throttled: bool) -> None:
+    response = cluster().send("OffsetCommit", version, {"groupId": GROUP, "topics": []}).response
+    assert response is not None
+    assert ("throttleTimeMs" in response) is throttled
+
+
+def test_only_commits_and_fetches_know_the_empty_group_id() -> None:
+    at = cluster()
+    transaction = {"transactionalId": "t", "producerId": 1, "producerEpoch": 0}
+    for api, version, data in (("TxnOffsetCommit", 5, transaction), ("OffsetDelete", 0, {})):
+        outcome = at.send(api, version, {"groupId": "", "topics": [], **data})
+        assert outcome.error is not None
+        assert outcome.error.code is ErrorCode.INVALID_GROUP_ID
+    assert at.send("OffsetCommit", 9, {"groupId": "", "topics": []}).error is None
+    assert at.send("OffsetFetch", 9, {"groups": [{"groupId": "", "topics": None}]}).error is None
 
 
 def test_version_10_names_topics_by_id() -> None:
