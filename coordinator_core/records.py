@@ -33,7 +33,9 @@ LOG_TOPICS = {
 
 
 class RecordType(IntEnum):
-    """Record types of ``__consumer_offsets`` by the version field of their key (Kafka 4.3 CoordinatorRecordType)."""
+    """Record types of ``__consumer_offsets`` by the version field of their key (Kafka 4.3 CoordinatorRecordType; 18 is
+    of KIP-1071).
+    """
 
     LEGACY_OFFSET_COMMIT = 0
     OFFSET_COMMIT = 1
@@ -52,6 +54,7 @@ class RecordType(IntEnum):
     SHARE_GROUP_STATE_PARTITION_METADATA = 15
     CONSUMER_GROUP_REGULAR_EXPRESSION = 16
     STREAMS_GROUP_METADATA = 17
+    STREAMS_GROUP_PARTITION_METADATA = 18
     STREAMS_GROUP_MEMBER_METADATA = 19
     STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = 20
     STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = 21

@@ -2,7 +2,7 @@
 
 Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
 its key and value. A field that the decoder does not yield in every version, or only if it was written (a tagged
-field), is ``NotRequired``. A test compares the modules that are checked in with what this makes.
+or an optional field), is ``NotRequired``. A test compares the modules that are checked in with what this makes.
 
 The types are final, so that mypy tells those of a union apart by their fields. A value has besides a field that no
 record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
@@ -157,7 +157,8 @@ def _annotation(message: Message, field: Field, versions: range) -> str:
         kind = f"list[{kind}]"
     if field.nullable:
         kind += " | None"
-    return f"NotRequired[{kind}]" if field.tag is not None or field.versions != versions else kind
+    is_always_there = field.tag is None and not field.optional and field.versions == versions
+    return kind if is_always_there else f"NotRequired[{kind}]"
 
 
 def _about(field: Field, versions: range) -> str:

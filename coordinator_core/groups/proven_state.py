@@ -69,6 +69,7 @@ KEYS: Mapping[type, StateKeys] = {
         (
             RecordType.STREAMS_GROUP_METADATA,
             RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+            RecordType.STREAMS_GROUP_PARTITION_METADATA,
             RecordType.STREAMS_GROUP_TOPOLOGY,
         ),
         RecordType.STREAMS_GROUP_MEMBER_METADATA,
@@ -273,6 +274,8 @@ def _forget_of_streams(state: StreamsGroup, unknown: frozenset[RecordKey]) -> No
         state.validated_topology_epoch, state.last_assignment_configs = None, {}
     if RecordKey(RecordType.STREAMS_GROUP_TOPOLOGY) in unknown:
         state.topology = None
+    if RecordKey(RecordType.STREAMS_GROUP_PARTITION_METADATA) in unknown:
+        state.subscription_metadata = None
 
 
 def _forget_of_consumers(state: ConsumerGroup, unknown: frozenset[RecordKey]) -> None:

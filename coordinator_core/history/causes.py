@@ -7,10 +7,11 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
 from coordinator_core.cluster.topic_history import TopicChange
-from coordinator_core.groups.consumer.state import ConsumerMember, SubscribedTopic
+from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import EpochMember
 from coordinator_core.groups.share.state import ShareMember
 from coordinator_core.groups.streams.state import StreamsMember
+from coordinator_core.groups.subscribed_topics import SubscribedTopic
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 

@@ -25,6 +25,7 @@ from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
+from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
@@ -228,6 +229,8 @@ def _take_topics(writer: HistoryWriter, epoch: OpenEpoch, used: Used, names: set
     state = writer.group.state
     if isinstance(state, StreamsGroup):
         image, is_whole = image_used(writer.topics, used)
+        if state.subscription_metadata is not None:
+            image, is_whole = image_of(state.subscription_metadata), True
         named = named_topics(state.topology)
         names = {name for name in names if name in named or (image is not None and name in image.by_name)}
         epoch.topology = check_topology(state, image, complete=is_whole)

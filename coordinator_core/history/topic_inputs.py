@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex, SubscribedTopic
+from coordinator_core.groups.consumer.state import ConsumerGroup, ResolvedRegex
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.share.state import ShareGroup, StatePartitionMetadata
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
+from coordinator_core.groups.subscribed_topics import SubscribedTopic
 from coordinator_core.history.causes import CauseKind, cause, difference, recorded_topic_causes
 from coordinator_core.history.held_units import consumer_topics
 from coordinator_core.history.history_writer import HistoryWriter
@@ -21,19 +22,20 @@ Seen = dict[str, SubscribedTopic] | None
 
 def partition_metadata_before(state: GroupState | None, record: CoordinatorRecord) -> Seen:
     """Return the topics as the group saw them before."""
-    return state.subscription_metadata if isinstance(state, ConsumerGroup) else None
+    return state.subscription_metadata if isinstance(state, ConsumerGroup | StreamsGroup) else None
 
 
 def on_partition_metadata(writer: HistoryWriter, record: CoordinatorRecord, before: Seen) -> None:
-    """Apply partition metadata of brokers before 4.1: the topics as the group sees them."""
+    """Apply partition metadata of brokers before 4.1, or of KIP-1071: the topics as the group sees them."""
     state = writer.group.state
-    if record.value is None or not isinstance(state, ConsumerGroup):
+    if record.value is None or not isinstance(state, ConsumerGroup | StreamsGroup):
         return
     after = state.subscription_metadata or {}
     writer.open_history.topic_names.update({topic.topic_id: name for name, topic in after.items()})
     last = writer.open_history.epoch
     if before is not None and last is not None:
-        names = consumer_topics(state) & {*last.topics}
+        subscribed = consumer_topics(state) if isinstance(state, ConsumerGroup) else set(before) | set(after)
+        names = subscribed & {*last.topics}
         writer.open_history.changes += recorded_topic_causes(before, after, names, record.at)
 
 
@@ -99,6 +101,9 @@ HANDLERS: dict[int, RecordHandler] = {
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RecordHandler(GroupType.CONSUMER.value, on_regex, regex_before),
     RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RecordHandler(
         GroupType.SHARE.value, on_state_partitions, state_partitions_before
+    ),
+    RecordType.STREAMS_GROUP_PARTITION_METADATA: RecordHandler(
+        GroupType.STREAMS.value, on_partition_metadata, partition_metadata_before
     ),
     RecordType.STREAMS_GROUP_TOPOLOGY: RecordHandler(GroupType.STREAMS.value, on_topology, topology_before),
 }

@@ -32,8 +32,10 @@ class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
 
     epoch: int
     """Group epoch."""
-    metadataHash: int
-    """Hash of the subscribed topics and their partitions, signed; 0 or absent: none."""
+    metadataHash: NotRequired[int]
+    """Hash of the subscribed topics and their partitions, signed; 0: none; absent: the record of KIP-1071 as
+    accepted, which has no such field.
+    """
     validatedTopologyEpoch: NotRequired[int]
     """Topology epoch last found ready, -1 none. Tagged: absent unless it was written."""
     lastAssignmentConfigs: NotRequired[list[StreamsGroupMetadataLastAssignmentConfig] | None]
@@ -47,6 +49,53 @@ class StreamsGroupMetadataValue(TrailingBytes, UnknownTaggedFields):
 
 
 StreamsGroupMetadataRecord = CoordinatorRecord[StreamsGroupMetadataKey, StreamsGroupMetadataValue]
+
+
+@final
+class StreamsGroupPartitionMetadataKey(TrailingBytes):
+    """Key of STREAMS_GROUP_PARTITION_METADATA."""
+
+    groupId: str
+    """Group id."""
+
+
+@final
+class StreamsGroupPartitionMetadataPartitionMetadata(UnknownTaggedFields):
+    """Struct of ``partitionMetadata``."""
+
+    partition: int
+    """Partition number."""
+    racks: list[str]
+    """Racks that hold a replica."""
+
+
+@final
+class StreamsGroupPartitionMetadataTopicMetadata(UnknownTaggedFields):
+    """Struct of ``topics``."""
+
+    topicId: str
+    """Topic id."""
+    topicName: str
+    """Topic name."""
+    numPartitions: int
+    """Count of partitions."""
+    partitionMetadata: list[StreamsGroupPartitionMetadataPartitionMetadata]
+    """Racks of partitions, where known."""
+
+
+@final
+class StreamsGroupPartitionMetadataValue(TrailingBytes, UnknownTaggedFields):
+    """What topics a streams group saw (KIP-1071 as accepted)."""
+
+    topics: list[StreamsGroupPartitionMetadataTopicMetadata]
+    """Topics of the topology as the broker knew them."""
+    _type: NotRequired[Literal["StreamsGroupPartitionMetadataValue"]]
+    """In no record: it sets this type apart."""
+
+
+StreamsGroupPartitionMetadataRecord = CoordinatorRecord[
+    StreamsGroupPartitionMetadataKey, StreamsGroupPartitionMetadataValue
+]
 
 
 @final

@@ -164,16 +164,33 @@ def _decode(message: Message, version: int, data: bytes, position: int) -> Field
     try:
         fields, end = _reader(message, version)(data, position)
     except DecodeError as error:
+        short = _decoded_short(message, version, data, position)
+        if short is not None:
+            return short
         raise error.within("", record_type=message.name) from None
     if end < len(data):
         fields[TRAILING_BYTES] = data[end:]
     return fields
 
 
+def _decoded_short(message: Message, version: int, data: bytes, position: int) -> Fields | None:
+    """Return the fields of the layout without the optional ones, if the bytes are exactly that."""
+    if message.short is None:
+        return None
+    fields: Fields
+    try:
+        fields, end = _reader(message.short, version)(data, position)
+    except DecodeError:
+        return None
+    return fields if end == len(data) else None
+
+
 def _encode(message: Message, version: int, fields: Mapping[str, Any], out: bytearray) -> bytes:
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     if trailing:
         fields = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
+    if message.short is not None and not any(each.optional and each.name in fields for each in message.fields):
+        message = message.short
     try:
         writer(layout(message, version))(out, fields)
     except EncodeError as error:

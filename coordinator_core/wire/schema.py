@@ -4,7 +4,8 @@ A schema file describes one record type (key and value) or one embedded message.
 vocabulary: ``type`` (a primitive, ``struct``, or ``[]`` and the type of the elements), ``struct`` (the name of the
 struct), ``versions`` (absent: all of the message), ``nullable`` (true or versions), ``tag`` (a tagged field, KIP-482),
 ``default`` (what Kafka reads where the field is absent, and leaves out of its JSON) and ``about``. ``flexible`` gives
-the versions with compact lengths and tagged fields.
+the versions with compact lengths and tagged fields. An ``optional`` field is absent in another layout of the same
+version, as two documents or early releases have given one number to both.
 """
 
 from __future__ import annotations
@@ -42,16 +43,21 @@ class Field:
     default: Any
     about: str
     fields: tuple[Field, ...]
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Message:
-    """One key, value or embedded blob in all its versions."""
+    """One key, value or embedded blob in all its versions.
+
+    ``short`` is the other layout of the same versions, without the optional fields; None: all have one layout.
+    """
 
     name: str
     versions: range
     flexible: range
     fields: tuple[Field, ...]
+    short: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,12 +195,11 @@ def _embedded(source: dict[str, Any]) -> EmbeddedSchema:
 
 def _message(source: dict[str, Any]) -> Message:
     versions = _versions(source["versions"], range(0, 1 << 15))
-    return Message(
-        name=source["name"],
-        versions=versions,
-        flexible=_versions(source["flexible"], versions),
-        fields=_fields(source["fields"], versions),
-    )
+    flexible = _versions(source["flexible"], versions)
+    fields = _fields(source["fields"], versions)
+    needed = tuple(field for field in fields if not field.optional)
+    short = Message(source["name"], versions, flexible, needed) if len(needed) < len(fields) else None
+    return Message(source["name"], versions, flexible, fields, short)
 
 
 def _fields(sources: list[dict[str, Any]], within: range) -> tuple[Field, ...]:
@@ -214,6 +219,7 @@ def _field(source: dict[str, Any], within: range) -> Field:
         default=source.get("default", REQUIRED),
         about=source["about"],
         fields=_fields(source.get("fields", []), versions),
+        optional=source.get("optional", False),
     )
 
 

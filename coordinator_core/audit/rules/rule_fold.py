@@ -60,6 +60,7 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         ),
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
         RecordType.CONSUMER_GROUP_PARTITION_METADATA: RuleHandler(topics.on_partition_metadata),
+        RecordType.STREAMS_GROUP_PARTITION_METADATA: RuleHandler(topics.on_partition_metadata),
         RecordType.STREAMS_GROUP_TOPOLOGY: RuleHandler(topics.on_topology, topics.topology_before),
     },
     Family.CONNECT: dict.fromkeys(ConnectRecordType, RuleHandler(connect.on_record, connect.before_record)),

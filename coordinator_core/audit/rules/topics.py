@@ -23,11 +23,13 @@ from coordinator_core.record_fields.consumer_group import (
 from coordinator_core.record_fields.share_group import ShareGroupTargetAssignmentMemberRecord
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupMetadataRecord,
+    StreamsGroupPartitionMetadataRecord,
     StreamsGroupTargetAssignmentMemberRecord,
     StreamsGroupTopologyRecord,
 )
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
+PartitionMetadataRecord = ConsumerGroupPartitionMetadataRecord | StreamsGroupPartitionMetadataRecord
 DEFAULT_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "CreateTime",
@@ -37,8 +39,8 @@ DEFAULT_TOPIC_CONFIGS: Final = {
 """Kafka's defaults of what topologies configure, for topics without a record of it; another one is not compared."""
 
 
-def on_partition_metadata(judged: JudgedGroup, record: ConsumerGroupPartitionMetadataRecord, before: None) -> None:
-    """Judge the topics that brokers before 4.1 recorded with a group: their numbers of partitions can be meant."""
+def on_partition_metadata(judged: JudgedGroup, record: PartitionMetadataRecord, before: None) -> None:
+    """Judge the topics that a broker recorded with a group: their numbers of partitions can be meant."""
     for topic in record.value["topics"] if record.value is not None else ():
         _count(judged, record.at, topic["topicName"], topic["numPartitions"])
 

@@ -13,7 +13,7 @@ from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, Subt
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import TOPICS_MISSING
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import instance_id_of
@@ -23,6 +23,7 @@ from coordinator_core.groups.streams.configs import assignor_name, is_stateful, 
 from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
+from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.topics import matching_hash
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import hash_order
@@ -83,15 +84,15 @@ def subscribed_names(state: EpochState, history: TopicHistory | None) -> set[str
 def topics_used(
     state: EpochState, at: LogPosition, history: TopicHistory | None, settings: AuditSettings
 ) -> Topics | MissingInput:
-    """Return the topics at that time: proven by the group's hash, or as brokers before 4.1 recorded them with the
-    group.
+    """Return the topics at that time: proven by the group's hash, or as brokers before 4.1, or of KIP-1071, recorded
+    them with the group.
     """
-    if isinstance(state, ConsumerGroup) and state.subscription_metadata is not None:
+    if isinstance(state, ConsumerGroup | StreamsGroup) and state.subscription_metadata is not None:
         for name, topic in state.subscription_metadata.items():
             problem = settings.plausible.topic_problem(name, topic.partitions)
             if problem is not None:
                 return MissingInput(f"a plausible number of partitions: {problem}")
-        return Topics(_recorded_image(state), None, None)
+        return Topics(image_of(state.subscription_metadata), None, None)
     names = subscribed_names(state, history)
     if not names and state.metadata_hash in (None, NO_TOPICS_HASH):
         return Topics(TopicImage.of(()), None, None)
@@ -106,16 +107,6 @@ def topics_used(
             "supply the cluster metadata log, or snapshots of the cluster (command snapshot), from before"
         )
     return Topics(found.image, found.at, True)
-
-
-def _recorded_image(state: ConsumerGroup) -> TopicImage:
-    topics = []
-    for name, topic in (state.subscription_metadata or {}).items():
-        racks: tuple[tuple[str, ...], ...] = ()
-        if any(topic.racks.values()):
-            racks = tuple(tuple(topic.racks.get(partition, ())) for partition in range(topic.partitions))
-        topics.append(Topic(name, topic.topic_id, topic.partitions, racks))
-    return TopicImage.of(topics)
 
 
 def assignor_of(state: GroupState, default: str, *, kip_1071: bool = False) -> str:

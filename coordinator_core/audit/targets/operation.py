@@ -17,10 +17,15 @@ from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupMemberMetadataRecord,
     ConsumerGroupPartitionMetadataRecord,
 )
-from coordinator_core.record_fields.streams_group import StreamsGroupTopologyRecord
+from coordinator_core.record_fields.streams_group import StreamsGroupPartitionMetadataRecord, StreamsGroupTopologyRecord
 from coordinator_core.records import AnyRecord, RecordType
 
 KIND_OF_TARGET_EPOCH: Mapping[int, RecordTypes] = {kind.target_epoch: kind for kind in EPOCH_GROUP_RECORDS}
+_TOPICS_OF_GROUP: Mapping[GroupType, RecordType] = {
+    GroupType.CONSUMER: RecordType.CONSUMER_GROUP_PARTITION_METADATA,
+    GroupType.STREAMS: RecordType.STREAMS_GROUP_PARTITION_METADATA,
+}
+"""The records with which brokers of no metadata hash wrote down the topics of a group."""
 
 
 @dataclass(slots=True)
@@ -38,7 +43,7 @@ class TargetOperation:
     start: int
     targets: list[MemberTargetRecord] = field(default_factory=list)
     epoch: GroupEpochRecord | None = None
-    partition_metadata: ConsumerGroupPartitionMetadataRecord | None = None
+    partition_metadata: ConsumerGroupPartitionMetadataRecord | StreamsGroupPartitionMetadataRecord | None = None
     topology: StreamsGroupTopologyRecord | None = None
     member: MemberRecord | None = None
     replaced: str | None = None
@@ -58,7 +63,7 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     cutter = _Cutter(before)
     operation = TargetOperation(kind, end, 0)
     operation.targets = cutter.many(kind.target, value=True)
-    legacy = RecordType.CONSUMER_GROUP_PARTITION_METADATA if kind.group is GroupType.CONSUMER else -1
+    legacy = _TOPICS_OF_GROUP.get(kind.group, -1)
     operation.partition_metadata = cutter.one(legacy)
     operation.epoch = cutter.one(kind.epoch, value=True)
     if kind.group is GroupType.STREAMS:

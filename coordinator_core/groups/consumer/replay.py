@@ -11,7 +11,6 @@ from coordinator_core.groups.consumer.state import (
     ConsumerGroup,
     ConsumerMember,
     ResolvedRegex,
-    SubscribedTopic,
 )
 from coordinator_core.groups.epochs import (
     apply_group_epoch,
@@ -24,6 +23,7 @@ from coordinator_core.groups.epochs import (
     remove_current,
     remove_member,
 )
+from coordinator_core.groups.subscribed_topics import subscribed_topics
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,
@@ -84,14 +84,7 @@ def _partition_metadata(state: ConsumerGroup, record: ConsumerGroupPartitionMeta
     if value is None:
         state.subscription_metadata = None
         return NO_VIOLATIONS
-    state.subscription_metadata = {
-        topic["topicName"]: SubscribedTopic(
-            topic["topicId"],
-            topic["numPartitions"],
-            {each["partition"]: each["racks"] for each in topic["partitionMetadata"]},
-        )
-        for topic in value["topics"]
-    }
+    state.subscription_metadata = subscribed_topics(value)
     return NO_VIOLATIONS
 
 

@@ -7,6 +7,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
+from coordinator_core.groups.subscribed_topics import SubscribedTopic
 
 
 class ConsumerMemberState(IntEnum):
@@ -52,14 +53,6 @@ class ResolvedRegex(NamedTuple):
     topics: list[str]
     version: int
     timestamp: int
-
-
-class SubscribedTopic(NamedTuple):
-    """A topic as brokers before 4.1 recorded it with the group; ``racks`` by partition."""
-
-    topic_id: str
-    partitions: int
-    racks: dict[int, list[str]]
 
 
 @dataclass(slots=True)

@@ -51,13 +51,15 @@ def is_stateful(topology: Topology | None) -> bool:
 def shows_kip_1071(state: StreamsGroup) -> bool:
     """Whether the group has what KIP-1071 defines and no release up to 4.3 writes.
 
-    These are: configurations of the assignment other than the number of standby tasks, warm-up tasks, and sources by
-    pattern. A topology epoch proves nothing: a client may begin with any number.
+    These are: configurations of the assignment other than the number of standby tasks, warm-up tasks, sources by
+    pattern, and the topics in a record of their own (type 18). A topology epoch proves nothing: a client may begin
+    with any number.
     """
     return (
         not state.last_assignment_configs.keys().isdisjoint(
             (NUM_WARMUP_REPLICAS, ACCEPTABLE_RECOVERY_LAG, ASSIGNOR_NAME)
         )
+        or state.subscription_metadata is not None
         or any(target.warmup for target in state.targets.values())
         or any(member.assigned.warmup for member in state.members.values())
         or (state.topology is not None and any(each.source_topic_regex for each in state.topology.subtopologies))

@@ -29,6 +29,7 @@ from coordinator_core.groups.streams.state import (
     TargetTasks,
     Topology,
 )
+from coordinator_core.groups.subscribed_topics import subscribed_topics
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentRecord,
@@ -37,6 +38,7 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupMemberMetadataRecord,
     StreamsGroupMetadataLastAssignmentConfig,
     StreamsGroupMetadataRecord,
+    StreamsGroupPartitionMetadataRecord,
     StreamsGroupTargetAssignmentMemberRecord,
     StreamsGroupTargetAssignmentMemberTaskIds,
     StreamsGroupTopologyRecord,
@@ -143,17 +145,27 @@ def _internal_topic(value: StreamsGroupTopologyTopicInfo) -> InternalTopic:
 def _group_metadata(state: StreamsGroup, record: StreamsGroupMetadataRecord) -> Violations:
     value = record.value
     if value is None:
-        state.validated_topology_epoch = None
+        state.validated_topology_epoch = state.subscription_metadata = None
         state.last_assignment_configs = {}
     else:
         absent = -1 if "lastAssignmentConfigs" in value else None  # Kafka 4.1 writes neither of the two
         state.validated_topology_epoch = value.get("validatedTopologyEpoch", absent)
         state.last_assignment_configs = _pairs(value.get("lastAssignmentConfigs") or [])
-    return apply_group_epoch(state, record)
+    violations = apply_group_epoch(state, record)
+    if value is not None and "metadataHash" not in value:
+        state.metadata_hash = None
+    return violations
+
+
+def _partition_metadata(state: StreamsGroup, record: StreamsGroupPartitionMetadataRecord) -> Violations:
+    """Only KIP-1071 has this record; releases write the metadata hash instead."""
+    state.subscription_metadata = None if record.value is None else subscribed_topics(record.value)
+    return NO_VIOLATIONS
 
 
 HANDLERS: Mapping[int, Callable[[StreamsGroup, AnyRecord], Violations]] = {
     RecordType.STREAMS_GROUP_METADATA: _group_metadata,
+    RecordType.STREAMS_GROUP_PARTITION_METADATA: _partition_metadata,
     RecordType.STREAMS_GROUP_MEMBER_METADATA: _member_metadata,
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA: apply_target_epoch,
     RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: _target_member,

@@ -8,6 +8,7 @@ from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
 from coordinator_core.groups.epochs import EpochGroup, EpochMember, PartitionEpochs, Partitions
+from coordinator_core.groups.subscribed_topics import SubscribedTopic
 from coordinator_core.java.hash_codes import utf16
 from coordinator_core.record_fields.streams_group import StreamsGroupTargetAssignmentMemberTaskIds
 
@@ -123,7 +124,8 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     """A streams group.
 
     ``validated_topology_epoch`` is -1 if no topology was validated, None if it was not seen, or the record is of Kafka
-    4.1, which does not say it.
+    4.1 or of KIP-1071, which do not say it. ``subscription_metadata`` is the type 18 record of KIP-1071, None if there
+    is none.
     """
 
     members: dict[str, StreamsMember] = field(default_factory=dict)
@@ -131,6 +133,7 @@ class StreamsGroup(EpochGroup[StreamsMember, TargetTasks]):
     topology: Topology | None = None
     validated_topology_epoch: int | None = None
     last_assignment_configs: dict[str, str] = field(default_factory=dict)
+    subscription_metadata: dict[str, SubscribedTopic] | None = None
 
     @property
     def is_validated(self) -> bool | None:

@@ -125,4 +125,4 @@ def test_schemas_are_read_from_a_zip_on_the_path(tmp_path: Path) -> None:
     found = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(archive)}, capture_output=True, text=True
     )
-    assert found.stdout.split(" ", 1) == ["22", "(2, {'group': 'g'})\n"], found.stderr
+    assert found.stdout.split(" ", 1) == ["23", "(2, {'group': 'g'})\n"], found.stderr

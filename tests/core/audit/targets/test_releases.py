@@ -23,10 +23,11 @@ from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import LevelRun, Levels, SnapshotSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
-from coordinator_core.groups.consumer.state import ConsumerGroup, SubscribedTopic
+from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.state import StreamsGroup
+from coordinator_core.groups.subscribed_topics import SubscribedTopic
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataValue
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_value, encode_value
