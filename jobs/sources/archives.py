@@ -11,6 +11,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from lzma import LZMAError
 from typing import IO, Final, NamedTuple
@@ -75,9 +76,36 @@ def _archive(path: str) -> _Archive:
     return _opened(path, state.st_size, state.st_mtime_ns)
 
 
+def is_archive(path: str) -> bool:
+    """Return whether a file is a tar archive, packed or not.
+
+    Raises:
+        InputError: the file is packed, and damaged before that is known.
+    """
+    with _reading(path):
+        return tarfile.is_tarfile(path)
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    """Name the archive in what unpacking raises.
+
+    Raises:
+        InputError: the archive is damaged.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None:  # of the file system
+            raise
+        raise InputError(f"{path}: the archive is damaged: {error}") from None
+    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+        raise InputError(f"{path}: the archive is damaged: {error}") from None
+
+
 @lru_cache(maxsize=KEPT)
 def _opened(path: str, size: int, modified_ns: int) -> _Archive:
-    try:
+    with _reading(path):
         file = _unpacked(path)
         with tarfile.open(fileobj=file, mode="r:") as archive:
             found = {
@@ -85,8 +113,6 @@ def _opened(path: str, size: int, modified_ns: int) -> _Archive:
                 for each in archive
                 if each.isfile() and not each.issparse()
             }
-    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
-        raise InputError(f"{path}: the archive is damaged: {error}") from None
     return _Archive(file, found)
 
 

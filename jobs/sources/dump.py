@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -18,6 +17,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.errors import one_line
 from jobs.sources import kafka_columns
+from jobs.sources.archives import is_archive
 from jobs.sources.files import (
     KNOWN_TOPICS,
     LOG_SUFFIX,
@@ -251,7 +251,7 @@ def _format_of_file(path: str) -> DumpFormat:
         if not os.path.getsize(path):
             raise InputError(f"{path}: the file is empty")
         return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
-    if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or tarfile.is_tarfile(path):
+    if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or is_archive(path):
         return DumpFormat.SEGMENTS
     raise InputError(f"{path}: unknown format: use segments (*.log), a tar archive of segments, Parquet or JSON lines")
 

@@ -75,11 +75,19 @@ def _read(path: Path) -> Any:
         schema = COLUMNS if "topic_id" not in rows.column_names else COLUMNS.append(pa.field("topic_id", pa.string()))
         # A partition without a leader has no end offset; rows about settings have no topic.
         is_known = pc.field("end_offset").is_valid() & pc.field("topic").is_valid()
-        return rows.select(schema.names).cast(schema).filter(is_known)
+        return _placed(path, rows.select(schema.names).cast(schema).filter(is_known))
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _placed(path: Path, rows: pa.Table) -> pa.Table:
+    """Return the rows; raise InputError if one does not say of which partition or of what time it is."""
+    for name in ("partition", "timestamp_ms"):
+        if missing := rows[name].null_count:
+            raise InputError(f"{path}: {missing} of {rows.num_rows} end offsets lack the column {name}")
+    return rows
 
 
 def _read_json(path: Path) -> Any:

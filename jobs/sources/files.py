@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tarfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
-from jobs.sources.archives import members, read_member
+from jobs.sources.archives import is_archive, members, read_member
 
 LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -200,7 +199,7 @@ class FileFilter:
 def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
     if not os.path.isdir(path):
         size = _size(path)
-        if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and tarfile.is_tarfile(path):
+        if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and is_archive(path):
             yield from _logs_in_archive(path, wanted)
         else:
             yield _log_file(path, size, _place(path))

@@ -22,8 +22,11 @@ from tests.fuzz.inputs import Input, make_input, write_input
 from tests.fuzz.limits import Failure, Limits, commands_kept, run_command
 from tests.fuzz.stretches import all_groups
 
-WALL_FACTOR: Final = 12
-"""A command that does not end after so many times its processor time is killed with its process."""
+WALL_FACTOR: Final = 90
+"""A command that does not end after so many times its processor time waits for something that does not come."""
+
+WORK_FACTOR: Final = 3
+"""One that has used so many times its processor time runs where no signal stops it."""
 
 INPUTS_AT_ONCE: Final = 250
 """How many inputs a process is given together; those that it has answered for count."""
@@ -150,17 +153,26 @@ class _Worker:
             self._start()
         self._tried += INPUTS_AT_ONCE
         self._first = seed
-        self._seen, self._since = -1, time.monotonic()
+        self._seen, self._since, self._used = -1, time.monotonic(), 0.0
         self.is_busy = True
         self.ours.send((seed, seed + INPUTS_AT_ONCE))
         return seed + INPUTS_AT_ONCE
 
     def hangs(self) -> bool:
         """Whether the process has tried the same input for too long."""
-        seed = self._seed()
-        if seed != self._seen:
-            self._seen, self._since = seed, time.monotonic()
-        return time.monotonic() - self._since > self._campaign.limits.seconds * WALL_FACTOR
+        if (seed := self._seed()) != self._seen:
+            self._seen, self._since, self._used = seed, time.monotonic(), self._work_s()
+        limit = self._campaign.limits.seconds
+        waits = time.monotonic() - self._since > limit * WALL_FACTOR
+        return waits or self._work_s() - self._used > limit * WORK_FACTOR
+
+    def _work_s(self) -> float:
+        """Return the processor time of the process; on a busy machine its clock says nothing."""
+        try:
+            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def _seed(self) -> int:
         return int(SEED.unpack(self._now[: SEED.size])[0])
