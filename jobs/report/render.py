@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_core.errors import UsageError
-from jobs.formatting import number_ranges, plain
+from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
 from jobs.report.packing import details, escaped, packed
 from jobs.times import utc_datetime
@@ -58,6 +58,7 @@ def to_html(report: Report) -> str:
     environment = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
@@ -85,6 +86,11 @@ def to_html(report: Report) -> str:
         chart_style=_vendored("uPlot.min.css"),
         chart_licence=_vendored("uPlot.LICENSE"),
     )
+
+
+def _shown(value: object) -> object:
+    """Show characters that act on the text around them, such as a change of its direction, by their numbers."""
+    return visible(value) if type(value) is str else value
 
 
 def _vendored(name: str) -> Markup:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
 from coordinator_core.audit.folds.group_history import GroupHistory
@@ -112,18 +113,48 @@ def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
         answers(tmp_path / "server.log").rebalances(RebalanceFilter())
 
 
-@pytest.mark.long
-def test_hostile_words_of_clients_stay_text(histories: list[GroupHistory], tmp_path: Path) -> None:
+HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\x9b2J\x00\r\x07<img src=x onerror=alert(2)>"
+
+
+@pytest.fixture(scope="module")
+def hostile(histories: list[GroupHistory], tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
+    """A group, and the options of a broker's log in whose lines and name are control characters, ANSI and markup."""
     text, told = written(histories)
-    hostile = "\x1b[31m<script>alert(1)</script>\u202e"
-    (tmp_path / "server.log").write_text(text.replace("the consumer is being closed", hostile))
-    given = ["--log", str(ROOT / "data" / "samples" / "logs"), "--broker-log", str(tmp_path)]
+    folder = tmp_path_factory.mktemp("brokers") / "<b>\x1b[2J"
+    folder.mkdir()
+    for words in ("the consumer is being closed", "the online downgrade is disabled", "Adding new member x"):
+        text = text.replace(words, HOSTILE)
+    (folder / "server.log").write_text(text, newline="")
     group = next(each.group_id for each in told if each.how == "member_left")
-    for more in ([], ["--json"]):
-        shown = CliRunner().invoke(app, ["rebalances", *given, "--group", group, *more])
-        assert shown.exit_code == 0
-        assert not {"\x1b", "\u202e"} & set(shown.stdout)
-    assert "alert(1)" in shown.stdout
+    return group, ["--log", str(ROOT / "data" / "samples" / "logs"), "--broker-log", str(folder)]
+
+
+@pytest.mark.parametrize("command", ["rebalances", "explain", "history", "findings", "commits"])
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
+def test_hostile_words_stay_text_in_the_terminal(hostile: tuple[str, list[str]], command: str, more: list[str]) -> None:
+    group, given = hostile
+    of_group = ["--group", group] if command in ("rebalances", "findings") else [group]
+    shown = CliRunner().invoke(app, [command, *of_group, *given, *more])
+    assert shown.exit_code == 0, shown.stderr
+    assert not {"\x1b", "\u202e", "\x9b", "\x00", "\x07", "\r"} & set(shown.stdout + shown.stderr)
+    if command in ("rebalances", "history") and more:
+        assert "alert(1)" in shown.stdout
+
+
+@pytest.mark.long
+def test_hostile_words_stay_text_in_report_and_metrics(hostile: tuple[str, list[str]], tmp_path: Path) -> None:
+    _, given = hostile
     page = tmp_path / "report.html"
     assert CliRunner().invoke(app, ["report", *given, "--out", str(page)]).exit_code == 0
-    assert "<script>alert(1)" not in page.read_text()
+    html = page.read_text()
+    assert "alert(1)" in html
+    assert not [
+        each for each in ("<script>alert(1)", "<img src=x", "<b>\x1b", "\x1b", "\x00", "\u202e") if each in html
+    ]
+    metrics = CliRunner().invoke(app, ["metrics", *given])
+    assert metrics.exit_code == 0
+    assert "alert" not in metrics.stdout
+    families = {family.name: family for family in text_string_to_metric_families(metrics.stdout)}
+    causes = {sample.labels["cause"] for sample in families["coordinator_audit_rebalance_causes"].samples}
+    assert {"member_left", "member_expired", "member_timed_out"} <= causes
+    assert "member_left_or_expired" not in causes
