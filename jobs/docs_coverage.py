@@ -17,7 +17,7 @@ SOURCE: Final = Path(__file__).parent.parent / "docs" / "coverage.yaml"
 INTRODUCTION: Final = """\
 Each section of the protocol documents, with the tests that hold it against the product and the commands that answer
 about it. Transcripts are sessions with the coordinator model; the tests of `tests/jobs/queries` put their logs through
-the pipeline.
+the pipeline. What the documents work out by hand is on the page [worked examples](worked-examples.md).
 
 Below the sections of a document are the capabilities that did not work, or worked in part, when the documents were
 first held against the product line by line: 83 of 266; the other 183 worked. State `differs`: Kafka, or another part of
