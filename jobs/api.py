@@ -15,30 +15,75 @@ writes raises BusyError while another run writes the tables, and DamagedTableErr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import DoubleType, StructType, TimestampType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
+from coordinator_core.audit.offsets.lag import ActivityPoint, LagPoint, LogReach
 from coordinator_core.errors import InputError
 from jobs import times
 from jobs.pipeline import commit_history, decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.pipeline.lag import MINIMUM, evaluate, evaluate_offsets_only, read_end_offsets
 from jobs.queries.from_tables.history import stored_history
+from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
+from jobs.relations.offsets import OFFSETS
+from jobs.relations.stored_reach import log_reaches
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
+from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, column
+from jobs.tables.history import CLUSTER
 from jobs.tables.lease import WRITER, held
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS, LONG, STRING
+from jobs.tables.reader import Value
+from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
+from jobs.tables.row_types import row_type
+from jobs.tables.snapshots import END_OFFSETS
+from jobs.tables.spark_reader import SparkReader
 
 Moment = datetime | str | int
 """A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
+
+OFFSETS_SCHEMA: Final = StructType(
+    [field for field in GROUP_OFFSETS.schema if field.name in (*OFFSET_KEY, "status", "is_stable", *COMMIT)]
+)
+
+COMMIT_RATES: Final = """
+SELECT cluster, group_id, interval.start AS since, interval.end AS until, commits, tombstones, partitions,
+  (commits + tombstones) / sum(commits + tombstones) OVER (PARTITION BY cluster, interval) AS share
+FROM (
+  SELECT cluster, group_id, window(timestamp_millis(timestamp_ms), :every) AS interval,
+    count_if(NOT is_tombstone) AS commits, count_if(is_tombstone) AS tombstones,
+    count(DISTINCT topic, partition) AS partitions
+  FROM $offset_commits
+  WHERE cluster = :cluster AND timestamp_ms >= 0 AND log_offset IS NOT NULL AND log_partition IS NOT NULL
+  GROUP BY cluster, group_id, window(timestamp_millis(timestamp_ms), :every)
+) AS counted
+"""
+"""In Spark's own words, as no other answer has intervals of any length."""
+
+RATES_SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        column("group_id", STRING, "Id of the group"),
+        column("since", TimestampType(), "Begin of the interval"),
+        column("until", TimestampType(), "End of the interval"),
+        column("commits", LONG, "Commit records in it"),
+        column("tombstones", LONG, "Tombstones in it"),
+        column("partitions", LONG, "Partitions that they name"),
+        column("share", DoubleType(), "Share of the group in the commits and tombstones of all groups"),
+    ]
+)
 
 
 class CoordinatorAudit:
@@ -79,7 +124,7 @@ class CoordinatorAudit:
         ``end_offsets``: file with end offsets (JSON lines or Parquet), from which the lag is computed.
         """
         with self._writing():
-            ends = None if end_offsets is None else read_end_offsets(self.tables.spark, end_offsets, self.cluster)
+            ends = None if end_offsets is None else ends_in_spark(self.tables.spark, end_offsets, self.cluster)
             return offsets.run(self.tables, ends)
 
     def audit(self) -> dict[str, int]:
@@ -180,19 +225,20 @@ class CoordinatorAudit:
 
     # --- offsets -----------------------------------------------------------------------------------------------------
 
-    def _commits(self) -> DataFrame:
-        return offsets.commits(self.tables).where(F.col("cluster") == self.cluster)
-
     def _hours(self) -> DataFrame:
         return commit_summaries.hours(self.tables).where(F.col("cluster") == self.cluster)
 
     def offsets(self) -> DataFrame:
         """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
-        return offsets.group_offsets(self._commits())
+        return self._reader().frame(OFFSETS, OFFSETS_SCHEMA, cluster=self.cluster)
 
     def commit_rates(self, every: str = "1 hour") -> DataFrame:
-        """Return the number of commits by group and interval, and their share of all commits of the interval."""
-        return offsets.commit_rates(self._commits(), every)
+        """Return the number of commits by group and interval, and their share of all records of the interval.
+
+        A group with most of the share floods the log: each of its commits is replicated, kept until compaction, and
+        read again whenever a broker loads the partition.
+        """
+        return self._reader().frame(COMMIT_RATES, RATES_SCHEMA, cluster=self.cluster, every=every)
 
     def rewinds(self) -> DataFrame:
         """Return the commits with a lower offset than the commit before, with the owner and the last rebalance."""
@@ -202,17 +248,45 @@ class CoordinatorAudit:
         """Return the committed offsets that expired or were deleted."""
         return commit_history.removals(self.tables, self._hours())
 
-    def lag(self, end_offsets: str, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
-        """Return lag and status at a time by Burrow's rules; UNKNOWN for partitions without end offsets.
+    def lag(self, end_offsets: str | None, at: Moment) -> DataFrame:
+        """Return the lag of each group and partition at the newest end offset up to a time, as ``lag_history`` has it.
 
-        ``end_offsets``: file with end offsets (JSON lines or Parquet).
+        ``end_offsets``: file with end offsets (JSON lines or Parquet); None: the snapshots in the tables. A partition
+        that has none by then is UNKNOWN at the time itself.
+
+        Raises:
+            MissingTableError: no file is given, and the tables have no snapshots.
         """
-        ends = read_end_offsets(self.tables.spark, end_offsets, self.cluster)
-        return evaluate(self._commits(), ends, milliseconds(at), minimum=minimum)
+        given = None
+        if end_offsets is not None:
+            given = {END_OFFSETS.name: ends_in_spark(self.tables.spark, end_offsets, self.cluster)}
+        schema = StructType([CLUSTER, *row_type(LagPoint).fields])
+        judged = lag_rows(self._reaches(), to_arrow_schema(schema), cluster=self.cluster)
+        return self._folded(LAG_AT, judged, schema, at, given)
 
-    def activity(self, at: Moment, *, minimum: float = MINIMUM) -> DataFrame:
+    def activity(self, at: Moment) -> DataFrame:
         """Return what the commits alone show about consumers at a time; lag is not computed."""
-        return evaluate_offsets_only(self._commits(), milliseconds(at), minimum=minimum)
+        schema = StructType([CLUSTER, *row_type(ActivityPoint).fields])
+        judged = activity_rows(self._reaches(), to_arrow_schema(schema), cluster=self.cluster)
+        return self._folded(COMMITS_AT, judged, schema, at)
+
+    def _reaches(self) -> dict[int, LogReach]:
+        return log_reaches(self.tables.engine(), self.cluster)
+
+    def _folded(
+        self,
+        text: str,
+        judged: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+        schema: StructType,
+        at: Moment,
+        given: Mapping[str, str] | None = None,
+    ) -> DataFrame:
+        """Return the rows of a text of ``relations.lag`` as Spark computes them."""
+        values: dict[str, Value] = {"cluster": self.cluster, "log": GROUP_LOG, "at": milliseconds(at)}
+        return self._reader(given).folded(text, KEY, ("time_ms",), judged, schema, **values)
+
+    def _reader(self, given: Mapping[str, str] | None = None) -> SparkReader:
+        return SparkReader(self.tables.spark, self.tables.location, given)
 
 
 def milliseconds(moment: Moment) -> int:

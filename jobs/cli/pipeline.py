@@ -19,10 +19,10 @@ from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
-from jobs.pipeline.lag import read_end_offsets
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.sources.snapshot_files import is_snapshot
+from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
@@ -164,7 +164,7 @@ def replay_command(
             summaries = replay.run(tables, chosen.audit, rebuild=rebuild)
             broker_logs.settle(tables, chosen.cluster)
         with console.step("storing the committed offsets"):
-            committed.run(tables, None if ends is None else read_end_offsets(tables.spark, ends, chosen.cluster))
+            committed.run(tables, None if ends is None else ends_in_spark(tables.spark, ends, chosen.cluster))
             lag_history.run(tables)
         with console.step("computing findings"):
             by_kind = findings.run(tables, chosen.findings)

@@ -18,7 +18,6 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
 from jobs.pipeline import runs
-from jobs.pipeline.lag import END_OFFSETS as END_COLUMNS
 from jobs.sources.snapshot_files import SINGLE_SETTING, single_settings
 from jobs.tables.delta import Table, Tables, few
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
@@ -129,10 +128,3 @@ def _leave_out_needless(tables: Tables, cluster: str) -> None:
     # They are hardly more than the settings of one snapshot, as the snapshots before it have been thinned out.
     if found := list(tables.engine().rows(NEEDLESS, cluster=cluster)):
         tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(found, schema))
-
-
-def stored_end_offsets(tables: Tables) -> DataFrame | None:
-    """Return the end offsets of all snapshots, as ``lag.read_end_offsets`` gives them; None: the tables have none."""
-    if not tables.exists(END_OFFSETS):
-        return None
-    return tables.read(END_OFFSETS).where("end_offset IS NOT NULL").select(*END_COLUMNS)

@@ -1,4 +1,4 @@
-"""Snapshots of end offsets, from JSON lines or Parquet, read in this process; Spark reads them in ``pipeline.lag``."""
+"""Snapshots of end offsets, from JSON lines or Parquet, read in this process; Spark: ``spark_end_offsets``."""
 
 from __future__ import annotations
 

@@ -149,14 +149,14 @@ class Tables:
         """Return whether this process takes part in the steps of a night; see ``engine``."""
         return works_here(self.spark, self.location)
 
-    def engine(self) -> Engine:
-        """Return the engine over the tables as they are now."""
+    def engine(self, given: Mapping[str, str] | None = None) -> Engine:
+        """Return the engine over the tables as they are now; over given texts of ``SparkReader`` it is Spark alone."""
         here = None
-        if self.is_here():
+        if given is None and self.is_here():
             from jobs.tables.folder_reader import FolderReader  # not at the top: Python workers have no use for it
 
             here = FolderReader(self.location)
-        return Engine(here, lambda error: SparkReader(self.spark, self.location), self.limits)
+        return Engine(here, lambda error: SparkReader(self.spark, self.location, given), self.limits)
 
     def _make(self, table: Table) -> None:
         """Create the table without a Spark job. Another run may create the same table meanwhile."""

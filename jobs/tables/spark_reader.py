@@ -56,10 +56,14 @@ def read(spark: SparkSession, location: str, table: str) -> DataFrame:
 
 
 class SparkReader:
-    """Reads tables with Spark SQL; ``location``: the folder, URI or catalog schema of the tables."""
+    """Reads tables with Spark SQL; ``location``: the folder, URI or catalog schema of the tables.
 
-    def __init__(self, spark: SparkSession, location: str) -> None:
+    ``given``: texts that are read instead of tables, by the names of these.
+    """
+
+    def __init__(self, spark: SparkSession, location: str, given: Mapping[str, str] | None = None) -> None:
         self._spark = spark
+        self._given = given or {}
         self.location = location
 
     def exists(self, table: str) -> bool:
@@ -100,5 +104,7 @@ class SparkReader:
         return self._spark.sql(with_names(sql, self._name, values, DIALECT))
 
     def _name(self, table: str) -> str:
+        if table in self._given:
+            return f"({self._given[table]})"
         read(self._spark, self.location, table)  # a missing table is an error of its own
         return sql_name(self.location, table)

@@ -33,6 +33,20 @@ class LagStatus(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
+class Activity(StrEnum):
+    """What the commits of a partition alone show, without end offsets.
+
+    SILENT: no commit for longer than the whole window took; the consumer may have stopped, or has nothing to commit.
+    IDLE_OR_STALLED: it commits the same offset again and again.
+    """
+
+    MOVING = "MOVING"
+    IDLE_OR_STALLED = "IDLE_OR_STALLED"
+    SILENT = "SILENT"
+    REWIND = "REWIND"
+    UNKNOWN = "UNKNOWN"
+
+
 class EndOffset(NamedTuple):
     """The end offset of a partition at a time, as a snapshot shows it. ``topic_id``: None if it is not known."""
 
@@ -70,6 +84,20 @@ class LagPoint(NamedTuple):
     consumed: Annotated[int | None, "by how much the committed offset moved since then; null: not known"]
     status: Annotated[str, "Burrow's status: OK, WARN, STOP, STALL or REWIND; UNKNOWN: see `missing`"]
     window: Annotated[int, "number of commits that the status rests on; Burrow's full window has 10"]
+    missing: Annotated[str | None, "what is not known, and what would decide it; null: nothing is missing"]
+
+
+class ActivityPoint(NamedTuple):
+    """What the commits of one group in one partition show at a time."""
+
+    group_id: Annotated[str, "the group"]
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    timestamp_ms: Annotated[int, "the time, ms since the epoch"]
+    committed_offset: Annotated[int | None, "offset that was committed then; null: not known"]
+    committed: Annotated[LogPosition | None, "the commit that proves it; null: not known"]
+    activity: Annotated[str, "MOVING, IDLE_OR_STALLED, SILENT or REWIND; UNKNOWN: see `missing`"]
+    window: Annotated[int, "number of commits that it rests on, at most 10"]
     missing: Annotated[str | None, "what is not known, and what would decide it; null: nothing is missing"]
 
 
@@ -186,10 +214,7 @@ def lag_point(
     ``recent``: the last commits up to then, at most ``WINDOW``. ``lowest_end``: the lowest of the last end offsets.
     ``is_followed``: a later commit is there.
     """
-    held = recent[-1] if recent else None
-    missing = reach.lacks(None if held is None else held.at.offset, end.time_ms, is_followed=is_followed)
-    removed = max((index for index, each in enumerate(recent) if each.offset is None), default=-1)
-    window = recent[removed + 1 :]
+    held, window, missing = _window(recent, end.time_ms, reach, is_followed=is_followed)
     if missing is None and not window:
         return None
     is_other = held is not None and None not in (held.topic_id, end.topic_id) and held.topic_id != end.topic_id
@@ -216,6 +241,47 @@ def lag_point(
     )
 
 
+def activity_point(
+    group_id: str,
+    partition: TopicPartition,
+    recent: Sequence[TimedCommit],
+    time_ms: int,
+    reach: LogReach,
+    *,
+    is_followed: bool,
+) -> ActivityPoint | None:
+    """Return what the commits show at a time; None: nothing was committed then. Parameters: see ``lag_point``."""
+    held, window, missing = _window(recent, time_ms, reach, is_followed=is_followed)
+    if missing is None and not window:
+        return None
+    known = held if missing != NOT_WHOLE else None
+    activity = Activity.UNKNOWN
+    if missing is None and len(window) < 2:
+        missing = ONE_COMMIT
+    elif missing is None:
+        activity = _activity(window, time_ms)
+    return ActivityPoint(
+        group_id,
+        *partition,
+        time_ms,
+        None if known is None else known.offset,
+        None if known is None else known.at,
+        str(activity),
+        len(window),
+        missing,
+    )
+
+
+def _window(
+    recent: Sequence[TimedCommit], time_ms: int, reach: LogReach, *, is_followed: bool
+) -> tuple[TimedCommit | None, Sequence[TimedCommit], str | None]:
+    """Return the commit that held at a time, the commits since the last tombstone, and what is missing to prove it."""
+    held = recent[-1] if recent else None
+    missing = reach.lacks(None if held is None else held.at.offset, time_ms, is_followed=is_followed)
+    removed = max((index for index, each in enumerate(recent) if each.offset is None), default=-1)
+    return held, recent[removed + 1 :], missing
+
+
 def after(point: LagPoint, end_before: int, before: LagPoint | None) -> LagPoint:
     """Return the point with what was written and consumed since the snapshot before, which had this end offset.
 
@@ -236,8 +302,7 @@ def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: in
     if len(window) < 2:
         return LagStatus.UNKNOWN, ONE_COMMIT
     offsets = [each.offset or 0 for each in window]
-    silence, span = now_ms - window[-1].time_ms, window[-1].time_ms - window[0].time_ms
-    if silence > span and lowest_end > offsets[-1]:
+    if _is_silent(window, now_ms) and lowest_end > offsets[-1]:
         return LagStatus.STOP, None
     if _is_rewound(offsets):
         return LagStatus.REWIND, None
@@ -246,6 +311,20 @@ def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: in
     if len(possible) == 1:
         return possible[0], None
     return LagStatus.UNKNOWN, POSSIBLE.format(" or ".join(possible))
+
+
+def _activity(window: Sequence[TimedCommit], now_ms: int) -> Activity:
+    offsets = [each.offset or 0 for each in window]
+    if _is_rewound(offsets):
+        return Activity.REWIND
+    if _is_silent(window, now_ms):
+        return Activity.SILENT
+    return Activity.IDLE_OR_STALLED if min(offsets) == max(offsets) else Activity.MOVING
+
+
+def _is_silent(window: Sequence[TimedCommit], now_ms: int) -> bool:
+    """Return whether there was no commit for longer than the whole window took."""
+    return now_ms - window[-1].time_ms > window[-1].time_ms - window[0].time_ms
 
 
 Bounds = tuple[int, int | None]

@@ -12,7 +12,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
-from jobs.tables.commit_order import ABORTED
+from jobs.relations.commits import ABORTED
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]

@@ -7,7 +7,7 @@ from typing import Final
 
 from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.records import LogPosition
-from jobs.tables.commit_order import in_order
+from jobs.relations.commits import in_order
 from jobs.tables.reader import TableReader
 
 KEY: Final = "log_topic, log_partition, topic, partition"

@@ -18,7 +18,7 @@ from jobs.queries.from_tables.commits import (
 from jobs.queries.from_tables.log_extent import Extents
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.up_to_date import has_all_commits
-from jobs.tables.commit_order import OPEN
+from jobs.relations.commits import OPEN
 
 KEY: Final = ("log_topic", "log_partition", "group_id", "topic", "partition")
 DETAILS: Final = (

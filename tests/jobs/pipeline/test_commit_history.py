@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,18 @@ from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from jobs.pipeline.commit_history import open_transactions, partition_commits
 from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.pipeline.offsets import group_offsets, newest_offsets
 from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, read_offsets, read_records
 from jobs.queries.from_tables.log_extent import StoredLogExtent
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.from_tables.up_to_date import has_all_commits
+from jobs.relations.offsets import OFFSETS
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import OFFSET_KEY
 from jobs.tables.row_reader import reader
 from jobs.tables.spark_reader import SparkReader
 
@@ -116,7 +116,7 @@ class CommitLog:
 
 
 RUN = "run 1"
-HELD = ("status", "is_stable", "log_offset", "committed_offset")
+HELD = ("log_topic", "log_partition", "group_id", "topic", "partition", "status", "log_offset", "committed_offset")
 TABLES = (OFFSET_COMMITS, LOG_RECORDS, GROUP_RECORDS, TOPIC_HISTORY)
 
 
@@ -153,7 +153,6 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path
     assert kinds == {"topic deleted", "group deleted", "expired", "deleted"}
     assert any(row.rewinds for rows_of in found.values() for row in rows_of)
     assert transactions
-    assert of_the_log(tables) == sorted(newest_offsets(commits).select(*OFFSET_KEY, *HELD).collect())
     for read in (FolderReader(tables.location), SparkReader(tables.spark, tables.location)):
         answers_are_those_of_all_commits(read)
 
@@ -167,15 +166,16 @@ def answers_are_those_of_all_commits(tables: TableReader) -> None:
     summarized = {key: comparable(each) for key, each in commits_then(selected, extents)}
     assert summarized == {key: comparable(each) for key, each in CommitsThen(selected, extents).groups()}
     assert any(each.about for _, each in commits_then(selected, extents))
+    held = [of_held(row) for _, each in CommitsThen(selected, extents).groups() for row in each.held]
+    assert sorted(map(of_held, tables.rows(OFFSETS, cluster=CLUSTER))) == sorted(held)
+
+
+def of_held(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in HELD)
 
 
 def comparable(commits: GroupCommitsThen) -> tuple[Any, ...]:
     return commits.last, read_offsets(commits.held), read_records(commits.about)
-
-
-def of_the_log(tables: Tables) -> list[Any]:
-    """The committed offsets as the commits themselves have them, without the summaries."""
-    return sorted(group_offsets(tables.read(OFFSET_COMMITS)).select(*OFFSET_KEY, *HELD).collect())
 
 
 def by_group(rows: DataFrame, row_type: Any) -> dict[str, list[Any]]:

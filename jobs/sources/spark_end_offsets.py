@@ -1,0 +1,40 @@
+"""Snapshots of end offsets in a file, as a text that Spark reads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
+from jobs.tables.spark_reader import sql_text
+
+TYPES: Final = {
+    "cluster": "STRING",
+    "topic": "STRING",
+    "partition": "INT",
+    "timestamp_ms": "BIGINT",
+    "end_offset": "BIGINT",
+    "topic_id": "STRING",
+}
+"""Columns of end offsets; a file may lack the cluster and the topic ids."""
+
+
+def ends_in_spark(spark: SparkSession, path: str, cluster: str) -> str:
+    """Return an SQL text with the end offsets of a file: the columns ``TYPES``, as ``SparkReader`` may be given it.
+
+    Rows without a column ``cluster`` are of the cluster given.
+
+    Raises:
+        InputError: a column is missing.
+    """
+    file_format = "json" if path.endswith(JSON_SUFFIXES) else "parquet"
+    place = f"{file_format}.`{path.replace('`', '``')}`"
+    names = spark.sql(f"SELECT * FROM {place}").columns
+    check_columns(path, names)
+    otherwise = {"cluster": sql_text(cluster), "topic_id": "NULL"}
+    columns = (
+        f"CAST({name if name in names else otherwise[name]} AS {data_type}) AS {name}"
+        for name, data_type in TYPES.items()
+    )
+    return f"SELECT {', '.join(columns)} FROM {place}"
