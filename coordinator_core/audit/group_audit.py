@@ -17,7 +17,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
-from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable
+from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable, RebalanceRow
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
 from coordinator_core.records import AnyRecord, Family, RecordType
 from coordinator_core.state_json import VERSION, StateForm
@@ -124,6 +124,15 @@ class GroupAudit:
         self._coverage.lose(hole)
         self._group.from_start = False
         self._history.lose(hole.at, hole.what)
+
+    @property
+    def group(self) -> Group:
+        """The group as of the last record."""
+        return self._group
+
+    def open_rebalances(self) -> list[RebalanceRow]:
+        """Return those of the open rows that are rebalances, without making the others."""
+        return list(self._history.open_rebalances())
 
     def open_rows(self) -> list[AuditedRow]:
         """Return the rows of everything still open after the last record; later rows with the same keys replace

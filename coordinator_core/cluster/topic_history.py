@@ -442,6 +442,20 @@ class TopicHistory:
             if open_at:
                 yield _interval(*open_at, until=None, following=None)
 
+    def partition_counts(self) -> dict[str, int]:
+        """Return the number of partitions of each topic that there is, by name."""
+        if not self.positions:
+            return {}
+        return {name: topic.partitions for name, topic in self.version(self._newest).image.by_name.items()}
+
+    def deletions(self, names: Iterable[str] | None = None) -> list[tuple[str, int]]:
+        """Return the topics (of ``names``) that were deleted or replaced, with the times (ms) at which they were."""
+        return [
+            (each.topic, each.until.timestamp_ms)
+            for each in self.intervals(names)
+            if each.until is not None and each.ended_by in ("deleted", "replaced")
+        ]
+
 
 def _change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = False) -> str | None:
     """What happened to a topic between two versions, None if nothing that a group could notice."""

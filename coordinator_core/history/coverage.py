@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.records import LogPosition
@@ -42,6 +42,19 @@ class Coverage:
         else:
             firsts.append(offset)
             lasts.append(offset)
+
+    def newest_ranges(self, partition: int, most: int) -> list[tuple[int, int]]:
+        """Return the newest ranges of a partition, at most so many, as (first, last); and forget all others.
+
+        What is forgotten counts as missing: nothing is claimed of it.
+        """
+        firsts, lasts = self._first.get(partition, []), self._last.get(partition, [])
+        del firsts[:-most], lasts[:-most]
+        return list(zip(firsts, lasts, strict=True))
+
+    def restore(self, partition: int, ranges: Sequence[tuple[int, int]]) -> None:
+        """Take ranges that ``newest_ranges`` gave, of a partition of which nothing was noted."""
+        self._first[partition], self._last[partition] = [each[0] for each in ranges], [each[1] for each in ranges]
 
     def set_unbroken(self, partition: int, first: int, last: int, *, gap_follows: bool) -> None:
         """Note that from ``first`` to ``last`` no offset of the partition is missing, and forget what was noted before.

@@ -17,7 +17,7 @@ from coordinator_core.history.generations import group_before, on_generation
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.record_handler import RecordHandler
-from coordinator_core.history.rows import HistoryRow
+from coordinator_core.history.rows import HistoryRow, RebalanceRow
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 
@@ -114,6 +114,12 @@ class GroupFold:
     def open_rows(self) -> Iterator[HistoryRow]:
         """Yield the rows of what is open as of the last record."""
         return self._recorder.open_rows()
+
+    def open_rebalances(self) -> Iterator[RebalanceRow]:
+        """Yield those of the open rows that are rebalances, without making the others: at most one is not over."""
+        ended, settled = self._recorder.settled()
+        yield from (row for row in ended if isinstance(row, RebalanceRow))
+        yield from settled.lasting_rebalance()
 
 
 def fold(

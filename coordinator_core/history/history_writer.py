@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from math import inf
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -455,15 +456,24 @@ class HistoryWriter:
 
     def open_rows(self) -> Iterator[HistoryRow]:
         """Yield the rows of what is open, and of what ended in the present operation: a later run may replace them."""
+        ended, settled = self.settled()
+        return chain(ended, settled._lasting())
+
+    def settled(self) -> tuple[list[HistoryRow], HistoryWriter]:
+        """Return the rows of what ended in the present operation, and the writer as if the operation were over."""
         open_history = self.open_history
-        if open_history.ended is not None or open_history.departed or open_history.crossing or open_history.joined:
-            settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
-            settled._end_operation()
-            for row in settled.rows:
-                yield row._replace(is_open=True)
-            yield from settled._lasting()
-        else:
-            yield from self._lasting()
+        if not (open_history.ended or open_history.departed or open_history.crossing or open_history.joined):
+            return [], self
+        settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
+        settled._end_operation()
+        return [row._replace(is_open=True) for row in settled.rows], settled
+
+    def lasting_rebalance(self) -> Iterator[RebalanceRow]:
+        """Yield the rebalance that is not over, if there is one."""
+        rebalance = self.open_history.rebalance
+        if rebalance is not None:
+            tally = self.open_history.ownership.tally() if self._has_owners else None
+            yield self._blaming(rebalance.row(self.group.group_id, self._type, "open", tally, None), None)
 
     def _lasting(self) -> Iterator[HistoryRow]:
         open_history, group_id = self.open_history, self.group.group_id
@@ -471,9 +481,7 @@ class HistoryWriter:
             row = open_history.epoch.row(group_id, self._type)
             # The last records of all keys are there, unless some were lost.
             yield row if open_history.past.is_lost else row._replace(state=open_history.epoch.state)
-        if open_history.rebalance is not None:
-            tally = open_history.ownership.tally() if self._has_owners else None
-            yield self._blaming(open_history.rebalance.row(group_id, self._type, "open", tally, None), None)
+        yield from self.lasting_rebalance()
         for membership in open_history.memberships.values():
             yield membership.row(group_id, self._type, final=False)
         for topics in open_history.share_phases.values():

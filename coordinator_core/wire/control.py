@@ -90,3 +90,7 @@ def kraft_fields(control_type: int, value: bytes | None) -> Fields | None:
     except DecodeError as error:
         raise error.within("", record_type=message.name) from None
     return fields
+
+
+MARKERS = {control_name(COMMIT): True, control_name(ABORT): False}
+"""The names of transaction markers: whether the transaction that one ends was committed."""

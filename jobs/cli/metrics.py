@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.audit.folds.tallies import tallies_of
 from coordinator_core.audit.offsets.lag import LagPoint
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
@@ -32,20 +33,23 @@ class MetricFormat(StrEnum):
     OPENMETRICS = "openmetrics"
 
 
+NamesOption = Annotated[
+    list[MetricNames] | None,
+    typer.Option(
+        "--names",
+        metavar="|".join(MetricNames),
+        help="Whose names offsets, lag and members have; repeatable; default: kafka-lag-exporter.",
+    ),
+]
+
+
 @with_options(AnswerSource)
 def metrics_command(
     source: AnswerSource,
     text_format: Annotated[
         MetricFormat, typer.Option("--format", metavar="|".join(MetricFormat), help="Text format of the metrics.")
     ] = MetricFormat.PROMETHEUS,
-    names: Annotated[
-        list[MetricNames] | None,
-        typer.Option(
-            "--names",
-            metavar="|".join(MetricNames),
-            help="Whose names offsets, lag and members have; repeatable; default: kafka-lag-exporter.",
-        ),
-    ] = None,
+    names: NamesOption = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE.prom", help="Write this file at once, for a textfile collector."),
@@ -68,12 +72,14 @@ def metrics_command(
     groups = list(then.groups())
     warn_of_times(source.console, then, moment)
     warn_of_missing(source.console, then)
+    histories = _until(answers.histories(), moment.time_ms)
     facts = GroupFacts(
         answers.cluster_name,
         names or [MetricNames.LAG_EXPORTER],
         groups,
         answers.newest_ends(moment.time_ms) if ends is None else newest_ends(ends, moment.time_ms),
-        *_until(answers.histories(), moment.time_ms),
+        tallies_of(histories.rebalances, histories.verdicts, histories.violations),
+        histories.findings,
         lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),
         is_whole=not then.knowledge().reasons(),
         moment_ms=then.span()[1] if moment.time_ms is None else moment.time_ms,

@@ -2,43 +2,71 @@
 
 from __future__ import annotations
 
+import signal
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Final, Protocol
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
-from coordinator_core.audit.explain import explain
 from coordinator_core.audit.folds.group_history import counted
-from coordinator_core.errors import InputError, UsageError
-from coordinator_core.records import LogPosition
+from coordinator_core.errors import UsageError
+from coordinator_core.groups.offsets import TopicPartition
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
-from jobs.cli.output import cell, print_json, utc
-from jobs.cli.rebalance_text import causes_text, effects, epochs
-from jobs.formatting import plain
+from jobs.cli.watch_lines import lines
+from jobs.cli.watch_metrics import watched_facts
+from jobs.metrics.families import GroupFacts, MetricNames
+from jobs.metrics.server import served
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
-from jobs.watch import progress_file
-from jobs.watch.followed_groups import FindingArose, FollowedGroups, RebalanceBegan, RebalanceEnded, WatchEvent
-from jobs.watch.new_rows import NewRows
+from jobs.watch.events import FindingArose, WatchEvent
+from jobs.watch.followed_groups import FollowedGroups
+from jobs.watch.followed_log import Reached
+from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.state_file import StateFile
 from jobs.watch.webhook import Webhook
+
+if TYPE_CHECKING:
+    from coordinator_core.cluster.topic_history import TopicHistory
+    from jobs.watch.live_broker import Ends
 
 PAUSE_S: Final = 0.2
 """How long a watch of a folder waits before it looks again."""
+SAVE_S: Final = 5.0
+"""How often the state file is written; what was printed meanwhile is noted in it line by line."""
+
+
+LATE_MS: Final = 1_000
+"""How long after end offsets were read commits that were written before may still come."""
 
 
 class Source(Protocol):
     """Where new rows come from."""
 
+    def identify(self) -> str:
+        """Return what identifies the cluster; empty: nothing does."""
+
+    def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
+        """Begin where a former watch stopped, in partitions that it did not read at their first record."""
+
     @property
     def is_caught_up(self) -> bool:
         """Whether what was there at the beginning has been read."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether the rows of the last poll do not end in the middle of what a coordinator wrote at once."""
+
     def poll(self) -> Iterator[NewRows]:
         """Yield what is new."""
+
+    def ends(self, partitions: Collection[TopicPartition]) -> Ends | None:
+        """Return end offsets of partitions if new ones are there; None: later, or never."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -59,7 +87,7 @@ def watch_command(
     ] = False,
     state: Annotated[
         Path | None,
-        typer.Option("--state", metavar="FILE", help="Remember what was told: the next watch goes on from there."),
+        typer.Option("--state", metavar="FILE", help="Go on from this file, and keep in it what the next watch needs."),
     ] = None,
     webhook: Annotated[
         str | None,
@@ -70,6 +98,15 @@ def watch_command(
             "text, as Slack takes it.",
         ),
     ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            metavar="[HOST]:PORT",
+            help="Serve the metrics of all groups for Prometheus, at /metrics; without HOST on all addresses.",
+        ),
+    ] = None,
+    names: NamesOption = None,
     topics: TopicsOption = None,
     profile: ProfileOption = None,
     config: ConfigOption = None,
@@ -78,42 +115,160 @@ def watch_command(
 ) -> None:
     """Follow the coordinator's log: one line when a rebalance begins, one when it ends, and each new finding.
 
-    It reads what is there first, without a word about it. Stop it with Ctrl-C.
+    It reads what is there first, without a word about it. Of a running cluster it also tells when the lag of a group
+    gets worse or better. Stop it with Ctrl-C.
     """
     console = Console.of(context)
     chosen = load(config, flags={"audit.profile": profile})
-    listed = None
-    if topics is not None:
-        from jobs.sources.snapshot_files import read_topics
-
-        listed = read_topics(topics)
-    told = None if state is None else progress_file.read(state)
-    groups = FollowedGroups(chosen.audit, chosen.findings, listed, console.warn)
-    if told is not None:
-        groups.told_before, groups.is_live = told, True
     with ExitStack() as stack:
         hook = None if webhook is None else stack.enter_context(closing(Webhook(webhook, console.warn)))
         source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
-        try:
-            _read_what_is_there(source, groups, console)
-            told = groups.told()
-            while True:
-                seen = False
-                for event in _events(source, groups):
-                    seen = True
-                    if group is None or event.row.group_id == group:
-                        _print(event, as_json=as_json, show_sentences=show_sentences)
-                        if hook is not None and isinstance(event, FindingArose):
-                            hook.post(event.row)
-                told = groups.told()
-                if seen and state is not None:
-                    progress_file.write(state, told)
-                time.sleep(PAUSE_S if log else 0)
-        except KeyboardInterrupt:
-            # Of a round that is cut short, rows were read whose events were not printed: they come again.
-            if state is not None and told is not None:
-                progress_file.write(state, told)
-            console.note(f"stopped after {sum(groups.ends.values())} offsets of {counted(len(groups), 'group')}")
+        saved = None if state is None else stack.enter_context(closing(StateFile(state, source.identify())))
+        groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn)
+        watch = Watch(source, groups, saved, console)
+
+        def tell(event: WatchEvent, *, is_repeated: bool) -> None:
+            if group is None or event.row.group_id == group:
+                for line in lines(event, groups, as_json=as_json, explained=show_sentences, is_repeated=is_repeated):
+                    typer.echo(line)
+                if hook is not None and isinstance(event, FindingArose):
+                    hook.post(event.row)
+
+        if listen is not None:
+            shown = names or [MetricNames.LAG_EXPORTER]
+            port = stack.enter_context(served(listen, lambda: watch.facts(chosen.cluster, shown)))
+            console.note(f"metrics at port {port}")
+        watch.run(tell, PAUSE_S if log else 0)
+
+
+class Watch:
+    """A watch that runs until it is stopped."""
+
+    def __init__(self, source: Source, groups: FollowedGroups, saved: StateFile | None, console: Console) -> None:
+        self.groups = groups
+        self._source, self._saved, self._console = source, saved, console
+        self._is_stopped = False
+        self._saved_s = time.monotonic()
+        self._end_ms = 0
+        self._ends: Ends | None = None
+        self._lock = Lock()
+        self._has_news = False
+
+    def run(self, tell: Callable[..., None], pause_s: float) -> None:
+        """Tell each event until a signal asks to stop."""
+        # Stopped at once, it leaves what it saved last, and notes of each line since.
+        with suppress(KeyboardInterrupt), _signals(self._stop):
+            self.begin()
+            while not self._is_stopped:
+                self.tell_round(tell)
+                if time.monotonic() - self._saved_s > SAVE_S:
+                    self.save()
+                if not self._is_stopped:
+                    time.sleep(pause_s)
+            self.save()
+        groups = self.groups
+        read = sum(log.end for log in groups.logs.values())
+        self._console.note(f"stopped after {read} offsets of {counted(len(groups), 'group')}")
+
+    def _stop(self) -> None:
+        self._is_stopped = True
+
+    def tell_round(self, tell: Callable[..., None]) -> None:
+        """Read what is new, and tell each event of it."""
+        for event in self._round():
+            self._print(event, tell)
+
+    def begin(self) -> None:
+        """Go on from the state file, or read to the end that the logs have now."""
+        source, groups, saved = self._source, self.groups, self._saved
+        if saved is not None and not saved.is_new:
+            source.begin(saved.reached())
+            with self._lock:
+                saved.load(groups)
+                groups.resume()
+        else:
+            source.begin({})
+            self._feed()
+            while not (source.is_caught_up or self._is_stopped):
+                self._feed()
+            if self._is_stopped:
+                return
+            with self._lock:
+                groups.begin()
+            self._has_news = True
+            self.save()
+        watched = counted(len(groups.logs), "log partition")
+        self._console.note(f"watching {counted(len(groups), 'group')} in {watched}")
+
+    def facts(self, cluster: str, names: Sequence[MetricNames]) -> GroupFacts:
+        """Return the facts for metrics; another thread may ask."""
+        with self._lock:
+            return watched_facts(self.groups, cluster, names)
+
+    def _feed(self) -> None:
+        for new in self._source.poll():
+            self._has_news = True
+            with self._lock:
+                self.groups.feed(new)
+
+    def _round(self) -> list[WatchEvent]:
+        """Return what happened since the last round."""
+        source, groups = self._source, self.groups
+        asked_ms = time.time_ns() // 1_000_000
+        self._feed()
+        if source.is_caught_up and source.is_settled:
+            self._end_ms = asked_ms
+        with self._lock:
+            events = list(groups.events(is_settled=source.is_settled))
+            self._ends = source.ends(groups.lags.partitions) or self._ends
+            # Commits that were written before the end offsets were read have come by now.
+            if self._ends is not None and self._end_ms >= self._ends.time_ms + LATE_MS:
+                events += groups.read_ends(self._ends.time_ms, self._ends.offsets, self._end_ms)
+                self._ends = None
+        return events
+
+    def _print(self, event: WatchEvent, tell: Callable[..., None]) -> None:
+        self._has_news = True
+        if self._saved is None:
+            tell(event, is_repeated=False)
+            return
+        is_repeated = self._saved.is_doubtful(event)
+        number = self._saved.begin_line(event)
+        tell(event, is_repeated=is_repeated)
+        self._saved.end_line(number)
+
+    def save(self) -> None:
+        """Write what changed to the state file, if there is one. All events were told."""
+        if self._saved is not None and self.groups.is_live and self._has_news:
+            self._saved.save(self.groups)
+        self._has_news, self._saved_s = False, time.monotonic()
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call ``stop`` on the first SIGINT or SIGTERM, so that a round ends as a whole; a second one ends the process."""
+    before: dict[int, Any] = {}
+
+    def on_signal(number: int, _: object) -> None:
+        signal.signal(number, before[number])
+        stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for restored, handler in before.items():
+            signal.signal(restored, handler)
+
+
+def _listed(topics: Path | None) -> TopicHistory | None:
+    """Return the topics of snapshots."""
+    if topics is None:
+        return None
+    from jobs.sources.snapshot_files import read_topics
+
+    return read_topics(topics)
 
 
 def _source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn: Warn) -> Source:
@@ -127,67 +282,3 @@ def _source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn
     from jobs.watch.live_broker import LiveBroker
 
     return LiveBroker(servers, kafka, warn)
-
-
-def _read_what_is_there(source: Source, groups: FollowedGroups, console: Console) -> None:
-    """Read to the end that the logs have now. Only what a former watch did not tell is printed."""
-    if groups.is_live:
-        return
-    while True:
-        for new in source.poll():
-            groups.feed(new)
-        if source.is_caught_up:
-            break
-    for _ in groups.events():
-        raise InputError("a watch that is not live tells nothing")
-    groups.told_before, groups.is_live = dict(groups.ends), True
-    console.note(f"watching {counted(len(groups), 'group')} in {counted(len(groups.ends), 'log partition')}")
-
-
-def _events(source: Source, groups: FollowedGroups) -> Iterator[WatchEvent]:
-    for new in source.poll():
-        groups.feed(new)
-    yield from groups.events()
-
-
-def _print(event: WatchEvent, *, as_json: bool, show_sentences: bool) -> None:
-    """Print one line for an event; with ``show_sentences`` also what ``explain`` says of a rebalance that ended."""
-    if as_json:
-        print_json(_as_json(event))
-        return
-    typer.echo(" ".join(cell(part) for part in _words(event)))
-    if show_sentences and isinstance(event, RebalanceEnded):
-        for sentence in explain(event.history, event.row):
-            typer.echo(f"    {cell(sentence.text)}")
-
-
-def _as_json(event: WatchEvent) -> dict[str, object]:
-    if isinstance(event, RebalanceBegan):
-        return {"event": "rebalance_began", **plain(event.row)}
-    if isinstance(event, RebalanceEnded):
-        verdict = None if event.verdict is None else event.verdict.verdict
-        return {"event": "rebalance_ended", **plain(event.row), "verdict": verdict}
-    return {"event": "finding", **plain(event.row)}
-
-
-def _words(event: WatchEvent) -> Iterator[str]:
-    """Yield the parts of an event's line: when, which group, what, and the record that proves it."""
-    at, what = _what(event)
-    yield "-" if at is None else str(utc(at.timestamp_ms))
-    yield event.row.group_id or "the cluster"
-    yield what
-    if at is not None:
-        yield f"[{at.partition}:{at.offset}]"
-
-
-def _what(event: WatchEvent) -> tuple[LogPosition | None, str]:
-    if isinstance(event, RebalanceBegan):
-        return event.row.at, f"rebalance {epochs(event.row)} began: {causes_text(event.row) or 'unknown'}"
-    if isinstance(event, RebalanceEnded):
-        verdict = "not judged" if event.verdict is None else event.verdict.verdict
-        did = effects(event.row) or "no effect"
-        what = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
-        return event.row.finished or event.row.at, what
-    about = f" {event.row.subject}" if event.row.subject else ""
-    newest = max(event.row.evidence, default=None, key=lambda each: each.offset)
-    return newest, f"finding {event.row.kind}{about}: {event.row.detail}"

@@ -9,18 +9,18 @@ The Connect documents leave metrics for later, and have the type of a group only
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
+from coordinator_core.audit.folds.tallies import RATE_WINDOW_MS, GroupTallies
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.state import ConnectGroupState
 from coordinator_core.groups.consumer.state import ConsumerGroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.share.state import ShareGroupState
 from coordinator_core.groups.streams.state import StreamsGroupState
-from coordinator_core.history.rows import RebalanceRow
 
 PREFIX: Final = "kafka_server_group_coordinator_metrics_"
 
@@ -35,9 +35,6 @@ STATES: Final[dict[GroupType, tuple[str, ...]]] = {
 """The states of each type of group that a log shows."""
 
 UNKNOWN: Final = "unknown"
-RATE_WINDOW_MS: Final = 60_000
-"""Brokers measure rates over two windows of 30 s (metrics.num.samples, metrics.sample.window.ms)."""
-
 _REBALANCES: Final = {
     GroupType.CLASSIC: "group_completed_rebalance",
     GroupType.CONSUMER: "consumer_group_rebalance",
@@ -61,7 +58,7 @@ def counted_states(groups: Iterable[tuple[str, str | None]]) -> Iterator[tuple[s
 def broker_metrics(
     cluster: str,
     groups: Sequence[tuple[str, str | None]],
-    rebalances: Sequence[RebalanceRow],
+    tallies: Collection[GroupTallies],
     moment_ms: int | None,
 ) -> Iterator[Metric]:
     """Yield the metrics of brokers, summed over a cluster: groups by type and by state, rebalances, and their rate.
@@ -86,13 +83,12 @@ def broker_metrics(
             family.add_metric([cluster, "dead"], 0)  # a group is dead when its tombstone is written, and is gone then
         yield family
     for group_type, name in _REBALANCES.items():
-        rows = [row for row in rebalances if row.group_type == group_type]
         total = _gauge(f"{name}_count", f"Rebalances of groups of the type {group_type.lower()} in the log.")
-        total.add_metric([cluster], len(rows))
+        total.add_metric([cluster], sum(each.rebalances_of(group_type) for each in tallies))
         yield total
         if moment_ms is not None:
             rate = _gauge(f"{name}_rate", "The same in the last 60 s before the moment, per second.")
-            recent = sum(1 for row in rows if row.at.timestamp_ms > moment_ms - RATE_WINDOW_MS)
+            recent = sum(each.begun_after(group_type, moment_ms - RATE_WINDOW_MS) for each in tallies)
             rate.add_metric([cluster], recent * 1000 / RATE_WINDOW_MS)
             yield rate
 

@@ -6,7 +6,6 @@ kafka-lag-exporter, kminion and Burrow have made usual, so that existing dashboa
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,8 +15,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.finding_rows import FindingRow
-from coordinator_core.audit.offsets.lag import LagPoint, LagStatus
-from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.folds.tallies import GroupTallies
+from coordinator_core.audit.offsets.lag import GroupStatus, LagPoint, LagStatus, group_status
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state
@@ -25,14 +24,10 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import Family
 from jobs.metrics.broker_names import broker_metrics, counted_states
 
 PREFIX: Final = "coordinator_audit_"
-Counts = Counter[tuple[str, ...]]
-"""How often each combination of the values of labels occurs."""
 
 PARTITION_STATUS: Final[dict[str, int]] = {
     LagStatus.OK: 1,
@@ -41,8 +36,17 @@ PARTITION_STATUS: Final[dict[str, int]] = {
     LagStatus.STALL: 5,
     LagStatus.REWIND: 6,
 }
-GROUP_STATUS: Final[dict[str, int]] = {"OK": 1, "WARN": 2, "ERR": 3}
+GROUP_STATUS: Final[dict[str, int]] = {GroupStatus.OK: 1, GroupStatus.WARN: 2, GroupStatus.ERR: 3}
 """Burrow's numbers for statuses (linkedin/Burrow, core/protocol, ``StatusConstant``)."""
+
+
+COUNTERS: Final = {
+    "rebalances": "rebalances",
+    "causes": "rebalance_causes",
+    "verdicts": "targets",
+    "violations": "violations",
+}
+"""The names of the counters, by the tally that they show."""
 
 
 class MetricNames(StrEnum):
@@ -76,9 +80,7 @@ class GroupFacts(Collector):
     names: Sequence[MetricNames]
     groups: Sequence[GroupThen]
     ends: Mapping[TopicPartition, int] = field(default_factory=dict)
-    rebalances: Sequence[RebalanceRow] = ()
-    verdicts: Sequence[TargetAuditRow] = ()
-    violations: Sequence[Violation] = ()
+    tallies: Mapping[str, GroupTallies] = field(default_factory=dict)
     findings: Sequence[FindingRow] = ()
     lag: Sequence[LagPoint] = ()
     is_whole: bool = True
@@ -139,29 +141,17 @@ class GroupFacts(Collector):
         return [(_type_of(group), group_state(group, certainty)) for group, _, certainty in self.groups]
 
     def _history(self) -> Iterator[Metric]:
-        rebalances: Counts = Counter((row.group_id, row.group_type, row.outcome) for row in self.rebalances)
         about = "Rebalances in the log, by type of the group and outcome."
-        yield _counter("rebalances", about, rebalances, self.cluster, "type", "outcome")
-        causes: Counts = Counter(
-            (row.group_id, row.group_type, kind)
-            for row in self.rebalances
-            for kind in {each.kind for each in row.causes}
-        )
+        yield self._counter("rebalances", about, "type", "outcome")
         about = "Rebalances that have this cause; a rebalance can have several."
-        yield _counter("rebalance_causes", about, causes, self.cluster, "type", "cause")
+        yield self._counter("causes", about, "type", "cause")
         longest = _gauge("rebalance_longest_seconds", "The longest rebalance in the log, at least.", "type")
-        durations: dict[tuple[str, str], int] = {}
-        for row in self.rebalances:
-            if row.duration_min_ms is not None:
-                of = row.group_id, row.group_type
-                durations[of] = max(durations.get(of, 0), row.duration_min_ms)
-        for (group_id, group_type), duration in sorted(durations.items()):
-            longest.add_metric([self.cluster, group_id, group_type], duration / 1000)
+        for group_id, tallies in sorted(self.tallies.items()):
+            for group_type, longest_ms in sorted(tallies.longest_ms.items()):
+                longest.add_metric([self.cluster, group_id, group_type], longest_ms / 1000)
         yield longest
-        verdicts: Counts = Counter((row.group_id, row.verdict) for row in self.verdicts)
-        yield _counter("targets", "Target assignments in the log, by verdict.", verdicts, self.cluster, "verdict")
-        broken: Counts = Counter((row.group_id, row.rule.value) for row in self.violations)
-        yield _counter("violations", "Broken rules of the protocol.", broken, self.cluster, "rule")
+        yield self._counter("verdicts", "Target assignments in the log, by verdict.", "verdict")
+        yield self._counter("violations", "Broken rules of the protocol.", "rule")
         scores = _gauge("finding_score", "The highest score of the findings of one kind about a group.", "kind")
         highest: dict[tuple[str, str], float] = {}
         for finding in self.findings:
@@ -170,6 +160,14 @@ class GroupFacts(Collector):
         for (group_id, kind), score in sorted(highest.items()):
             scores.add_metric([self.cluster, group_id, kind], score)
         yield scores
+
+    def _counter(self, tally: str, about: str, *labels: str) -> CounterMetricFamily:
+        """Return the counter of one of the tallies."""
+        family = CounterMetricFamily(PREFIX + COUNTERS[tally], about, labels=["cluster_name", "group", *labels])
+        for group_id, tallies in sorted(self.tallies.items()):
+            for values, count in sorted(getattr(tallies, tally)()):
+                family.add_metric([self.cluster, group_id, *values], count)
+        return family
 
     def _offsets(self) -> Iterator[PartitionOffset]:
         for group, offsets, certainty in self.groups:
@@ -191,13 +189,6 @@ def _text(value: object) -> str:
 
 def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
     return GaugeMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", *labels])
-
-
-def _counter(name: str, about: str, counts: Counts, cluster: str, *labels: str) -> CounterMetricFamily:
-    family = CounterMetricFamily(PREFIX + name, about, labels=["cluster_name", "group", *labels])
-    for values, count in sorted(counts.items()):
-        family.add_metric([cluster, *values], count)
-    return family
 
 
 def _sums(offsets: Iterable[PartitionOffset]) -> dict[tuple[str, str], list[PartitionOffset]]:
@@ -316,10 +307,9 @@ def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Itera
             where = [facts.cluster, point.group_id, point.topic, str(point.partition)]
             of_partition.add_metric(where, PARTITION_STATUS[status])
     for group_id, statuses in by_group.items():
-        worst = max(PARTITION_STATUS.get(status, 0) for status in statuses)
-        # An unknown status may be the worst one, unless a partition has that.
-        if worst > GROUP_STATUS["WARN"] or LagStatus.UNKNOWN not in statuses:
-            of_group.add_metric([facts.cluster, group_id], min(worst, GROUP_STATUS["ERR"]))
+        worst = group_status(statuses)
+        if worst is not None:
+            of_group.add_metric([facts.cluster, group_id], GROUP_STATUS[worst])
     yield from (of_partition, of_group)
 
 
@@ -335,7 +325,7 @@ def _end_offsets(facts: GroupFacts, name: str, cluster_label: str) -> GaugeMetri
 
 
 def _like_kafka(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:
-    yield from broker_metrics(facts.cluster, facts.types_and_states(), facts.rebalances, facts.moment_ms)
+    yield from broker_metrics(facts.cluster, facts.types_and_states(), facts.tallies.values(), facts.moment_ms)
 
 
 OFFSETS: Final = {

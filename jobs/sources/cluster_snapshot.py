@@ -7,7 +7,7 @@ One row for each partition, with the columns of ``ROW``, and one for each resour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, ResourceKind
@@ -137,7 +137,13 @@ def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
             TopicCollection(names[first : first + TOPICS_A_REQUEST]), request_timeout=TIMEOUT_S
         )
         topics = {name: future.result() for name, future in found.items()}
-        ends = _end_offsets(admin, topics)
+        led = [
+            (name, partition.id)
+            for name, topic in topics.items()
+            for partition in topic.partitions
+            if partition.leader is not None
+        ]
+        ends = end_offsets(admin, led)
         for name, topic in sorted(topics.items()):
             for partition in sorted(topic.partitions, key=lambda each: each.id):
                 racks = [replica.rack for replica in partition.replicas]
@@ -150,20 +156,16 @@ def _kafka_text(topic_id: Any) -> str:
     return str(topic_id).translate(str.maketrans("+/", "-_"))
 
 
-def _end_offsets(admin: Any, topics: Mapping[str, Any]) -> dict[tuple[str, int], int]:
+def end_offsets(admin: Any, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+    """Return the end offsets of partitions by topic and partition, without those that are not given just now."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
-    wanted = {
-        TopicPartition(name, partition.id): OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        for name, topic in topics.items()
-        for partition in topic.partitions
-        if partition.leader is not None
-    }
+    wanted = {TopicPartition(*each): OffsetSpec.latest() for each in partitions}  # type: ignore[no-untyped-call]
     ends = {}
     for partition, future in (admin.list_offsets(wanted, request_timeout=TIMEOUT_S) if wanted else {}).items():
         try:
             ends[partition.topic, partition.partition] = future.result().offset
-        except KafkaException:  # the leader moved between the two requests: the next snapshot has it
+        except KafkaException:  # the leader moved between two requests: the next snapshot has it
             continue
     return ends

@@ -24,25 +24,13 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
-from jobs.sources.kafka_reports import Reports
+from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 
 TIMEOUT_S: Final = 30.0
 LOOK_S: Final = 5.0
 MESSAGES_A_CALL: Final = 2000
 
-SETTINGS: Final = {
-    "group.id": "coordinator-audit",
-    "enable.auto.commit": "false",
-    "enable.partition.eof": "true",
-    "auto.offset.reset": "error",
-    "isolation.level": "read_uncommitted",
-}
-"""The consumer never commits an offset and never joins a group: partitions are assigned by hand."""
-
 TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
-
-PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-"""Errors after which the client reconnects by itself. If that takes too long, the timeout ends the read."""
 
 NOTHING_TAKEN: Final[Mapping[int, int]] = MappingProxyType({})
 
@@ -85,7 +73,7 @@ class KafkaLogReader(DataSourceReader):
     def __init__(
         self, topic: str, config: Mapping[str, str], ranges: Mapping[int, Bounds] | None, since: Mapping[int, int]
     ) -> None:
-        self.topic, self.config, self.ranges, self.since = topic, {**SETTINGS, **config}, ranges, since
+        self.topic, self.config, self.ranges, self.since = topic, {**CONSUMER, **config}, ranges, since
         self.servers = config.get("bootstrap.servers", "")
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -117,7 +105,7 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
     Raises:
         InputError: the broker refuses the login.
     """
-    consumer, reports = _opened({**SETTINGS, **config})
+    consumer, reports = _opened({**CONSUMER, **config})
     try:
         return sorted(reports.listed(consumer, topic, LOOK_S).topics[topic].partitions)
     except InputError:

@@ -19,6 +19,18 @@ POLL_S: Final = 0.1
 PATIENCE_S: Final = 5.0
 """How long a first answer is waited for after a report: another broker, or the next attempt, may give it."""
 
+CONSUMER: Final = {
+    "group.id": "coordinator-audit",
+    "enable.auto.commit": "false",
+    "enable.partition.eof": "true",
+    "auto.offset.reset": "error",
+    "isolation.level": "read_uncommitted",
+}
+"""Settings of a consumer of logs: it never joins a group and never commits an offset, as it is given its partitions."""
+
+PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+"""Errors after which a client connects again by itself."""
+
 HOPELESS: Final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 """Reports after which no attempt can succeed."""
 

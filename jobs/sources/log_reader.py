@@ -34,6 +34,11 @@ class LogRow(NamedTuple):
     leader_epoch: int
     batch_base_offset: int
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The bytes of its key and of its value."""
+        return len(self.key), len(self.value or b"")
+
 
 def by_partition(logs: Iterable[LogPart]) -> dict[Family, dict[int, list[LogPart]]]:
     """Logs by family and partition, each in the order given."""

@@ -6,194 +6,323 @@ is final; a finding when it was not there at the last look.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
-from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.findings.stood_still import in_order, lost_sessions, stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
-from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
-from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.folds.group_folds import GroupFolds
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
+from coordinator_core.audit.folds.record_sizes import RecordSizeFold
+from coordinator_core.audit.group_audit import GroupAudit
+from coordinator_core.audit.offsets.lag import TimedCommit
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.metadata_log import MetadataLog
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
+from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
-from coordinator_core.wire.record_decoder import RecordDecoder
+from coordinator_core.wire.control import MARKERS
+from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_reader import LogRow
+from jobs.watch.events import CLUSTER, FindingArose, GroupKey, LagChanged, Told, WatchEvent
+from jobs.watch.followed_group import FollowedGroup
+from jobs.watch.followed_log import FollowedLog, Reached
+from jobs.watch.followed_share_state import FollowedShareState
+from jobs.watch.lags import Lags
+from jobs.watch.looks import Looks
 from jobs.watch.new_rows import LogPlace, NewRows
 
-MOST_ROWS: Final = 1_000
-"""Final rows that are kept of a group, the newest: memory is bounded by the number of groups. Findings rest on them."""
-
-
-class RebalanceBegan(NamedTuple):
-    """A rebalance began; ``row`` has its causes. A classic group is logged when a generation is complete."""
-
-    row: RebalanceRow
-    history: GroupHistory
-
-
-class RebalanceEnded(NamedTuple):
-    """A rebalance is over, with the verdict on its target if it was judged."""
-
-    row: RebalanceRow
-    verdict: TargetAuditRow | None
-    history: GroupHistory
-
-
-class FindingArose(NamedTuple):
-    """A finding that was not there before."""
-
-    row: FindingRow
-
-
-WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose
-
-
-@dataclass(slots=True)
-class _Followed:
-    """One group: its folds, its newest final rows, and what was told of it.
-
-    ``began`` and ``ended`` are the offsets of the last rebalances that were told: those of a group follow each other.
-    """
-
-    audit: GroupAudit
-    place: LogPlace
-    rows: deque[AuditedRow] = field(default_factory=lambda: deque(maxlen=MOST_ROWS))
-    began: int = -1
-    ended: int = -1
-    found: set[tuple[str, str | None]] = field(default_factory=set)
+MOST_RANGES = 1_000
+"""So many ranges of offsets without a gap are kept of a log partition, the newest."""
+REMEMBERED_MS = 7 * 24 * 3_600_000
+"""A finding that was not seen for so long is told again when it is there again."""
 
 
 class FollowedGroups:
     """All groups of the followed logs. Feed new rows with ``feed``; ``events`` says what happened since it was asked.
 
-    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. ``told_before`` has, by
-    log partition, the first offset that events are told of: what earlier records prove was told, or is history. No
-    event is told before ``is_live``, while what is there is read. ``ends`` has the offset behind the last row.
+    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. No event is told before
+    ``is_live``, while what is there is read. ``clock`` gives seconds, for how often findings are made again.
     """
 
-    def __init__(self, settings: AuditSettings, limits: Thresholds, topics: TopicHistory | None, warn: Warn) -> None:
+    def __init__(
+        self,
+        settings: AuditSettings,
+        limits: Thresholds,
+        topics: TopicHistory | None,
+        warn: Warn,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.is_live = False
-        self.told_before: dict[LogPlace, int] = {}
-        self.ends: dict[LogPlace, int] = {}
-        self._settings, self._limits, self._warn = settings, limits, warn
-        self._topics = topics
+        self.logs: dict[LogPlace, FollowedLog] = {}
+        self.groups: dict[GroupKey, FollowedGroup] = {}
+        self.shares: dict[str, FollowedShareState] = {}
+        self.lags = Lags()
+        self.of_cluster: list[FindingRow] = []
+        self.told: dict[GroupKey, Told] = {}
+        """What was told of the cluster, and of groups that were not seen yet."""
+        self.coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
+        self.settings, self.topics = settings, topics
+        self._limits, self._warn = limits, warn
         self._metadata: MetadataLog | None = None
-        self._coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
         self._decoders = {family: RecordDecoder(family) for family in Family}
-        self._last_ms: dict[LogPlace, int] = {}
-        self._groups: dict[tuple[Family, str], _Followed] = {}
-        self._touched: dict[tuple[Family, str], None] = {}
+        self._touched: dict[GroupKey, None] = {}
+        self._looks = Looks(clock)
 
     def __len__(self) -> int:
-        return len(self._groups)
+        return len(self.groups)
 
-    def told(self) -> dict[LogPlace, int]:
-        """Return by log partition the offset from which on nothing was told: also where nothing new was read yet."""
-        return {
-            place: max(self.ends.get(place, 0), self.told_before.get(place, 0))
-            for place in {*self.ends, *self.told_before}
-        }
+    def reached(self) -> dict[LogPlace, Reached]:
+        """Return how far each log partition was read."""
+        return {place: Reached(log.last, log.from_start) for place, log in self.logs.items() if log.end}
+
+    # --- records -----------------------------------------------------------------------------------------------------
 
     def feed(self, new: NewRows) -> None:
         """Take in rows of a log partition, in the order of their offsets."""
-        place = new.place
-        if place.family is Family.METADATA:
+        log = self.logs.get(new.place)
+        if log is None:
+            log = self.logs[new.place] = FollowedLog(new.place, new.from_start)
+        if new.place.family is Family.METADATA:
             self._feed_metadata(new)
-        elif place.family in (Family.GROUP, Family.CONNECT):
-            coverage = self._coverage[place.family]
+        else:
+            if new.is_lost and new.rows:
+                self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
+            coverage = self.coverage[new.place.family]
             for row in new.rows:
-                coverage.note(place.partition, row.offset)
-                if row.kind == Kind.RECORD.value:
-                    self._feed_record(new, row, coverage)
+                self._feed_row(log, row, coverage)
+            coverage.newest_ranges(new.place.partition, MOST_RANGES)
         if new.rows:
-            self.ends[place] = new.rows[-1].offset + 1
-            self._last_ms[place] = max(self._last_ms.get(place, 0), *(row.timestamp for row in new.rows))
-
-    def events(self) -> Iterator[WatchEvent]:
-        """Yield what happened in the groups that had new records since the last call, group by group."""
-        touched, self._touched = self._touched, {}
-        for key in touched:
-            yield from self._events_of(key[1], self._groups[key])
+            log.read(new.rows)
 
     def _feed_metadata(self, new: NewRows) -> None:
         if self._metadata is None:
             self._metadata = MetadataLog()
-            self._topics = self._metadata.history
+            self.topics = self._metadata.history
         for row in new.rows:
             record = self._decoded(new.place, row) if row.kind == Kind.RECORD.value else None
-            if record is not None:
+            if record is not None and not isinstance(record, UnreadableRecord):
                 self._metadata.apply(record)
         self._metadata.finish()
 
-    def _feed_record(self, new: NewRows, row: LogRow, coverage: Coverage) -> None:
-        record = self._decoded(new.place, row)
-        if record is None:
+    def _feed_row(self, log: FollowedLog, row: LogRow, coverage: Coverage) -> None:
+        place = log.place
+        if row.kind != Kind.RECORD.value:
+            coverage.note(place.partition, row.offset)
+            if row.control_type in MARKERS:
+                for key in log.pending.pop(row.producer_id, ()):
+                    self.groups[key].end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+                    self._looks.note(key, only_commits=True)
             return
-        key = new.place.family, record.group_id
-        followed = self._groups.get(key)
-        if followed is None:
+        record = self._decoded(place, row)
+        if record is not None or place.family is not Family.SHARE:
+            coverage.note(place.partition, row.offset)
+        if isinstance(record, UnreadableRecord):
+            self._note_unreadable(log, record, row)
+        elif record is not None and place.family is Family.SHARE:
+            self._feed_share_state(record)
+        elif record is not None:
+            group = self._group((place.family, record.group_id), log)
+            group.feed(record, row)
+            is_commit = record.type <= RecordType.OFFSET_COMMIT
+            if is_commit:
+                self.lags.feed(record)
+                if row.is_transactional:
+                    log.pending.setdefault(row.producer_id, set()).add(group.key)
+            else:  # commits begin and end no rebalance
+                self._touched[group.key] = None
+            self._looks.note(group.key, only_commits=is_commit)
+
+    def _group(self, key: GroupKey, log: FollowedLog) -> FollowedGroup:
+        group = self.groups.get(key)
+        if group is None:
+            coverage = self.coverage[key[0]]
             audit = GroupAudit.begin(
-                record.group_id, key[0], self._topics, coverage, self._settings, from_start=new.from_start
+                key[1], key[0], self.topics, coverage, self.settings, from_start=log.from_start and log.hole is None
             )
-            followed = self._groups[key] = _Followed(audit, new.place)
-        followed.rows.extend(followed.audit.feed(record, row.leader_epoch))
-        if record.type > RecordType.OFFSET_COMMIT:  # commits begin and end no rebalance
-            self._touched[key] = None
+            told = self.told.pop(key, None) or Told()
+            group = FollowedGroup(key, log.place, GroupFolds(audit, RecordSizeFold(key[0])), told=told)
+            if log.hole is not None:
+                audit.lose(log.hole)
+            self.groups[key] = group
+        return group
 
-    def _decoded(self, place: LogPlace, row: LogRow) -> AnyRecord | None:
+    def _feed_share_state(self, record: AnyRecord) -> None:
+        group_id = record.group_id
+        share = self.shares.get(group_id)
+        if share is None:
+            share = FollowedShareState(ShareAudit.begin(group_id, self.topics, self.coverage[Family.SHARE]))
+            self.shares[group_id] = share
+        key = Family.GROUP, group_id
+        for row in share.feed(record):
+            if key in self.groups:
+                self.groups[key].tallies.note(row)
+        self._looks.note(key)
+
+    def _decoded(self, place: LogPlace, row: LogRow) -> AnyRecord | UnreadableRecord | None:
+        """Return a record; None: a type of the metadata log that has no schema here."""
         at = LogPosition(place.partition, row.offset, row.timestamp)
+        decoder = self._decoders[place.family]
         try:
-            return self._decoders[place.family].record(at, row.key, row.value, row.batch_base_offset)
+            return decoder.record(at, row.key, row.value, row.batch_base_offset)
         except DecodeError as error:
-            if place.family is not Family.METADATA or not isinstance(error, UnknownTypeError):
-                self._warn(f"{place} offset {row.offset}: {error}")
-            return None
+            if place.family is Family.METADATA and isinstance(error, UnknownTypeError):
+                return None
+            self._warn(f"{place} offset {row.offset}: {error}")
+            return decoder.unreadable(at, row.key, error)
 
-    def _events_of(self, group_id: str, followed: _Followed) -> Iterator[WatchEvent]:
-        rows = [*followed.rows, *followed.audit.open_rows()]
-        rebalances = sorted((row for row in rows if isinstance(row, RebalanceRow)), key=lambda row: row.at.offset)
-        history = self._history(group_id, followed.place, rows)
-        for row in rebalances:
-            if row.at.offset > followed.began:
-                followed.began = row.at.offset
-                if self._is_new(followed.place, row.at):
-                    yield RebalanceBegan(row, history)
-            if not row.is_open and row.at.offset > followed.ended:
-                followed.ended = row.at.offset
-                if self._is_new(followed.place, row.finished):
-                    yield RebalanceEnded(row, _verdict(row, rows), history)
-        yield from self._findings_of(followed, history)
+    def _note_unreadable(self, log: FollowedLog, record: UnreadableRecord, row: LogRow) -> None:
+        log.lose(row.offset, row.offset)
+        hole = Hole(record.at, unreadable_record(row.offset))
+        if record.group_id is None:
+            log.hole = hole
+            for group in self._groups_of(log.place):
+                group.lose(hole, ends_transactions=False)
+        elif not record.is_commit and log.place.family is not Family.SHARE:
+            self._group((log.place.family, record.group_id), log).lose(hole, ends_transactions=False)
 
-    def _findings_of(self, followed: _Followed, history: GroupHistory) -> Iterator[FindingArose]:
-        found = {(row.kind, row.subject): row for row in findings(history, self._limits)}
-        for key, row in found.items():
-            newest = max(row.evidence, default=None, key=lambda at: at.offset)
-            if key not in followed.found and self._is_new(followed.place, newest):
-                yield FindingArose(row)
-        followed.found = set(found)
+    def _lose(self, log: FollowedLog, first: int, last: int, time_ms: int) -> None:
+        """Take in that offsets of a partition are lost; the ends of transactions may be among them."""
+        log.lose(first, last)
+        log.hole = Hole(LogPosition(log.place.partition, last, time_ms), lost_offsets(first, last))
+        for group in self._groups_of(log.place):
+            group.lose(log.hole, ends_transactions=True)
 
-    def _history(self, group_id: str, place: LogPlace, rows: Iterable[AuditedRow]) -> GroupHistory:
-        counts: dict[str, int] = {}
-        if self._topics is not None and len(self._topics):
-            image = self._topics.version(len(self._topics) - 1).image
-            counts = {name: topic.partitions for name, topic in image.by_name.items()}
-        return GroupHistory.gather(group_id, self._last_ms.get(place, 0), chain(rows), counts, NO_SHARE_LOGS)
+    def _groups_of(self, place: LogPlace) -> list[FollowedGroup]:
+        return [group for group in self.groups.values() if group.place == place]
 
-    def _is_new(self, place: LogPlace, at: LogPosition | None) -> bool:
-        """Whether events at a position are to be told; what has no position of its own ended with the newest record."""
-        return self.is_live and (at is None or at.offset >= self.told_before.get(place, 0))
+    def restore(self, group: FollowedGroup) -> None:
+        """Take a group that was stored; its log partition was taken before."""
+        self.groups[group.key] = group
+        log, memory = self.logs[group.place], group.folds.commits.memory
+        for producer_id in memory.pending:
+            log.pending.setdefault(producer_id, set()).add(group.key)
+        for each in memory.partitions:
+            if each.offset is not None:
+                commit = TimedCommit(each.last.timestamp_ms, each.last, each.offset, each.topic_id)
+                self.lags.take(group.group_id, TopicPartition(each.topic, each.partition), commit)
+
+    # --- what happened -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Take all that is known by now as told: from now on ``events`` tells what is new."""
+        for key in {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}:
+            for _ in self._rebalances(key, is_settled=True):
+                pass
+            for _ in self._look(key):
+                pass
+        for _ in self._cluster_findings():
+            pass
+        self._touched.clear()
+        self.is_live = True
+
+    def resume(self) -> None:
+        """Tell from now on what is new since what is known by now, which was told; all findings are made again."""
+        for key in {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}:
+            self._touched[key] = None
+            self._looks.note(key)
+        self.is_live = True
+
+    def events(self, *, is_settled: bool = True) -> Iterator[WatchEvent]:
+        """Yield what happened in the groups that had new records since the last call, group by group.
+
+        Findings of groups with much news may come with a later call. ``is_settled``: the rows that were fed do not end
+        in the middle of what a coordinator wrote at once.
+        """
+        if not self.is_live:
+            return
+        touched, self._touched = self._touched, {}
+        for key in touched:
+            yield from self._rebalances(key, is_settled=is_settled)
+        if not is_settled:
+            self._touched |= touched
+        is_any_lost = False
+        for key in self._looks.due():
+            before = self.groups[key].sessions if key in self.groups else []
+            yield from self._look(key)
+            is_any_lost |= key in self.groups and self.groups[key].sessions != before
+        if is_any_lost:
+            yield from self._cluster_findings()
+
+    def read_ends(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagChanged]:
+        """Take end offsets as of a time, when the logs had been read up to ``end_ms``; yield what changed of lag."""
+        for row in list(self.lags.read(time_ms, ends, end_ms)):
+            group = self.groups.get((Family.GROUP, row.group_id))
+            if group is not None and group.told.lag != row.status:
+                changed = LagChanged(group.key, row._replace(before=group.told.lag))
+                is_first_ok = group.told.lag is None and not row.worst
+                group.told.note(changed)
+                group.is_changed = True
+                if not is_first_ok:
+                    yield changed
+
+    def history(self, key: GroupKey) -> GroupHistory:
+        """Return the history of a group, as far as it is kept."""
+        group, share = self.groups.get(key), self.shares.get(key[1]) if key[0] is Family.GROUP else None
+        log = None if group is None else self.logs[group.place]
+        rows = chain[GatheredRow](
+            () if group is None else group.rows(self.topics), () if share is None else share.rows()
+        )
+        counts = {} if self.topics is None else self.topics.partition_counts()
+        return GroupHistory.gather(
+            key[1],
+            0 if log is None else log.last_ms,
+            rows,
+            counts,
+            NO_SHARE_LOGS if share is None else self._share_logs(),
+            NOTHING_LOST if log is None else log.lost_records,
+        )
+
+    def _share_logs(self) -> ShareLogs:
+        of_state = [log for log in self.logs.values() if log.place.family is Family.SHARE]
+        of_groups = [log for log in self.logs.values() if log.place.family is Family.GROUP and log.is_whole]
+        coverage = self.coverage[Family.SHARE]
+        return ShareLogs(
+            {log.place.partition: log.last_ms for log in of_state},
+            frozenset(
+                log.place.partition for log in of_state if coverage.unbroken(log.place.partition, 0, log.last.offset)
+            ),
+            {log.place.partition: log.last_ms for log in of_groups},
+        )
+
+    def _rebalances(self, key: GroupKey, *, is_settled: bool) -> Iterator[WatchEvent]:
+        group = self.groups.get(key)
+        if group is not None:
+            yield from group.rebalances(is_settled=is_settled)
+
+    def _look(self, key: GroupKey) -> Iterator[FindingArose]:
+        """Make the findings of a group again; yield the new ones."""
+        group = self.groups.get(key)
+        history = self.history(key)
+        told = self.told.setdefault(key, Told()) if group is None else group.told
+        found = findings(history, self._limits)
+        before = dict(told.findings)
+        yield from _new(key, found, told)
+        told.forget(history.now_ms - REMEMBERED_MS)
+        if group is not None:
+            group.findings, group.sessions = found, list(lost_sessions(history))
+            group.is_changed |= told.findings != before
+
+    def _cluster_findings(self) -> Iterator[FindingArose]:
+        sessions = in_order(each for group in self.groups.values() for each in group.sessions)
+        self.of_cluster = list(stood_still(sessions, self._limits))
+        yield from _new(CLUSTER, self.of_cluster, self.told.setdefault(CLUSTER, Told()))
 
 
-def _verdict(rebalance: RebalanceRow, rows: Iterable[AuditedRow]) -> TargetAuditRow | None:
-    return next((row for row in rows if isinstance(row, TargetAuditRow) and row.at == rebalance.target), None)
+def _new(key: GroupKey, found: list[FindingRow], told: Told) -> Iterator[FindingArose]:
+    """Yield the findings that were not told; each is told as it is yielded."""
+    for row in sorted(found, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
+        event = FindingArose(key, row)
+        is_new = not told.knows(row)
+        told.note(event)
+        if is_new:
+            yield event

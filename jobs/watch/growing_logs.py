@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coordinator_core.errors import InputError
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
+from jobs.watch.followed_log import LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 
 WALK_BYTES: Final = 1 << 20
@@ -25,12 +31,16 @@ MOST_ROWS: Final = 50_000
 
 @dataclass(slots=True)
 class _Reached:
-    """How far a partition was read: a byte position in a segment, and the last offset seen."""
+    """How far a partition was read: a byte position in a segment, and the last offset seen.
+
+    ``known`` is the last row that a former watch read, until it was compared with the log.
+    """
 
     segment: str
     from_start: bool
     position: int = 0
     offset: int = -1
+    known: LastRow | None = None
 
 
 class GrowingLogs:
@@ -44,6 +54,23 @@ class GrowingLogs:
         self._paths = paths
         self._warn = warn
         self._reached: dict[LogPlace, _Reached] = {}
+        self._former: Mapping[LogPlace, Reached] = {}
+
+    def identify(self) -> str:
+        """Segments do not say of which cluster they are: the records do."""
+        return ""
+
+    def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
+        """Begin where a former watch stopped; the metadata log is read from its beginning."""
+        self._former = {place: each for place, each in reached.items() if place.family is not Family.METADATA}
+
+    def ends(self, partitions: Collection[TopicPartition]) -> None:
+        """Segments of the logs of groups do not tell the end offsets of other topics."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what a coordinator wrote at once came as a whole: batches do."""
+        return True
 
     @property
     def is_caught_up(self) -> bool:
@@ -60,7 +87,8 @@ class GrowingLogs:
         a group's record never comes before the topics that it speaks of.
 
         Raises:
-            InputError: a path does not exist, cannot be read, or has no segments.
+            InputError: a path does not exist, cannot be read, or has no segments; or the log is another one than that
+                of the former watch.
         """
         logs = [log for log in find_logs(self._paths) if log.topic]
         by_place = [
@@ -71,9 +99,18 @@ class GrowingLogs:
         for place, files in sorted(by_place, key=lambda each: (each[0].family is not Family.METADATA, each[0])):
             reached = self._reached.get(place)
             if reached is None:
-                first = files[0].segment
-                reached = self._reached[place] = _Reached(first, first == FIRST_SEGMENT)
+                reached = self._reached[place] = self._begun(place, files)
             yield from self._appended(place, reached, files)
+            if reached.known is not None:
+                raise InputError(other_log(place, reached.known.offset, "the log ends before"))
+
+    def _begun(self, place: LogPlace, files: Sequence[LogFile]) -> _Reached:
+        first, former = files[0].segment, self._former.get(place)
+        if former is None:
+            return _Reached(first, first == FIRST_SEGMENT)
+        last = former.last
+        before = [file.segment for file in files if file.segment.partition(".")[0] <= f"{last.offset:020}"]
+        return _Reached(max(before, default=first), former.from_start, 0, last.offset, last)
 
     def _appended(self, place: LogPlace, reached: _Reached, files: Sequence[LogFile]) -> Iterator[NewRows]:
         for number, file in enumerate(files):
@@ -98,6 +135,8 @@ class GrowingLogs:
                     self._warn(f"{file.name} at byte {part.position}: {part.cause} ({part.size} bytes left out)")
                     is_lost = True
                     continue
+                if reached.known is not None:
+                    self._compare(place, reached, part)
                 rows += (row for row in log_rows(part) if row.offset > reached.offset)
                 if len(rows) >= MOST_ROWS:
                     reached.offset = rows[-1].offset
@@ -107,6 +146,16 @@ class GrowingLogs:
         if rows:
             reached.offset = rows[-1].offset
             yield NewRows(place, rows, reached.from_start, is_lost)
+
+    def _compare(self, place: LogPlace, reached: _Reached, part: pa.RecordBatch) -> None:
+        """Compare the last row that was read with the one that is there; it may have been compacted since."""
+        known = reached.known
+        if known is None or pc.max(part.column("batch_last_offset")).as_py() < known.offset:
+            return
+        there = [LastRow.of(row) for row in log_rows(part) if row.offset == known.offset]
+        if there and there[0] != known:
+            raise InputError(other_log(place, known.offset, "another record is there"))
+        reached.known = None
 
 
 def whole_batches(read_at: ReadAt, start: int, size: int) -> int:

@@ -6,87 +6,138 @@ records as well, so that no record is left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+import time
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups import offsets
 from coordinator_core.wire.batch_format import Kind
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.files import FAMILIES, GROUP_TOPICS
-from jobs.sources.kafka_reports import Reports
+from jobs.sources.cluster_snapshot import end_offsets
+from jobs.sources.files import FAMILIES, REPLAYED_TOPICS
+from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 from jobs.sources.log_reader import LogRow
+from jobs.watch.followed_log import LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 
 TIMEOUT_S: Final = 30.0
-WAIT_S: Final = 0.2
-"""How long a poll waits for records; a line is printed at most that long after its record."""
+WAIT_S: Final = 0.05
+"""How long a poll waits for records; a line is printed at most that long after its record has come."""
 MESSAGES_A_CALL: Final = 5_000
+LOOK_S: Final = 10.0
+"""How often end offsets and new log partitions are asked for."""
 
-SETTINGS: Final = {
-    "group.id": "coordinator-audit",
-    "enable.auto.commit": "false",
-    "enable.partition.eof": "true",
-    "auto.offset.reset": "earliest",
-    "isolation.level": "read_uncommitted",
-}
 
-PASSING: Final = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
-"""Errors after which the client connects again by itself."""
+class Ends(NamedTuple):
+    """End offsets of partitions as of a time (ms)."""
+
+    time_ms: int
+    offsets: dict[offsets.TopicPartition, int]
 
 
 class LiveBroker:
     """The partitions of the logs of groups. ``poll`` gives what was written since the last one."""
 
     def __init__(self, servers: str, config: Mapping[str, str], warn: Warn) -> None:
-        """Connect, and begin at the first offset of each partition.
+        """Connect.
 
         Raises:
             InputError: the broker refuses the login or does not answer, or there is no such topic.
         """
         self._servers, self._warn = servers, warn
+        self._config = {**config, "bootstrap.servers": servers}
         self._is_away = False
-        reports = self._reports = Reports({**SETTINGS, **config, "bootstrap.servers": servers})
+        reports = self._reports = Reports({**CONSUMER, **self._config})
         try:
             self._consumer: Any = Consumer(reports.settings)
         except KafkaException as error:
             raise reports.failure(error) from error
+        self.cluster = ""
+        self.is_settled = True
         self._places: dict[tuple[str, int], LogPlace] = {}
-        for topic in GROUP_TOPICS:
-            described = reports.listed(self._consumer, topic, TIMEOUT_S).topics[topic]
-            if described.error is None:
-                self._places |= {
-                    (topic, number): LogPlace(topic, FAMILIES[topic], number) for number in described.partitions
-                }
+        self._from_start: dict[LogPlace, bool] = {}
+        self._ends: dict[LogPlace, int] = {}
+        self._known: dict[LogPlace, LastRow] = {}
+        self._unread: set[tuple[str, int]] = set()
+        self._looker = ThreadPoolExecutor(1)
+        self._looked_s = 0.0
+        self._asked: Future[tuple[Ends, set[tuple[str, int]]]] | None = None
+
+    def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
+        """Begin at the first offset of each partition, or where a former watch stopped.
+
+        Raises:
+            InputError: there is no log of groups, or a partition ends before what the former watch read.
+        """
+        self._follow(self._listed(), reached)
         if not self._places:
-            raise InputError(f"{servers}: there is no topic {' or '.join(GROUP_TOPICS)}")
-        self._unread = set(self._places)
-        self._from_start = {place: self._begins_at_zero(*place) for place in self._places}
-        self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in self._places])
+            raise InputError(f"{self._servers}: there is no topic {' or '.join(REPLAYED_TOPICS)}")
+
+    def identify(self) -> str:
+        """Return the id of the cluster. Raise InputError if it does not answer."""
+        self._listed()
+        return self.cluster
+
+    def _listed(self) -> set[tuple[str, int]]:
+        found = set()
+        for topic in REPLAYED_TOPICS:
+            listed = self._reports.listed(self._consumer, topic, TIMEOUT_S)
+            self.cluster = listed.cluster_id or ""
+            described = listed.topics[topic]
+            if described.error is None:
+                found |= {(topic, number) for number in described.partitions}
+        return found
+
+    def _follow(self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached]) -> None:
+        new = sorted(set(listed) - self._places.keys())
+        begins = []
+        for topic, partition in new:
+            place = LogPlace(topic, FAMILIES[topic], partition)
+            low, high = self._watermarks(topic, partition)
+            known = reached.get(place)
+            if known is not None and known.last.offset >= high:
+                raise InputError(other_log(place, known.last.offset, f"the log ends at {high}"))
+            if known is not None:
+                self._known[place] = known.last
+            first = OFFSET_BEGINNING if known is None else max(low, known.last.offset)
+            begins.append(TopicPartition(topic, partition, first))
+            self._from_start[place] = low == 0 if known is None else known.from_start
+            self._ends[place] = -1 if known is None else known.last.offset
+            self._places[topic, partition] = place
+            self._unread.add((topic, partition))
+        if begins:
+            self._consumer.incremental_assign(begins)
 
     @property
     def is_caught_up(self) -> bool:
         """Whether all partitions were read to the end that they had."""
-        return not self._unread
+        return not (self._unread or self._is_away)
 
     def poll(self) -> Iterator[NewRows]:
         """Yield new rows by partition; wait for some for a moment. A broker that is away is waited for.
 
         Raises:
-            InputError: the broker reports an error that does not pass.
+            InputError: the broker reports an error that does not pass, or the log is another one than before.
         """
         rows: dict[tuple[str, int], list[LogRow]] = {}
-        for message in self._consumer.consume(MESSAGES_A_CALL, timeout=WAIT_S):
+        messages = self._consumer.consume(MESSAGES_A_CALL, timeout=WAIT_S)
+        self.is_settled = len(messages) < MESSAGES_A_CALL
+        for message in messages:
             error = message.error()
             if error is None:
-                self._answers()
-                rows.setdefault((message.topic(), message.partition()), []).append(_row(message))
+                self._take(message, rows)
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._answers()
                 self._unread.discard((message.topic(), message.partition()))
             elif error.code() in PASSING or error.retriable():
                 self._stays_away(error.str())
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                place = self._places[message.topic(), message.partition()]
+                raise InputError(other_log(place, self._ends[place], error.str()))
             else:
                 raise InputError(f"{self._servers}: {error.str()}")
         # That a broker is away is no message: the client reports it apart, while it is polled.
@@ -94,16 +145,69 @@ class LiveBroker:
         self._reports.errors.clear()
         if reported and not rows:
             self._stays_away(reported[-1].str())
-        for place, some in sorted(rows.items()):
-            yield NewRows(self._places[place], some, self._from_start[place])
+        for where, some in sorted(rows.items()):
+            place = self._places[where]
+            yield NewRows(place, some, self._from_start[place])
+
+    def _take(self, message: Any, rows: dict[tuple[str, int], list[LogRow]]) -> None:
+        """Take a record once: after a fail-over, a broker may give some again."""
+        self._answers()
+        where = message.topic(), message.partition()
+        place, row = self._places[where], _row(message)
+        known = self._known.get(place)
+        if known is not None:
+            if row.offset == known.offset and LastRow.of(row) != known:
+                raise InputError(other_log(place, row.offset, "another record is there"))
+            del self._known[place]
+        if row.offset > self._ends[place]:
+            self._ends[place] = row.offset
+            rows.setdefault(where, []).append(row)
+
+    def ends(self, partitions: Collection[offsets.TopicPartition]) -> Ends | None:
+        """Return end offsets of partitions of data topics if new ones are there; None: later, or not at all.
+
+        They are read beside the watch, every few seconds. Partitions of the logs that are new are followed from then
+        on.
+        """
+        if self._asked is None:
+            if time.monotonic() - self._looked_s >= LOOK_S:
+                self._asked = self._looker.submit(self._look, list(partitions))
+            return None
+        if not self._asked.done():
+            return None
+        asked, self._asked, self._looked_s = self._asked, None, time.monotonic()
+        if asked.exception() is not None:  # the broker is away: poll says so
+            return None
+        ends, listed = asked.result()
+        self._follow(listed, {})
+        return ends
+
+    def _look(self, partitions: Collection[offsets.TopicPartition]) -> tuple[Ends, set[tuple[str, int]]]:
+        from confluent_kafka.admin import AdminClient
+
+        admin = AdminClient(Reports(self._config).settings)
+        topics = admin.list_topics(timeout=TIMEOUT_S).topics
+        there = [
+            each for each in partitions if each.topic in topics and each.partition in topics[each.topic].partitions
+        ]
+        ends = end_offsets(admin, there)
+        now_ms = time.time_ns() // 1_000_000
+        listed = {
+            (topic, number) for topic in REPLAYED_TOPICS if topic in topics for number in topics[topic].partitions
+        }
+        return Ends(now_ms, {offsets.TopicPartition(*each): end for each, end in ends.items()}), listed
 
     def close(self) -> None:
         """Leave the cluster."""
+        self._looker.shutdown(wait=False, cancel_futures=True)
         self._consumer.close()
 
-    def _begins_at_zero(self, topic: str, partition: int) -> bool:
-        low, _ = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
-        return bool(low == 0)
+    def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
+        try:
+            low, high = self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
+        except KafkaException as error:
+            raise self._reports.failure(error) from error
+        return int(low), int(high)
 
     def _stays_away(self, cause: str) -> None:
         if not self._is_away:

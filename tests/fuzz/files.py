@@ -9,13 +9,24 @@ import random
 import re
 import tarfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.records import Family
+from coordinator_core.wire.batch_format import Kind
+from jobs.settings import load
+from jobs.sources.log_reader import LogRow
+from jobs.watch.followed_groups import FollowedGroups
+from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.state_file import StateFile
 from tests.core.wire.test_mutations import mutated
 from tests.fuzz.mutations import NAMES, NUMBERS
 from tests.fuzz.samples import HERE, SAMPLES, Logs
@@ -232,8 +243,20 @@ def _broker_log(about: About, choose: random.Random) -> Given:
 
 def _progress(about: About, choose: random.Random) -> Given:
     """What a watch remembers."""
-    told = {"version": 1, "told": [["__consumer_offsets", choose.randrange(2), choose.choice(NUMBERS)]]}
-    return Given("watch.json", _json_lines([told], choose), ("watch", "--log", "LOGS", "--state", "FILE"))
+    return Given("watch.db", _bytes(_watched(), choose), ("watch", "--log", "LOGS", "--state", "FILE"))
+
+
+@cache
+def _watched() -> bytes:
+    """The state of a watch that has read nothing but the beginning of a log."""
+    place = LogPlace("__consumer_offsets", Family.GROUP, 0)
+    groups = FollowedGroups(AuditSettings(), load(environment={}).findings, None, print)
+    groups.feed(NewRows(place, [LogRow(Kind.CONTROL.value, 0, 1, b"", b"", None, False, -1, 0, 0)], from_start=True))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "state"
+        with closing(StateFile(file, "")) as state:
+            state.save(groups)
+        return file.read_bytes()
 
 
 KINDS: Final[dict[str, Callable[[About, random.Random], Given]]] = {

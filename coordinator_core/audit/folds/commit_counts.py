@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple
 
 MOST_INTERVALS: Final = 120
@@ -26,15 +27,31 @@ class CommitCount(NamedTuple):
     records: Annotated[int, "commit records written in it, whatever became of their transactions; no tombstones"]
 
 
+@dataclass(slots=True)
+class CountMemory:
+    """All that a fold of commit counts keeps: the records by beginning of interval, and the times (ms; -1: none)."""
+
+    counts: dict[int, int] = field(default_factory=dict)
+    length_ms: int = LENGTHS_MS[0]
+    first_ms: int = -1
+    last_ms: int = -1
+
+
 class CommitCountFold:
     """Counts commit records by time, in log order. Records without a time are not counted."""
 
     __slots__ = ("_counts", "_first", "_last", "_length")
 
-    def __init__(self) -> None:
-        self._counts: Counter[int] = Counter()
-        self._length = LENGTHS_MS[0]
-        self._first = self._last = -1
+    def __init__(self, memory: CountMemory | None = None) -> None:
+        """Begin, or go on with the ``memory`` that an earlier fold left."""
+        memory = memory or CountMemory()
+        self._counts: Counter[int] = Counter(memory.counts)
+        self._length, self._first, self._last = memory.length_ms, memory.first_ms, memory.last_ms
+
+    @property
+    def memory(self) -> CountMemory:
+        """What a later fold needs to go on."""
+        return CountMemory(dict(self._counts), self._length, self._first, self._last)
 
     def feed(self, timestamp_ms: int) -> None:
         """Take in the time (ms) of a commit record."""

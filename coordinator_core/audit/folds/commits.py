@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -26,8 +26,24 @@ def removal_window(deleted_ms: Any) -> tuple[Any, Any]:
     return deleted_ms - CLOCK_TOLERANCE_MS, deleted_ms + (TOPIC_CLEANUP_MS + CLOCK_TOLERANCE_MS)
 
 
+class PendingCommit(NamedTuple):
+    """What the fold takes from a commit record with a value."""
+
+    topic: str
+    partition: int
+    at: LogPosition
+    offset: int
+    topic_id: str | None
+    expires_ms: int
+    committed_ms: int
+
+
 @dataclass(slots=True)
-class _Partition:
+class PartitionFold:
+    """What is known of the commits of one partition."""
+
+    topic: str
+    partition: int
     first: LogPosition
     last: LogPosition
     commits: int = 0
@@ -55,14 +71,29 @@ def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
     return "deleted" if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else "expired or deleted"
 
 
+@dataclass(slots=True)
+class CommitMemory:
+    """All that a fold of commits keeps: partitions in any order, and by producer the commits of open transactions."""
+
+    partitions: list[PartitionFold] = field(default_factory=list)
+    pending: dict[int, list[PendingCommit]] = field(default_factory=dict)
+
+
 class CommitFold:
     """The commits of one group, fed in log order: plain ones, transactional ones, and the ends of transactions."""
 
     __slots__ = ("_open", "_partitions")
 
-    def __init__(self) -> None:
-        self._partitions: dict[tuple[str, int], _Partition] = {}
-        self._open: dict[int, list[OffsetCommitRecord]] = {}
+    def __init__(self, memory: CommitMemory | None = None) -> None:
+        """Begin, or go on with the ``memory`` that an earlier fold left."""
+        memory = memory or CommitMemory()
+        self._partitions = {(each.topic, each.partition): each for each in memory.partitions}
+        self._open = memory.pending
+
+    @property
+    def memory(self) -> CommitMemory:
+        """What a later fold needs to go on."""
+        return CommitMemory(list(self._partitions.values()), self._open)
 
     def feed(self, record: OffsetCommitRecord, producer_id: int | None = None) -> None:
         """Take in an OFFSET_COMMIT record; one of a transaction (``producer_id``) counts once the transaction is
@@ -71,19 +102,19 @@ class CommitFold:
         if record.value is None:
             self._remove(record)
         elif producer_id is not None:
-            self._open.setdefault(producer_id, []).append(record)
+            self._open.setdefault(producer_id, []).append(_pending(record, record.value))
         else:
-            self._commit(record, record.value)
+            self._commit(_pending(record, record.value))
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Take in the marker that ends the producer's transaction; plain commits later in the log override its
         commits.
         """
-        for record in self._open.pop(producer_id, ()):
-            known = self._partitions.get(_key(record))
-            later = known is not None and known.last.offset > record.at.offset
-            if committed and record.value is not None and not later:
-                self._commit(record, record.value)
+        for commit in self._open.pop(producer_id, ()):
+            known = self._partitions.get(commit[:2])
+            later = known is not None and known.last.offset > commit.at.offset
+            if committed and not later:
+                self._commit(commit)
 
     def group_deleted(self, at: LogPosition) -> None:
         """Take in that the group ended at this position: offsets removed at the same time were removed with the
@@ -125,30 +156,30 @@ class CommitFold:
 
     def transactions(self) -> Iterator[OpenTransaction]:
         """Yield the transactions that have not ended."""
-        for producer_id, records in self._open.items():
-            partitions = {_key(record) for record in records}
-            yield OpenTransaction(producer_id, records[0].at, len(partitions))
+        for producer_id, commits in self._open.items():
+            yield OpenTransaction(producer_id, commits[0].at, len({each[:2] for each in commits}))
 
     def give_up_transactions(self) -> None:
         """Drop all open transactions: part of the log is missing here, so how they ended is not known."""
         self._open.clear()
 
-    def _commit(self, record: OffsetCommitRecord, value: OffsetCommitValue) -> None:
-        key, at, offset, topic_id = _key(record), record.at, value["offset"], value.get("topicId")
+    def _commit(self, commit: PendingCommit) -> None:
+        at, offset, key = commit.at, commit.offset, commit[:2]
         known = self._partitions.get(key)
         if known is None:
-            known = self._partitions[key] = _Partition(at, at)
-        elif known.goes_back(offset, topic_id) and len(known.rewinds) < MOST_KEPT:
+            known = self._partitions[key] = PartitionFold(*key, at, at)
+        elif known.goes_back(offset, commit.topic_id) and len(known.rewinds) < MOST_KEPT:
             known.rewinds.append(Rewind(at, known.offset or 0, offset))
         known.commits += 1
-        known.last, known.offset, known.topic_id = at, offset, topic_id
-        known.expires_ms, known.committed_ms = value.get("expireTimestamp", -1), value["commitTimestamp"]
+        known.last, known.offset, known.topic_id = at, offset, commit.topic_id
+        known.expires_ms, known.committed_ms = commit.expires_ms, commit.committed_ms
 
     def _remove(self, record: OffsetCommitRecord) -> None:
-        for records in self._open.values():
-            records[:] = [each for each in records if _key(each) != _key(record)]
-        self._open = {producer_id: records for producer_id, records in self._open.items() if records}
-        known = self._partitions.get(_key(record))
+        key = record.key["topic"], record.key["partition"]
+        for commits in self._open.values():
+            commits[:] = [each for each in commits if each[:2] != key]
+        self._open = {producer_id: commits for producer_id, commits in self._open.items() if commits}
+        known = self._partitions.get(key)
         if known is None or known.offset is None:
             return
         now_ms = record.at.timestamp_ms
@@ -159,5 +190,14 @@ class CommitFold:
         known.offset = None
 
 
-def _key(record: OffsetCommitRecord) -> tuple[str, int]:
-    return record.key["topic"], record.key["partition"]
+def _pending(record: OffsetCommitRecord, value: OffsetCommitValue) -> PendingCommit:
+    key = record.key
+    return PendingCommit(
+        key["topic"],
+        key["partition"],
+        record.at,
+        value["offset"],
+        value.get("topicId"),
+        value.get("expireTimestamp", -1),
+        value["commitTimestamp"],
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from coordinator_core.audit.folds.group_history import RecordSize
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
@@ -28,16 +29,31 @@ def _varint_bytes(value: int) -> int:
     return 1 + bisect_right(VARINT_STEPS, value)
 
 
+@dataclass(slots=True)
+class SizeMemory:
+    """All that a fold of record sizes keeps: the largest ones, and base offset, records and bytes of the last batch."""
+
+    largest: list[RecordSize] = field(default_factory=list)
+    batch: tuple[int, int, int] = (-1, 0, 0)
+
+
 class RecordSizeFold:
     """The largest record of each type, and the largest batch, of one group; fed in log order."""
 
     __slots__ = ("_base", "_batch", "_largest", "_log_topic")
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, memory: SizeMemory | None = None) -> None:
+        """Begin, or go on with the ``memory`` that an earlier fold left."""
+        memory = memory or SizeMemory()
         self._log_topic = LOG_TOPICS[family]
-        self._largest: dict[int | None, RecordSize] = {}
-        self._batch = (0, 0)
-        self._base = -1
+        self._largest = {each.record_type: each for each in memory.largest}
+        self._base, *batch = memory.batch
+        self._batch = (batch[0], batch[1])
+
+    @property
+    def memory(self) -> SizeMemory:
+        """What a later fold needs to go on."""
+        return SizeMemory(list(self._largest.values()), (self._base, *self._batch))
 
     def feed(self, record_type: int, key_bytes: int, value_bytes: int, at: LogPosition, batch_base: int) -> None:
         """Take in a record, in the batch that begins at offset ``batch_base``; a tombstone has no bytes of value."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite
@@ -46,37 +47,76 @@ class ShareDelivery(NamedTuple):
     began: Annotated[LogPosition, "the record with which the newest state began, or the first one that is known of it"]
 
 
+@dataclass(slots=True)
+class DeliverySum:
+    """The rows of one share partition summed up; ``add`` takes them in the order of the log."""
+
+    topic: str | None
+    topic_id: str
+    partition: int
+    first: LogPosition
+    accepted: int = 0
+    released: int = 0
+    redelivered: int = 0
+    most_delivered: int = 0
+    archived: int = 0
+    given_up: list[GivenUp] = field(default_factory=list)
+    first_redelivery: LogPosition | None = None
+    last_redelivery: LogPosition | None = None
+    began: LogPosition | None = None
+
+    @classmethod
+    def before(cls, row: SharePartitionRow) -> DeliverySum:
+        """Return the sum of no rows, of the share partition of this first one."""
+        return cls(row.topic, row.topic_id, row.partition, row.since)
+
+    def add(self, row: SharePartitionRow) -> None:
+        """Take the next row."""
+        self.topic = row.topic
+        self.accepted += row.accepted_now
+        self.archived += _records(row.archived_now)
+        self.released += _records(row.released_now)
+        self.redelivered += row.redelivered_now
+        self.most_delivered = max((self.most_delivered, *(each.delivery_count for each in row.counts)))
+        self.given_up += (
+            GivenUp(row.since, each.first, each.last, each.delivery_count, row.delivery_limit)
+            for each in row.archived_now
+        )
+        del self.given_up[:-MOST_GIVEN_UP]
+        if row.redelivered_now:
+            self.first_redelivery = self.first_redelivery or row.since
+            self.last_redelivery = row.since
+        if row.write in BEGINNINGS:
+            self.began = row.since
+
+    def delivery(self, last: SharePartitionRow | None) -> ShareDelivery:
+        """Return the sum with what holds after the ``last`` row; None: the state was deleted."""
+        return ShareDelivery(
+            topic=self.topic,
+            topic_id=self.topic_id,
+            partition=self.partition,
+            accepted=self.accepted,
+            ended=self.accepted + self.archived + self.released,
+            redelivered=self.redelivered,
+            most_delivered=self.most_delivered,
+            archived=self.archived,
+            given_up=tuple(self.given_up),
+            first_redelivery=self.first_redelivery,
+            last_redelivery=self.last_redelivery,
+            current=last if last is not None and last.is_open else None,
+            began=self.began or self.first,
+        )
+
+
 def share_deliveries(rows: Iterable[SharePartitionRow]) -> Iterator[ShareDelivery]:
     """Sum the rows of a group up, by share partition."""
     ordered = sorted(rows, key=lambda row: (row.topic_id, row.partition, row.since.offset))
-    for _, mine in itertools.groupby(ordered, lambda row: (row.topic_id, row.partition)):
-        yield _delivery(list(mine))
-
-
-def _delivery(rows: Sequence[SharePartitionRow]) -> ShareDelivery:
-    last = rows[-1]
-    given_up = [
-        GivenUp(row.since, each.first, each.last, each.delivery_count, row.delivery_limit)
-        for row in rows
-        for each in row.archived_now
-    ]
-    accepted, archived = sum(row.accepted_now for row in rows), sum(_records(row.archived_now) for row in rows)
-    redelivered = [row for row in rows if row.redelivered_now]
-    return ShareDelivery(
-        topic=last.topic,
-        topic_id=last.topic_id,
-        partition=last.partition,
-        accepted=accepted,
-        ended=accepted + archived + sum(_records(row.released_now) for row in rows),
-        redelivered=sum(row.redelivered_now for row in rows),
-        most_delivered=max((each.delivery_count for row in rows for each in row.counts), default=0),
-        archived=archived,
-        given_up=tuple(given_up[-MOST_GIVEN_UP:]),
-        first_redelivery=redelivered[0].since if redelivered else None,
-        last_redelivery=redelivered[-1].since if redelivered else None,
-        current=last if last.is_open else None,
-        began=next((row.since for row in reversed(rows) if row.write in BEGINNINGS), rows[0].since),
-    )
+    for _, some in itertools.groupby(ordered, lambda row: (row.topic_id, row.partition)):
+        of_partition = list(some)
+        total = DeliverySum.before(of_partition[0])
+        for row in of_partition:
+            total.add(row)
+        yield total.delivery(of_partition[-1])
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:

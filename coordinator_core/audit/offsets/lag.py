@@ -9,7 +9,7 @@ than one status, the status is unknown, and ``missing`` names the ones that are 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -45,6 +45,26 @@ class Activity(StrEnum):
     SILENT = "SILENT"
     REWIND = "REWIND"
     UNKNOWN = "UNKNOWN"
+
+
+class GroupStatus(StrEnum):
+    """Burrow's status of a group: OK, WARN, or ERR if a partition has another status than OK and WARN."""
+
+    OK = "OK"
+    WARN = "WARN"
+    ERR = "ERR"
+
+
+def group_status(statuses: Collection[str]) -> GroupStatus | None:
+    """Return the status of a group from those of its partitions; None: not known, as that of a partition is not.
+
+    A status that is not known may be the worst one, unless a partition has that.
+    """
+    if any(each not in (LagStatus.OK, LagStatus.WARN, LagStatus.UNKNOWN) for each in statuses):
+        return GroupStatus.ERR
+    if not statuses or LagStatus.UNKNOWN in statuses:
+        return None
+    return GroupStatus.WARN if LagStatus.WARN in statuses else GroupStatus.OK
 
 
 class EndOffset(NamedTuple):

@@ -17,7 +17,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.queries.from_logs.log_partition import MARKERS
+from coordinator_core.wire.control import MARKERS
 from jobs.queries.lag import point_order, points
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets

@@ -6,14 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from coordinator_core.audit.folds.commit_counts import CommitCount, CommitCountFold
-from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
 from coordinator_core.audit.folds.group_history import (
     GatheredRow,
     GroupHistory,
-    OpenTransaction,
-    PartitionCommits,
-    RecordSize,
     ShareLogs,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
@@ -22,50 +18,37 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.group import GROUP_ENDS, Group
+from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
-from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import knowledge
-from jobs.queries.from_logs.log_partition import MARKERS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
 from jobs.sources.topics import known_topics
-
-FoundRow = AuditedRow | PartitionCommits | CommitCount | OpenTransaction | RecordSize
 
 
 @dataclass(slots=True)
 class _Gathered:
     """The folds of one group, and the rows that they have produced so far."""
 
-    fold: GroupAudit
-    sizes: RecordSizeFold
-    commits: CommitFold = field(default_factory=CommitFold)
-    counts: CommitCountFold = field(default_factory=CommitCountFold)
+    folds: GroupFolds
     rows: list[AuditedRow] = field(default_factory=list)
 
     def feed(self, record: AnyRecord, row: LogRow) -> None:
         producer_id = row.producer_id if row.is_transactional else None
-        self.rows += self.fold.feed(record, row.leader_epoch)
-        if record.type <= RecordType.OFFSET_COMMIT:
-            self.commits.feed(record, producer_id)
-            if record.value is not None:
-                self.counts.feed(record.at.timestamp_ms)
-        elif record.value is None and record.type in GROUP_ENDS:
-            self.commits.group_deleted(record.at)
-        if record.type > RecordType.OFFSET_COMMIT:
-            self.sizes.feed(record.type, len(row.key or b""), len(row.value or b""), record.at, row.batch_base_offset)
+        self.rows += self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
 
     def lose(self, record: UnreadableRecord) -> None:
         """Take in a record of the group that cannot be decoded."""
         if not record.is_commit:
-            self.fold.lose(Hole(record.at, unreadable_record(record.at.offset)))
+            self.folds.audit.lose(Hole(record.at, unreadable_record(record.at.offset)))
 
 
 def group_histories(
@@ -197,7 +180,7 @@ class _Surroundings:
     brokers: LinesByGroup
 
     def history(
-        self, group_id: str, own_ms: int, rows: Iterable[FoundRow], lost: LostRecords = NOTHING_LOST
+        self, group_id: str, own_ms: int, rows: Iterable[FoldedRow], lost: LostRecords = NOTHING_LOST
     ) -> GroupHistory:
         """The history of these rows, and of those that the share state log gives. ``lost`` is what its log lacks."""
         of_share_state = self.shares.take(group_id)
@@ -205,7 +188,7 @@ class _Surroundings:
             group_id,
             own_ms,
             chain[GatheredRow](rows, of_share_state, self.brokers.of_group.get(group_id, ())),
-            _partition_counts(self.topics),
+            {} if self.topics is None else self.topics.partition_counts(),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
             lost,
             self.brokers.others,
@@ -230,13 +213,13 @@ def _partition(
             losses, gone = reader.losses, reader.gaps.lost[-1]
             hole = Hole(LogPosition(reader.partition, gone.last, row.timestamp), lost_offsets(gone.first, gone.last))
             for gathered in groups.values():
-                gathered.commits.give_up_transactions()
-                gathered.fold.lose(hole)
+                gathered.folds.commits.give_up_transactions()
+                gathered.folds.audit.lose(hole)
         coverage.note(reader.partition, row.offset)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:
             for gathered in groups.values():
-                gathered.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+                gathered.folds.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
         record = reader.read(row) if row.kind == Kind.RECORD.value else None
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset)
@@ -245,14 +228,14 @@ def _partition(
         if record.group_id is None:
             hole = Hole(last, unreadable_record(row.offset))
             for gathered in groups.values():
-                gathered.fold.lose(hole)
+                gathered.folds.audit.lose(hole)
             continue
         known = groups.get(record.group_id)
         if known is None:
             fold = GroupAudit.begin(
                 record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
             )
-            known = groups[record.group_id] = _Gathered(fold, RecordSizeFold(reader.family))
+            known = groups[record.group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(reader.family)))
             if hole is not None:
                 fold.lose(hole)
         if isinstance(record, UnreadableRecord):
@@ -270,31 +253,7 @@ def _partition(
 def _as_history(
     group_id: str, gathered: _Gathered, own_ms: int, surroundings: _Surroundings, lost: LostRecords
 ) -> GroupHistory:
-    for topic, deleted_ms in _deletions(surroundings.topics):
-        gathered.commits.topic_deleted(topic, deleted_ms)
-    rows = chain[FoundRow](
-        gathered.rows,
-        gathered.fold.open_rows(),
-        gathered.commits.partitions(),
-        gathered.counts.counts(),
-        gathered.commits.transactions(),
-        gathered.sizes.sizes(),
-    )
+    for topic, deleted_ms in () if surroundings.topics is None else surroundings.topics.deletions():
+        gathered.folds.commits.topic_deleted(topic, deleted_ms)
+    rows = chain[FoldedRow](gathered.rows, gathered.folds.open_rows())
     return surroundings.history(group_id, own_ms, rows, lost)
-
-
-def _partition_counts(topics: TopicHistory | None) -> dict[str, int]:
-    if topics is None or not len(topics):
-        return {}
-    image = topics.version(len(topics) - 1).image
-    return {name: topic.partitions for name, topic in image.by_name.items()}
-
-
-def _deletions(topics: TopicHistory | None) -> list[tuple[str, int]]:
-    if topics is None:
-        return []
-    return [
-        (interval.topic, interval.until.timestamp_ms)
-        for interval in topics.intervals()
-        if interval.until is not None and interval.ended_by in ("deleted", "replaced")
-    ]

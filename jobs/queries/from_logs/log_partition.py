@@ -19,7 +19,7 @@ from coordinator_core.history.lost_records import UnreadableOffsets
 from coordinator_core.records import Family, Fields, RecordType, group_of_key
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
-from coordinator_core.wire.control import control_name
+from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
@@ -30,9 +30,6 @@ COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
 
 COMMIT_KEYS = tuple(INT16.pack(each) for each in COMMIT_TYPES)
 """How the keys of offset commits begin."""
-
-MARKERS = {control_name(control.COMMIT): True, control_name(control.ABORT): False}
-"""Whether the transaction that a marker ends was committed."""
 
 ABORTED = control_name(control.ABORT)
 

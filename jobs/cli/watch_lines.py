@@ -1,0 +1,76 @@
+"""The lines of ``watch``: one for an event, or one JSON object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.folds.group_history import counted
+from coordinator_core.records import LogPosition
+from jobs.cli.output import cell, utc
+from jobs.cli.rebalance_text import causes_text, effects, epochs
+from jobs.formatting import json_text, plain
+from jobs.watch.events import LagChanged, LagStatusRow, RebalanceBegan, RebalanceEnded, WatchEvent
+from jobs.watch.followed_groups import FollowedGroups
+
+REPEATED = "(perhaps told before)"
+
+
+def lines(
+    event: WatchEvent, groups: FollowedGroups, *, as_json: bool, explained: bool, is_repeated: bool
+) -> Iterator[str]:
+    """Yield one line for an event; ``explained``: with what ``explain`` says of a rebalance that ended.
+
+    ``is_repeated``: a watch that was killed may have told it.
+    """
+    if as_json:
+        yield json_text({**_as_json(event), **({"repeated": True} if is_repeated else {})})
+        return
+    words = [*_words(event), *([REPEATED] if is_repeated else [])]
+    yield " ".join(cell(part) for part in words)
+    if explained and isinstance(event, RebalanceEnded):
+        for sentence in explain(groups.history(event.key), event.row):
+            yield f"    {cell(sentence.text)}"
+
+
+def _as_json(event: WatchEvent) -> dict[str, object]:
+    if isinstance(event, RebalanceBegan):
+        return {"event": "rebalance_began", **plain(event.row)}
+    if isinstance(event, RebalanceEnded):
+        verdict = None if event.verdict is None else event.verdict.verdict
+        return {"event": "rebalance_ended", **plain(event.row), "verdict": verdict}
+    return {"event": "lag" if isinstance(event, LagChanged) else "finding", **plain(event.row)}
+
+
+def _words(event: WatchEvent) -> Iterator[str]:
+    """Yield the parts of an event's line: when, which group, what, and the record that proves it."""
+    if isinstance(event, LagChanged):
+        yield from (str(utc(event.row.timestamp_ms)), event.row.group_id, _lag_text(event.row))
+        return
+    at, what = _what(event)
+    yield "-" if at is None else str(utc(at.timestamp_ms))
+    yield event.row.group_id or "the cluster"
+    yield what
+    if at is not None:
+        yield f"[{at.partition}:{at.offset}]"
+
+
+def _what(event: WatchEvent) -> tuple[LogPosition | None, str]:
+    if isinstance(event, RebalanceBegan):
+        return event.row.at, f"rebalance {epochs(event.row)} began: {causes_text(event.row) or 'unknown'}"
+    if isinstance(event, RebalanceEnded):
+        verdict = "not judged" if event.verdict is None else event.verdict.verdict
+        did = effects(event.row) or "no effect"
+        what = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
+        return event.row.finished or event.row.at, what
+    assert not isinstance(event, LagChanged)
+    about = f" {event.row.subject}" if event.row.subject else ""
+    newest = max(event.row.evidence, default=None, key=lambda each: each.offset)
+    return newest, f"finding {event.row.kind}{about}: {event.row.detail}"
+
+
+def _lag_text(row: LagStatusRow) -> str:
+    """Return the status of a group's lag in words, with the partitions that are furthest behind."""
+    behind = ", ".join(f"{each.topic}-{each.partition} {each.status} {each.lag} behind" for each in row.worst)
+    after = f" after {row.before}" if row.before else ""
+    return f"lag {row.status}{after}: {counted(row.lag, 'record')} behind{': ' if behind else ''}{behind}"

@@ -1,0 +1,57 @@
+"""Metrics served for Prometheus over HTTP, made when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from prometheus_client import start_http_server
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from coordinator_core.errors import InputError, UsageError
+from jobs.metrics.families import GroupFacts
+
+MOST_PORT = 65_535
+
+
+class _Current(Collector):
+    """The facts of the moment in which they are collected."""
+
+    def __init__(self, facts: Callable[[], GroupFacts]) -> None:
+        self._facts = facts
+
+    def collect(self) -> Iterator[Metric]:
+        return self._facts().collect()
+
+
+@contextmanager
+def served(address: str, facts: Callable[[], GroupFacts]) -> Iterator[int]:
+    """Serve the facts at ``HOST:PORT`` or ``:PORT`` (all addresses) meanwhile; give the port, which 0 leaves to chance.
+
+    ``facts`` is called in another thread, once for each request.
+
+    Raises:
+        UsageError: that is not an address.
+        InputError: the port is in use, or this process may not listen there.
+    """
+    host, port = _parts(address)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Current(facts))
+    try:
+        server, thread = start_http_server(port, host or "0.0.0.0", registry)  # noqa: S104: ":PORT" asks for it
+    except OSError as error:
+        raise InputError(f"--listen {address}: {error.strerror or error}") from error
+    try:
+        yield int(server.server_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _parts(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > MOST_PORT:
+        raise UsageError(f"invalid --listen {address!r}: use HOST:PORT, or :PORT for all addresses")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,120 @@
+"""One group of a log that is still written: its folds, its newest rows, and what was told of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.findings.stood_still import LostSession
+from coordinator_core.audit.folds.group_folds import GroupFolds
+from coordinator_core.audit.folds.group_history import GatheredRow
+from coordinator_core.audit.folds.tallies import GroupTallies
+from coordinator_core.audit.group_audit import AuditedRow
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.coverage import Hole
+from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import AnyRecord, LogPosition
+from jobs.sources.log_reader import LogRow
+from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Told
+from jobs.watch.kept_rows import KeptRows
+from jobs.watch.new_rows import LogPlace
+
+MOST_VERDICTS: Final = 16
+"""So many verdicts wait for the end of their rebalance."""
+
+
+@dataclass(slots=True)
+class FollowedGroup:
+    """A group and its folds. ``findings`` are those of the last look, ``sessions`` what that shows of lost sessions.
+
+    ``ended`` are rebalances that are over and were not told. ``stored`` is the number of the last record whose rows are
+    in the state file, ``is_changed`` whether anything came since.
+    """
+
+    key: GroupKey
+    place: LogPlace
+    folds: GroupFolds
+    kept: KeptRows = field(default_factory=KeptRows)
+    tallies: GroupTallies = field(default_factory=GroupTallies)
+    told: Told = field(default_factory=Told)
+    findings: list[FindingRow] = field(default_factory=list)
+    sessions: list[LostSession] = field(default_factory=list)
+    ended: list[RebalanceRow] = field(default_factory=list)
+    verdicts: deque[TargetAuditRow] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
+    stored: int = 0
+    is_changed: bool = True
+
+    @property
+    def group_id(self) -> str:
+        """The id of the group."""
+        return self.key[1]
+
+    def feed(self, record: AnyRecord, row: LogRow) -> None:
+        """Take the next record of the group."""
+        self.is_changed = True
+        producer_id = row.producer_id if row.is_transactional else None
+        final = self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
+        if final:
+            self._keep(final)
+
+    def _keep(self, final: list[AuditedRow]) -> None:
+        self.kept.add(final)
+        for row in final:
+            self.tallies.note(row)
+            if isinstance(row, RebalanceRow):
+                self.ended.append(row)
+            elif isinstance(row, TargetAuditRow):
+                self.verdicts.append(row)
+        if self.kept.is_full:
+            self.kept.drop_oldest(len(self.folds.audit.open_rows()))
+
+    def lose(self, hole: Hole, *, ends_transactions: bool) -> None:
+        """Take in that something of the group may be missing; ``ends_transactions``: also the ends of transactions."""
+        self.is_changed = True
+        self.folds.audit.lose(hole)
+        if ends_transactions:
+            self.folds.commits.give_up_transactions()
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Take in the marker that ends a transaction with commits of the group."""
+        self.is_changed = True
+        self.folds.commits.end_transaction(producer_id, committed=committed)
+
+    def rebalances(self, *, is_settled: bool) -> Iterator[RebalanceBegan | RebalanceEnded]:
+        """Yield what was not told of the group's rebalances, in the order of the log; each is told as it is yielded.
+
+        The work does not grow with what was told before. ``is_settled``: the last operation is whole, and what ended
+        with it is over.
+        """
+        ended, self.ended = self.ended, []
+        for row in sorted((*ended, *self.folds.audit.open_rebalances()), key=_offset):
+            event = RebalanceBegan(self.key, row)
+            if row.at.offset > self.told.began:
+                self.told.note(event)
+                yield event
+            is_over = not row.is_open or (is_settled and row.finished is not None)
+            if is_over and row.at.offset > self.told.ended:
+                over = RebalanceEnded(self.key, row._replace(is_open=False), self._verdict(row.target))
+                self.told.note(over)
+                yield over
+
+    def _verdict(self, target: LogPosition | None) -> TargetAuditRow | None:
+        return next((each for each in self.verdicts if each.at == target), None)
+
+    def rows(self, topics: TopicHistory | None) -> Iterator[GatheredRow]:
+        """Yield what is known of the group: the newest rows, what is open, and its commits."""
+        memory = self.folds.commits.memory
+        if topics is not None:
+            gone = {each.topic for each in memory.partitions if each.removals}
+            for topic, deleted_ms in topics.deletions(sorted(gone)):
+                self.folds.commits.topic_deleted(topic, deleted_ms)
+        return chain[GatheredRow](self.kept, self.folds.open_rows())
+
+
+def _offset(row: RebalanceRow) -> int:
+    return row.at.offset

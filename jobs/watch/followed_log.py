@@ -1,0 +1,90 @@
+"""One log partition of a log that is still written: how far it was read, and what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+from zlib import crc32
+
+from coordinator_core.history.coverage import Hole
+from coordinator_core.history.lost_records import LostRecords
+from jobs.sources.log_reader import LogRow
+from jobs.watch.events import GroupKey
+from jobs.watch.new_rows import LogPlace
+
+MOST_LOST: Final = 100
+"""So many ranges of lost offsets are kept of a partition, the newest; the oldest one takes in those before it."""
+
+
+class LastRow(NamedTuple):
+    """What tells a record of a log from one of another log at the same offset."""
+
+    offset: int
+    timestamp_ms: int
+    checksum: int
+
+    @classmethod
+    def of(cls, row: LogRow) -> LastRow:
+        """Return it for a row."""
+        return cls(row.offset, row.timestamp, crc32(row.value or b"", crc32(row.key)))
+
+
+NO_ROW: Final = LastRow(-1, 0, 0)
+
+
+class Reached(NamedTuple):
+    """How far a partition was read: ``last`` is its last row, ``from_start`` whether it was read from its beginning."""
+
+    last: LastRow
+    from_start: bool
+
+
+@dataclass(slots=True)
+class FollowedLog:
+    """A log partition as far as it was read. ``lost`` are ranges of offsets, the bounds included.
+
+    ``pending`` has by producer the groups for which its open transaction has committed offsets.
+    """
+
+    place: LogPlace
+    from_start: bool
+    last: LastRow = NO_ROW
+    last_ms: int = 0
+    lost: list[tuple[int, int]] = field(default_factory=list)
+    hole: Hole | None = None
+    pending: dict[int, set[GroupKey]] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last row."""
+        return self.last.offset + 1
+
+    def read(self, rows: Sequence[LogRow]) -> None:
+        """Note that these rows were read; there is at least one."""
+        self.last = LastRow.of(rows[-1])
+        self.last_ms = max(self.last_ms, *(row.timestamp for row in rows))
+
+    def lose(self, first: int, last: int) -> None:
+        """Note lost offsets."""
+        self.lost.append((first, last))
+        if len(self.lost) > MOST_LOST:
+            self.lost[:2] = [(self.lost[0][0], self.lost[1][1])]
+
+    @property
+    def lost_records(self) -> LostRecords:
+        """What the partition lacks."""
+        return LostRecords({(self.place.topic, self.place.partition): self.lost} if self.lost else {})
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was read from its beginning and lacks nothing but what compaction removed."""
+        return self.from_start and not self.lost
+
+
+def other_log(place: LogPlace, offset: int, cause: str) -> str:
+    """Return why a watch cannot go on in a partition of which it has read up to an offset."""
+    return (
+        f"{place}: {cause}, and the watch had read it up to offset {offset}: it is the log of another cluster, or has "
+        "lost records; without the state file the watch begins again"
+    )

@@ -1,0 +1,100 @@
+"""Lag of the groups of a running cluster, by Burrow's rules: the last commits against the end offsets of now."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coordinator_core.audit.offsets.lag import (
+    WINDOW,
+    EndOffset,
+    LagPoint,
+    LagStatus,
+    LogReach,
+    LogSpan,
+    TimedCommit,
+    group_status,
+    lag_point,
+    with_ends,
+)
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
+from jobs.watch.events import LagStatusRow
+
+MOST_NAMED: Final = 5
+"""An event names at most this many partitions."""
+
+
+class Lags:
+    """The last commits of each group and partition, and the last end offsets that were read of each partition."""
+
+    def __init__(self) -> None:
+        self.points: dict[str, list[LagPoint]] = {}
+        """The lag of each group at the newest reading, by group id."""
+        self._commits: dict[str, dict[TopicPartition, deque[TimedCommit]]] = {}
+        self._ends: dict[TopicPartition, deque[EndOffset]] = {}
+
+    def feed(self, record: OffsetCommitRecord) -> None:
+        """Take in a commit, or the tombstone of one."""
+        partition = TopicPartition(record.key["topic"], record.key["partition"])
+        value = record.value
+        if value is None:
+            self._commits.get(record.group_id, {}).pop(partition, None)
+            return
+        commit = TimedCommit(record.at.timestamp_ms, record.at, value["offset"], value.get("topicId"))
+        self.take(record.group_id, partition, commit)
+
+    def take(self, group_id: str, partition: TopicPartition, commit: TimedCommit) -> None:
+        """Take in the next commit of a partition."""
+        of_group = self._commits.setdefault(group_id, {})
+        known = of_group.get(partition)
+        if known is None:
+            known = of_group[partition] = deque(maxlen=WINDOW)
+        known.append(commit)
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """All partitions with a committed offset."""
+        return {partition for of_group in self._commits.values() for partition in of_group}
+
+    @property
+    def ends(self) -> dict[TopicPartition, int]:
+        """The newest end offset of each partition."""
+        return {partition: known[-1].offset for partition, known in self._ends.items()}
+
+    def read(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagStatusRow]:
+        """Take end offsets as of a time; yield each group whose status is known then. ``before`` is not filled in.
+
+        ``end_ms``: up to when the logs of groups were read.
+        """
+        for partition, offset in ends.items():
+            self._ends.setdefault(partition, deque(maxlen=WINDOW)).append(EndOffset(time_ms, offset))
+        for partition in self._ends.keys() - self.partitions:
+            del self._ends[partition]
+        self.points = {}
+        for group_id, of_group in self._commits.items():
+            points = [
+                point
+                for partition, commits in of_group.items()
+                if partition in ends and (point := self._point(group_id, partition, commits, end_ms)) is not None
+            ]
+            self.points[group_id] = points
+            status = group_status([each.status for each in points])
+            if status is not None:
+                behind = sorted((each for each in points if each.status != LagStatus.OK), key=_lag, reverse=True)
+                lag = sum(map(_lag, points))
+                yield LagStatusRow(group_id, status, None, time_ms, lag, len(points), tuple(behind[:MOST_NAMED]))
+
+    def _point(
+        self, group_id: str, partition: TopicPartition, commits: deque[TimedCommit], end_ms: int
+    ) -> LagPoint | None:
+        known = self._ends[partition]
+        reach = LogReach([LogSpan(0, commits[-1].at.offset, end_ms)])
+        lowest = min(each.offset for each in known)
+        recent = with_ends([each for each in commits if each.time_ms <= known[-1].time_ms] or commits, known)
+        return lag_point(group_id, partition, recent, known[-1], lowest, reach, is_followed=False)
+
+
+def _lag(point: LagPoint) -> int:
+    return point.lag or 0

@@ -1,0 +1,411 @@
+"""The file from which a watch goes on: how far it read, the folds and rows of each group, and what was printed since.
+
+It is a database of SQLite. ``save`` writes all that changed in one transaction, so that a watch that is killed
+leaves what the last one wrote. What is printed between two of them is noted line by line: before a line is printed, and
+after it. A watch that goes on reads the records since the last save again, and what they tell is told already. If it
+was killed between the two notes of a line, nobody knows whether the line was printed: it is told again, and says so.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator_core.audit.folds.commit_counts import CommitCountFold, CountMemory
+from coordinator_core.audit.folds.commits import CommitFold, CommitMemory
+from coordinator_core.audit.folds.group_folds import GroupFolds
+from coordinator_core.audit.folds.record_sizes import RecordSizeFold, SizeMemory
+from coordinator_core.audit.folds.share_deliveries import DeliverySum
+from coordinator_core.audit.folds.tallies import GroupTallies
+from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.errors import InputError, StateFormatError
+from coordinator_core.groups.violations import Violation
+from coordinator_core.history.coverage import Coverage, Hole
+from coordinator_core.history.rows import (
+    AssignmentRow,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+    ShareInitializationRow,
+)
+from coordinator_core.records import Family
+from coordinator_core.state_json import VERSION, StateForm
+from jobs.sources.files import FAMILIES
+from jobs.watch.events import FindingArose, GroupKey, LagChanged, RebalanceBegan, Told, ToldFinding, WatchEvent
+from jobs.watch.followed_group import FollowedGroup
+from jobs.watch.followed_groups import MOST_RANGES, FollowedGroups
+from jobs.watch.followed_log import FollowedLog, LastRow, Reached
+from jobs.watch.followed_share_state import FollowedShareState
+from jobs.watch.new_rows import LogPlace
+
+FORM: Final = f"1.{VERSION}"
+"""The form of the file: that of its tables, and that of stored state."""
+
+BUSY_S: Final = 0.5
+"""How long another process that has the file open is waited for."""
+
+TABLES: Final = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE logs (topic TEXT, partition INTEGER, state TEXT NOT NULL, PRIMARY KEY (topic, partition));
+CREATE TABLE groups (family TEXT, group_id TEXT, state TEXT NOT NULL, PRIMARY KEY (family, group_id));
+CREATE TABLE shares (group_id TEXT PRIMARY KEY, state TEXT NOT NULL);
+CREATE TABLE rows (
+  family TEXT, group_id TEXT, number INTEGER, state TEXT NOT NULL, PRIMARY KEY (family, group_id, number)
+);
+CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL, is_printed INTEGER NOT NULL);
+"""
+
+
+@dataclass(slots=True)
+class StoredTold:
+    """What was told of a group or of the cluster."""
+
+    began: int
+    ended: int
+    lag: str | None
+    findings: list[ToldFinding]
+
+    @classmethod
+    def of(cls, told: Told) -> StoredTold:
+        """Return the form in which it is stored."""
+        return cls(told.began, told.ended, told.lag, list(told.parts()))
+
+    def told(self) -> Told:
+        """Return it as a watch has it."""
+        findings = {(each.kind, each.subject): each.until_ms for each in self.findings}
+        return Told(self.began, self.ended, findings, self.lag)
+
+
+@dataclass(slots=True)
+class StoredGroup:
+    """A group without its rows; ``audit`` is what ``GroupAudit.state`` gave."""
+
+    topic: str
+    partition: int
+    audit: str
+    commits: CommitMemory
+    counts: CountMemory
+    sizes: SizeMemory
+    tallies: GroupTallies
+    verdicts: list[TargetAuditRow]
+    told: StoredTold
+
+
+@dataclass(slots=True)
+class StoredShareState:
+    """The share state of a group; ``audit`` is what ``ShareAudit.state`` gave."""
+
+    audit: str
+    sums: list[DeliverySum]
+    violations: list[Violation]
+
+
+@dataclass(slots=True)
+class StoredLog:
+    """How far a log partition was read."""
+
+    from_start: bool
+    last: LastRow
+    last_ms: int
+    lost: list[tuple[int, int]]
+    hole: Hole | None
+    ranges: list[tuple[int, int]]
+
+
+@dataclass(slots=True)
+class StoredRows:
+    """Rows that one record made final."""
+
+    epochs: list[GroupEpochRow] = field(default_factory=list)
+    rebalances: list[RebalanceRow] = field(default_factory=list)
+    memberships: list[MembershipRow] = field(default_factory=list)
+    assignments: list[AssignmentRow] = field(default_factory=list)
+    initializations: list[ShareInitializationRow] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
+    targets: list[TargetAuditRow] = field(default_factory=list)
+
+    def lists(self) -> dict[type, list[Any]]:
+        """Return the lists by the type of their rows."""
+        return {
+            GroupEpochRow: self.epochs,
+            RebalanceRow: self.rebalances,
+            MembershipRow: self.memberships,
+            AssignmentRow: self.assignments,
+            ShareInitializationRow: self.initializations,
+            Violation: self.violations,
+            TargetAuditRow: self.targets,
+        }
+
+
+GROUP: Final = StateForm(StoredGroup, "group of a watch")
+SHARE: Final = StateForm(StoredShareState, "share state of a watch")
+LOG: Final = StateForm(StoredLog, "log partition of a watch")
+ROWS: Final = StateForm(StoredRows, "rows of a watch")
+TOLD: Final = StateForm(StoredTold, "what a watch told")
+OTHERS: Final = "told "
+"""How the names begin under which ``about`` has what was told of others than the stored groups."""
+
+
+class StateFile:
+    """The state of one watch; no other process can use the file meanwhile."""
+
+    def __init__(self, file: Path, cluster: str) -> None:
+        """Open or make the file; ``cluster`` identifies the cluster that is watched, empty for a folder.
+
+        Raises:
+            InputError: it is something else, of another release or cluster, or another watch uses it.
+        """
+        self._file = file
+        self._doubtful: dict[str, str] = {}
+        try:
+            self._database = sqlite3.connect(file, BUSY_S, isolation_level=None)
+        except sqlite3.Error as error:
+            raise self._refusal(error) from error
+        try:
+            with self._guarded():
+                self._open(cluster)
+        except InputError:
+            self.close()
+            raise
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Raise InputError for what a damaged file, or another one, gives."""
+        try:
+            yield
+        except (sqlite3.Error, StateFormatError, ValueError, LookupError, TypeError, ArithmeticError) as error:
+            raise self._refusal(error) from error
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was saved yet."""
+        with self._guarded():
+            return self._value("saved") is None
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    def _open(self, cluster: str) -> None:
+        run = self._database.execute
+        run("PRAGMA locking_mode = EXCLUSIVE")
+        # What is written survives the end of this process; a loss of power may take the newest, but leaves it whole.
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = NORMAL")
+        run("BEGIN EXCLUSIVE")
+        if not run("SELECT 1 FROM sqlite_master").fetchone():
+            for statement in filter(str.strip, TABLES.split(";")):
+                run(statement)
+            run("INSERT INTO about VALUES ('form', ?), ('cluster', ?)", (FORM, cluster))
+        run("COMMIT")
+        form, of = self._value("form"), self._value("cluster")
+        if form != FORM:
+            raise InputError(
+                f"{self._file}: the state of a watch in form {form}, this release has {FORM}: remove the file to "
+                "begin again with what happens from now on"
+            )
+        if of != cluster:
+            raise InputError(
+                f"{self._file}: the state of a watch of cluster {of or 'in a folder'}, not of "
+                f"{cluster or 'one in a folder'}: use another file"
+            )
+
+    def _value(self, name: str) -> str | None:
+        row = self._database.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _refusal(self, error: Exception) -> InputError:
+        if "locked" in str(error):
+            return InputError(f"{self._file}: another watch uses it")
+        return InputError(f"{self._file}: not the state of a watch: {error}")
+
+    # --- lines -------------------------------------------------------------------------------------------------------
+
+    def begin_line(self, event: WatchEvent) -> int:
+        """Note that an event is about to be printed; return the number for ``end_line``."""
+        cursor = self._database.execute("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (_line(event),))
+        return int(cursor.lastrowid or 0)
+
+    def end_line(self, number: int) -> None:
+        """Note that it was printed."""
+        self._database.execute("UPDATE lines SET is_printed = 1 WHERE number = ?", (number,))
+
+    def is_doubtful(self, event: WatchEvent) -> bool:
+        """Whether the event may have been printed before, by a watch that was killed meanwhile; asked once."""
+        return self._doubtful.pop(_identity(_line(event)), None) is not None
+
+    # --- groups ------------------------------------------------------------------------------------------------------
+
+    def save(self, groups: FollowedGroups) -> None:
+        """Store all that changed since the last call, in one transaction. All events were printed.
+
+        Raises:
+            InputError: the file cannot be written, or is damaged.
+        """
+        with self._guarded():
+            self._save(groups)
+
+    def _save(self, groups: FollowedGroups) -> None:
+        run = self._database.execute
+        run("BEGIN IMMEDIATE")
+        for log in groups.logs.values():
+            run("INSERT OR REPLACE INTO logs VALUES (?, ?, ?)", (*_place(log.place), _encoded_log(log, groups)))
+        for group in groups.groups.values():
+            if group.is_changed:
+                self._save_group(group)
+        for group_id, share in groups.shares.items():
+            if share.is_changed:
+                state = StoredShareState(share.audit.state(), list(share.sums.values()), share.violations)
+                run("INSERT OR REPLACE INTO shares VALUES (?, ?)", (group_id, SHARE.encode(state)))
+                share.is_changed = False
+        for (family, group_id), told in groups.told.items():
+            name = OTHERS + json.dumps([family.value, group_id])
+            run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, TOLD.encode(StoredTold.of(told))))
+        run("DELETE FROM lines")
+        for line in self._doubtful.values():
+            run("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (line,))
+        run("INSERT OR REPLACE INTO about VALUES ('saved', '1')")
+        run("COMMIT")
+
+    def _save_group(self, group: FollowedGroup) -> None:
+        run, name = self._database.execute, (group.key[0].value, group.group_id)
+        state = StoredGroup(
+            *_place(group.place),
+            group.folds.audit.state(),
+            group.folds.commits.memory,
+            group.folds.counts.memory,
+            group.folds.sizes.memory,
+            group.tallies,
+            list(group.verdicts),
+            StoredTold.of(group.told),
+        )
+        run("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (*name, GROUP.encode(state)))
+        for number, rows in group.kept.since(group.stored):
+            run("INSERT INTO rows VALUES (?, ?, ?, ?)", (*name, number, _encoded_rows(rows)))
+        run("DELETE FROM rows WHERE family = ? AND group_id = ? AND number < ?", (*name, group.kept.first))
+        group.stored, group.is_changed = group.kept.fed, False
+
+    def load(self, groups: FollowedGroups) -> None:
+        """Give the groups what was saved; topics must be known. Raises InputError if the file is damaged."""
+        with self._guarded():
+            self._load(groups)
+
+    def reached(self) -> dict[LogPlace, Reached]:
+        """Return how far each partition was read."""
+        with self._guarded():
+            return {place: Reached(log.last, log.from_start) for place, log in self._logs()}
+
+    def _logs(self) -> Iterator[tuple[LogPlace, StoredLog]]:
+        for topic, partition, state in self._database.execute("SELECT topic, partition, state FROM logs"):
+            yield LogPlace(topic, FAMILIES[topic], partition), LOG.decode(state)
+
+    def _load(self, groups: FollowedGroups) -> None:
+        for place, log in self._logs():
+            if place.family is Family.METADATA:
+                continue
+            groups.logs[place] = FollowedLog(place, log.from_start, log.last, log.last_ms, log.lost, log.hole)
+            coverage = groups.coverage[place.family]
+            coverage.restore(place.partition, log.ranges)
+        run = self._database.execute
+        for family, group_id, state in run("SELECT family, group_id, state FROM groups"):
+            groups.restore(self._group((Family(family), group_id), GROUP.decode(state), groups))
+        for group_id, state in run("SELECT group_id, state FROM shares"):
+            share = SHARE.decode(state)
+            audit = ShareAudit.resume(share.audit, groups.topics, groups.coverage[Family.SHARE])
+            sums = {(each.topic_id, each.partition): each for each in share.sums}
+            groups.shares[group_id] = FollowedShareState(audit, sums, share.violations, is_changed=False)
+        for name, value in run("SELECT name, value FROM about WHERE name LIKE 'told %'"):
+            family, group_id = json.loads(name.removeprefix(OTHERS))
+            groups.told[Family(family), group_id] = TOLD.decode(value).told()
+        for line, is_printed in run("SELECT line, is_printed FROM lines ORDER BY number"):
+            if is_printed:
+                _note(groups, json.loads(line))
+            else:
+                self._doubtful[_identity(line)] = line
+
+    def _group(self, key: GroupKey, stored: StoredGroup, groups: FollowedGroups) -> FollowedGroup:
+        family, group_id = key
+        place = LogPlace(stored.topic, family, stored.partition)
+        group = FollowedGroup(
+            key,
+            place,
+            GroupFolds(
+                GroupAudit.resume(stored.audit, groups.topics, groups.coverage[family], groups.settings),
+                RecordSizeFold(family, stored.sizes),
+                CommitFold(stored.commits),
+                CommitCountFold(stored.counts),
+            ),
+            tallies=stored.tallies,
+            told=stored.told.told(),
+            is_changed=False,
+        )
+        group.verdicts.extend(stored.verdicts)
+        found = self._database.execute(
+            "SELECT number, state FROM rows WHERE family = ? AND group_id = ? ORDER BY number", (family.value, group_id)
+        )
+        group.kept.restore((number, _decoded_rows(state)) for number, state in found)
+        group.stored = group.kept.fed
+        return group
+
+
+def _place(place: LogPlace) -> tuple[str, int]:
+    return place.topic, place.partition
+
+
+def _encoded_log(log: FollowedLog, groups: FollowedGroups) -> str:
+    coverage: Coverage = groups.coverage[log.place.family]
+    ranges = coverage.newest_ranges(log.place.partition, MOST_RANGES)
+    return LOG.encode(StoredLog(log.from_start, log.last, log.last_ms, log.lost, log.hole, ranges))
+
+
+def _encoded_rows(rows: Any) -> str:
+    stored = StoredRows()
+    lists = stored.lists()
+    for row in rows:
+        lists[type(row)].append(row)
+    return ROWS.encode(stored)
+
+
+def _decoded_rows(text: str) -> list[AuditedRow]:
+    return [row for rows in ROWS.decode(text).lists().values() for row in rows]
+
+
+def _line(event: WatchEvent) -> str:
+    """Return what identifies an event: of a finding its kind and subject, and the time up to which it is told."""
+    of: list[Any]
+    match event:
+        case FindingArose():
+            of = ["finding", event.row.kind, event.row.subject, event.row.until_ms]
+        case LagChanged():
+            of = ["lag", event.row.status]
+        case _:
+            of = ["began" if isinstance(event, RebalanceBegan) else "ended", event.row.at.offset]
+    return json.dumps([event.key[0].value, event.key[1], *of])
+
+
+def _identity(line: str) -> str:
+    """Return what a line has in common with the same event of a later look."""
+    parts = json.loads(line)
+    return json.dumps(parts[:5] if parts[2] == "finding" else parts)
+
+
+def _note(groups: FollowedGroups, line: list[Any]) -> None:
+    """Take in that a line was printed after the last save."""
+    key = Family(line[0]), line[1]
+    told = groups.groups[key].told if key in groups.groups else groups.told.setdefault(key, Told())
+    match line[2:]:
+        case ["began", offset]:
+            told.began = max(told.began, offset)
+        case ["ended", offset]:
+            told.ended = max(told.ended, offset)
+        case ["finding", kind, subject, until_ms]:
+            told.findings[kind, subject] = max(told.findings.get((kind, subject), 0), until_ms)
+        case ["lag", status]:
+            told.lag = status

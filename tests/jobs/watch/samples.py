@@ -1,0 +1,42 @@
+"""The samples' log as a folder whose segments grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.audit.settings import AuditSettings
+from jobs.settings import load
+from jobs.sources.bounded_warnings import Warn
+from jobs.watch.followed_groups import FollowedGroups
+from tests.shared_data import ROOT
+
+SAMPLES = ROOT / "data" / "samples" / "logs"
+LIMITS = load(environment={}).findings
+PIECES = 7
+
+
+def followed(warn: Warn = pytest.fail) -> FollowedGroups:
+    """Groups of which nothing was read."""
+    return FollowedGroups(AuditSettings(), LIMITS, None, warn)
+
+
+def growing(folder: Path, pieces: int = PIECES) -> Iterator[None]:
+    """Copy the samples piece by piece: a piece may end within a batch, and a segment begins when its former one is
+    whole. The metadata log goes ahead.
+    """
+    partitions = sorted(each for each in SAMPLES.iterdir() if each.is_dir())
+    for piece in range(1, pieces + 1):
+        for partition in partitions:
+            files = sorted(partition.glob("*.log"))
+            left = sum(file.stat().st_size for file in files)
+            left = left if partition.name.startswith("__cluster") else left * piece // pieces
+            for file in files:
+                data = file.read_bytes()[:left]
+                left -= len(data)
+                if data:
+                    (folder / partition.name).mkdir(parents=True, exist_ok=True)
+                    (folder / partition.name / file.name).write_bytes(data)
+        yield

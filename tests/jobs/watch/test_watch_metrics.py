@@ -1,0 +1,88 @@
+"""Metrics that a watch serves: what the command prints of the same log, as Prometheus reads it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
+from prometheus_client.parser import text_string_to_metric_families as families
+from typer.testing import CliRunner
+
+from coordinator_core.errors import InputError, UsageError
+from jobs.cli.app import app
+from jobs.cli.watch_metrics import watched_facts
+from jobs.metrics.families import GroupFacts, MetricNames
+from jobs.metrics.server import served
+from jobs.settings import load
+from jobs.watch.followed_groups import FollowedGroups
+from jobs.watch.growing_logs import GrowingLogs
+from tests.jobs.watch.samples import SAMPLES, followed, growing
+
+CLUSTER = load(environment={}).cluster
+
+
+def samples(text: str, parse=families) -> dict[tuple[str, ...], float]:
+    return {
+        (sample.name, *(f"{name}={value}" for name, value in sorted(sample.labels.items()))): sample.value
+        for family in parse(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> FollowedGroups:
+    folder = tmp_path_factory.mktemp("logs")
+    groups, source = followed(), GrowingLogs([folder], pytest.fail)
+    for number, _ in enumerate(growing(folder)):
+        for new in source.poll():
+            groups.feed(new)
+        if number == 0:
+            groups.begin()
+    for key in groups.groups:
+        list(groups._look(key))
+    return groups
+
+
+def scrape(port: int, accept: str = "") -> str:
+    request = Request(f"http://127.0.0.1:{port}/metrics", headers={"Accept": accept} if accept else {})
+    with urlopen(request, timeout=10) as answer:
+        return answer.read().decode()
+
+
+def test_a_watch_serves_what_the_command_prints(watched: FollowedGroups) -> None:
+    asked = [argument for name in MetricNames for argument in ("--names", name)]
+    printed = CliRunner().invoke(app, ["metrics", "--log", str(SAMPLES), *asked]).stdout
+    with served("127.0.0.1:0", lambda: watched_facts(watched, CLUSTER, list(MetricNames))) as port:
+        text = scrape(port)
+        openmetrics = scrape(port, "application/openmetrics-text")
+    assert samples(text) == samples(printed)
+    assert len(samples(text)) > 500
+    assert samples(openmetrics, openmetrics_families) == samples(text)
+
+
+def test_the_port_is_free_again_once_it_is_over(watched: FollowedGroups) -> None:
+    def facts() -> GroupFacts:
+        return watched_facts(watched, CLUSTER, [])
+
+    with served("127.0.0.1:0", facts) as port:
+        busy = rf"--listen 127.0.0.1:{port}: Address already in use"
+        with pytest.raises(InputError, match=busy), served(f"127.0.0.1:{port}", facts):
+            pass
+    socket.create_server(("127.0.0.1", port)).close()
+
+
+@pytest.mark.parametrize("address", ["9000", "host", "host:", ":70000", ":-1", ":9o"])
+def test_another_address_is_refused(address: str) -> None:
+    with pytest.raises(UsageError, match="use HOST:PORT, or :PORT for all addresses"), served(address, pytest.fail):
+        pass
+
+
+def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["watch", "--log", str(SAMPLES), "--listen", f"127.0.0.1:{port}"])
+    assert result.exit_code == 1
+    assert f"--listen 127.0.0.1:{port}: Address already in use" in result.stderr
