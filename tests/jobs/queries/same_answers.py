@@ -9,12 +9,18 @@ from coordinator_core.groups.owners import possible_owners
 from jobs.queries.interface import GroupsThen
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.spark_reader import SparkReader
 from tests.core.certainties import Described
 
 
 def folder_reader(tables: Tables) -> FolderReader:
     """The tables read in this process."""
     return FolderReader(tables.location)
+
+
+def spark_reader(tables: Tables) -> SparkReader:
+    """The tables read by Spark."""
+    return SparkReader(tables.spark, tables.location)
 
 
 def descriptions(then: GroupsThen) -> list[dict[str, Any]]:

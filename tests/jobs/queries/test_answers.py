@@ -17,9 +17,8 @@ from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import Answers, AsOf, RebalanceFilter
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
-from jobs.tables.spark_reader import SparkReader
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.jobs.queries.same_answers import descriptions, folder_reader
+from tests.jobs.queries.same_answers import descriptions, folder_reader, spark_reader
 
 pytestmark = pytest.mark.long
 """The whole sample goes through all jobs first."""
@@ -30,7 +29,7 @@ def logs(sample: CoordinatorAudit) -> LogAnswers:
     return LogAnswers(find_logs([SAMPLE_LOGS]), pytest.fail, lambda: sample.settings)
 
 
-@pytest.fixture(scope="module", params=[folder_reader, SparkReader], ids=["in-process", "spark"])
+@pytest.fixture(scope="module", params=[folder_reader, spark_reader], ids=["in-process", "spark"])
 def tables(sample: CoordinatorAudit, request: pytest.FixtureRequest) -> StoredAnswers:
     return StoredAnswers(request.param(sample.tables), sample.cluster, sample.settings.audit, pytest.fail)
 

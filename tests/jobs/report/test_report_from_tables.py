@@ -18,16 +18,15 @@ from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import TableReader
 from jobs.tables.results import GROUP_OFFSETS
-from jobs.tables.spark_reader import SparkReader
 from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.jobs.queries.same_answers import folder_reader
+from tests.jobs.queries.same_answers import folder_reader, spark_reader
 
 pytestmark = pytest.mark.long
 """The whole sample goes through all jobs first."""
 
 
-@pytest.mark.parametrize("read", [folder_reader, SparkReader], ids=["in-process", "spark"])
+@pytest.mark.parametrize("read", [folder_reader, spark_reader], ids=["in-process", "spark"])
 def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> None:
     chosen = load(environment={}, flags={"cluster": sample.cluster})
     logs = find_logs([SAMPLE_LOGS])
