@@ -318,9 +318,15 @@ def unfinished(row: RebalanceRow, lines: BrokerLines) -> Iterator[tuple[int, Bro
     """Yield the generations between those of a rebalance that lines name, each with its first line: none completed."""
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None or not row.skipped_generations:
         return
-    for epoch in range(row.from_epoch + 1, row.to_epoch):
-        found = lines.of_epoch.get((EventKind.GENERATION_JOINED, epoch), [])
-        if (first := next((each for each in found if _is_before(each, row)), None)) is not None:
+    # The lines are searched, not the generations between: a damaged record may skip two thousand million of them.
+    joined = sorted(
+        epoch for kind, epoch in lines.of_epoch if kind == EventKind.GENERATION_JOINED and epoch is not None
+    )
+    for epoch in joined:
+        if not row.from_epoch < epoch < row.to_epoch:
+            continue
+        of_epoch = lines.of_epoch[EventKind.GENERATION_JOINED, epoch]
+        if (first := next((line for line in of_epoch if _is_before(line, row)), None)) is not None:
             yield epoch, first
 
 

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.long
 def test_tables_and_log_files_give_one_report(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> None:
     chosen = load(environment={}, flags={"cluster": sample.cluster})
     logs = find_logs([SAMPLE_LOGS])
-    source = ReportHeader(chosen.cluster, software_version(), 0, list(coverage(logs)), True, [])
+    covered = list(coverage(logs))
+    empty = {(file.topic, file.partition) for file in logs} - {(log.topic, log.partition) for log in covered}
+    source = ReportHeader(chosen.cluster, software_version(), 0, covered, True, [], empty=sorted(empty))
     of_logs = build(group_histories(logs, pytest.fail, audit=chosen.audit), chosen.findings, source)
     of_tables = stored_report(read(sample.tables), chosen)._replace(made_ms=0)
     for name, value in of_logs._asdict().items():

@@ -109,6 +109,16 @@ def test_explain_says_what_the_lines_say() -> None:
     assert history.epochs[0].assignor in ("range", epoch(3, at(20)).assignor)
 
 
+def test_a_skip_of_two_thousand_million_generations_takes_no_time() -> None:
+    last, skipped = 2**31 - 1, 2**31 - 5
+    row = rebalance(
+        last, at(60), group_type="CLASSIC", from_epoch=3, skipped_generations=skipped, began_after_ms=10_000
+    )
+    lines = [said("Stabilized group g generation 4 with 2 members.", 25)]
+    history = gathered(lines, row, epoch(last, at(60), group_type="CLASSIC"))
+    assert any("server.log:250" in sentence.text for sentence in explain(history, history.rebalances[0]))
+
+
 def test_generations_that_never_completed_are_named() -> None:
     row = rebalance(
         5,

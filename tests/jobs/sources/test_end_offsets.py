@@ -1,0 +1,32 @@
+"""Files of end offsets: what lacks its partition or its time is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.errors import InputError
+from coordinator_core.groups.offsets import TopicPartition
+from jobs.sources.end_offsets import all_ends, newest_ends
+
+END = {"topic": "orders", "partition": 0, "timestamp_ms": 5, "end_offset": 7}
+
+
+def written(path: Path, *rows: dict[str, object]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_rows_without_a_topic_or_an_end_offset_are_no_end_offsets(tmp_path: Path) -> None:
+    file = written(tmp_path / "ends.jsonl", END, {**END, "partition": 1, "end_offset": None}, {**END, "topic": None})
+    assert newest_ends(file) == {TopicPartition("orders", 0): 7}
+
+
+@pytest.mark.parametrize("name", ["partition", "timestamp_ms"])
+def test_an_end_offset_that_lacks_its_place_or_time_is_named(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path / "ends.jsonl", END, {**END, name: None})
+    for read in (newest_ends, all_ends):
+        with pytest.raises(InputError, match=f"1 of 2 end offsets lack the column {name}"):
+            read(file)
