@@ -83,7 +83,10 @@ def commit(op: Operation, request: Request) -> Fields:
             known = op.topics.by_id.get(topic["topicId"])
             label, name = {"topicId": topic["topicId"]}, None if known is None else known.name
         else:
+            known = op.topics.by_name.get(topic["name"])
             label, name = {"name": topic["name"]}, topic["name"]
+            # Where the request has no id, a broker gives the topic's own: the record has it in either case.
+            topic = topic if known is None else topic | {"topicId": known.id}
         answers.append(label | {"partitions": _write(op, group_id, name, topic, check, expires)})
     throttled = {"throttleTimeMs": 0} if request.version >= THROTTLED_VERSION else {}
     return throttled | {"topics": answers}

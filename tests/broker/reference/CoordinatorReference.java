@@ -43,6 +43,7 @@ import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
 import org.apache.kafka.common.message.ListGroupsRequestData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
+import org.apache.kafka.common.message.OffsetCommitResponseData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.message.OffsetFetchRequestData;
 import org.apache.kafka.common.message.OffsetFetchResponseData;
@@ -388,7 +389,7 @@ public final class CoordinatorReference {
             case "Heartbeat" -> service.heartbeat(context, (HeartbeatRequestData) data);
             case "LeaveGroup" -> service.leaveGroup(context, (LeaveGroupRequestData) data)
                 .thenApply(left -> new LeaveGroupResponse(left, number).data());
-            case "OffsetCommit" -> service.commitOffsets(context, (OffsetCommitRequestData) data, BufferSupplier.NO_CACHING);
+            case "OffsetCommit" -> commit(context, (OffsetCommitRequestData) data);
             case "TxnOffsetCommit" -> service.commitTransactionalOffsets(context, (TxnOffsetCommitRequestData) data, BufferSupplier.NO_CACHING);
             case "OffsetDelete" -> service.deleteOffsets(context, (OffsetDeleteRequestData) data, BufferSupplier.NO_CACHING);
             case "OffsetFetch" -> fetch(context, (OffsetFetchRequestData) data);
@@ -416,6 +417,18 @@ public final class CoordinatorReference {
         }
     }
 
+    /** Topic ids that the broker does not know never get to the coordinator. */
+    private static CompletableFuture<OffsetCommitResponseData> commit(RequestContext context, OffsetCommitRequestData data) {
+        List<OffsetCommitRequestData.OffsetCommitRequestTopic> unknown = data.topics().stream().filter(topic -> topic.name() == null).toList();
+        data.topics().removeAll(unknown);
+        return service.commitOffsets(context, data, BufferSupplier.NO_CACHING).thenApply(response -> {
+            unknown.forEach(topic -> response.topics().add(new OffsetCommitResponseData.OffsetCommitResponseTopic().setTopicId(topic.topicId())
+                .setPartitions(topic.partitions().stream().map(each -> new OffsetCommitResponseData.OffsetCommitResponsePartition()
+                    .setPartitionIndex(each.partitionIndex()).setErrorCode(Errors.UNKNOWN_TOPIC_ID.code())).toList())));
+            return response;
+        });
+    }
+
     private static CompletableFuture<OffsetFetchResponseData> fetch(RequestContext context, OffsetFetchRequestData data) {
         List<CompletableFuture<OffsetFetchResponseData.OffsetFetchResponseGroup>> groups = data.groups().stream()
             .map(group -> service.fetchOffsets(context, group, data.requireStable()).exceptionally(error ->
@@ -431,6 +444,8 @@ public final class CoordinatorReference {
     private static void byTopicId(OffsetFetchResponseData.OffsetFetchResponseGroup group) {
         group.topics().forEach(topic -> topic.setTopicId(
             image.topics().topicNameToIdView().getOrDefault(topic.name(), topic.topicId())));
+        group.topics().stream().filter(topic -> topic.name().isEmpty()).forEach(topic ->
+            topic.partitions().forEach(each -> each.setErrorCode(Errors.UNKNOWN_TOPIC_ID.code())));
         group.setTopics(group.topics().stream().filter(topic -> !topic.topicId().equals(Uuid.ZERO_UUID)).toList());
     }
 

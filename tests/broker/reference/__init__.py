@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +86,8 @@ class Both:
     differences: list[StepDifference] = field(default_factory=list)
     topics: TopicImage = field(default_factory=lambda: TopicImage.of([], version=0))
     ids: set[UUID] = field(default_factory=set)
+    deleted: list[Line] = field(default_factory=list)
+    deleted_by_model: list[AnyRecord] = field(default_factory=list)
     ErrorCode = ErrorCode
     new_state = staticmethod(coordinator.new_state)
 
@@ -184,18 +186,31 @@ class Both:
             raise RuntimeError(f"{self.command}: {operation}: {answer['failure']}")
         return answer
 
+    def delete_topics(
+        self, memory: CoordinatorState, names: Mapping[str, str], topics: TopicImage, now: int
+    ) -> RequestOutcome:
+        """Kafka writes for offsets and share state of deleted topics at once; both are compared together."""
+        self.deleted = self._publish(topics, now)
+        outcome = coordinator.delete_topics(memory, names, topics, now)
+        self.deleted_by_model = list(outcome.records)
+        return outcome
+
+    def clean_up_share_state(
+        self, memory: CoordinatorState, topic_ids: Collection[str], topics: TopicImage, now: int
+    ) -> RequestOutcome:
+        outcome = coordinator.clean_up_share_state(memory, topic_ids, topics, now)
+        self._same_records(self.deleted, [*self.deleted_by_model, *outcome.records])
+        return outcome
+
     def publish(self, memory: CoordinatorState, topics: TopicImage, now: int) -> list[RequestOutcome]:
         """Set new topics; return what the model wrote because topics were deleted."""
         before = self.topics.by_name
         deleted = {name: topic.id for name, topic in before.items() if name not in topics.by_name}
-        records = self._publish(topics, now)
-        outcomes = []
-        if deleted:
-            outcomes.append(coordinator.delete_topics(memory, deleted, topics, now))
-            outcomes.append(coordinator.clean_up_share_state(memory, list(deleted.values()), topics, now))
-        written_by_model = [record for outcome in outcomes for record in outcome.records]
-        self._same_records(records, written_by_model)
-        return outcomes
+        if not deleted:
+            self._publish(topics, now)
+            return []
+        offsets = self.delete_topics(memory, deleted, topics, now)
+        return [offsets, self.clean_up_share_state(memory, list(deleted.values()), topics, now)]
 
     def _publish(self, topics: TopicImage, now: int) -> list[Line]:
         before = self.topics.by_name
@@ -293,6 +308,10 @@ class _Play(transcript.Play):
     def _describe(self, words: list[str]) -> Iterator[str]:
         self._both.describe(self.memory, self.topics, self.now)
         return transcript.Play._describe(self, words)
+
+    def _transaction(self, words: list[str]) -> Iterator[str]:
+        self._both.end_transaction(self.memory, int(words[0]), committed=words[1] == "commit", now=self.now)
+        return iter(())
 
     def _loading(self, words: list[str]) -> Iterator[str]:
         self._both.phase("loading", self.now)

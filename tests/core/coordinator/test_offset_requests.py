@@ -155,3 +155,11 @@ def test_version_10_names_topics_by_id() -> None:
     codes = [topic["partitions"][0]["errorCode"] for topic in response["topics"]]
     assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
     assert fetch(at) == [("orders", 0, 3, 0)]
+
+
+def test_a_commit_by_name_is_written_with_the_id_of_its_topic() -> None:
+    at = cluster()
+    commit(at, 3)
+    record = at.log[-1]
+    assert record.value is not None
+    assert record.value["topicId"] == "orders".ljust(22, "A")

@@ -15,7 +15,8 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
     resigns; loading                        the coordinator is none any more; the next one begins to load the log
     takeover                                another coordinator loads the log
 
-Other groups: see ``transcript_streams``, ``transcript_threads``, ``transcript_share`` and ``transcript_connect``.
+Single requests with any field: see ``transcript_questions``. Other groups: see ``transcript_streams``,
+``transcript_threads``, ``transcript_share`` and ``transcript_connect``.
 
 Clients are well-behaved unless an option says otherwise: they own what they were last given and use their last epoch.
 """
@@ -41,6 +42,7 @@ from coordinator_core.groups import consumer_protocol
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.coordinator import transcript_consumers as consumers
+from tests.core.coordinator import transcript_questions as questions
 from tests.core.coordinator import transcript_share as share
 from tests.core.coordinator import transcript_streams as streams
 from tests.core.coordinator import transcript_threads as threads
@@ -198,7 +200,11 @@ class Play:
         version = self.topics.version + 1
         self.topics = TopicImage.of(named.values(), version=version)
         self.memory.publish(version, **changes)
-        return iter(())
+        deleted = {name: _topic_id(name) for name in changes["deleted"]}
+        if deleted:
+            yield from self._shown(coordinator.delete_topics(self.memory, deleted, self.topics, self.now))
+            gone = list(deleted.values())
+            yield from self._shown(coordinator.clean_up_share_state(self.memory, gone, self.topics, self.now))
 
     def _wait(self, words: list[str]) -> Iterator[str]:
         until = self.now + int(float(words[0].rstrip("s")) * 1000)
@@ -374,6 +380,23 @@ class Play:
             "topics": topics,
         }
         yield from self._shown(self._send("OffsetCommit", 9, data, client=name), name)
+
+    def _ask(self, words: list[str]) -> Iterator[str]:
+        name, api, version, *rest = words
+        self._client(name)
+        members = {each.name: each.member_id for each in self.clients.values()}
+        data = questions.data(api, int(version), rest, GROUP, members, _topic_id)
+        outcome = self._send(api, int(version), data, client=name)
+        if outcome.error is None and outcome.response is not None and "generationId" not in outcome.response:
+            names = {topic.id: topic.name for topic in self.topics.by_name.values()}
+            answer = questions.shown(outcome.response, lambda topic_id: names.get(topic_id, "?"))
+            yield f"{name} <- {self._named(answer)}"
+            name = ""
+        yield from self._shown(outcome, name)
+
+    def _transaction(self, words: list[str]) -> Iterator[str]:
+        self.memory.log.end_transaction(int(words[0]), committed=words[1] == "commit")
+        return iter(())
 
     def _fetch(self, _: list[str]) -> Iterator[str]:
         outcome = self._send("OffsetFetch", 9, {"groups": [{"groupId": GROUP, "topics": None}]}, client="admin")
