@@ -110,8 +110,10 @@ def _unsettled(
     took = end_ms - rows[0].at.timestamp_ms
     if took < limits.never_converges_ms:
         return
-    # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members.
-    names = ({history.client(member_id) for member_id in row.behind} for row in rows)
+    # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members. While
+    # the coordinator was away, no member could reach the target.
+    served = (row for row in rows if not absences_within(row, history.lines.away))
+    names = ({history.client(member_id) for member_id in row.behind} for row in served)
     behind = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
     who = behind.most_common(1)[0] if behind else None
     detail = (

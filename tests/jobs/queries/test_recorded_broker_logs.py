@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.broker_log.events import EventKind
+from jobs.queries.from_logs.brokers import BrokerLogs
+from jobs.queries.from_logs.history import group_histories
 from jobs.sources.broker_logs import read_broker_logs
+from jobs.sources.files import find_logs
 from tests.broker.witness.kept import unpack
 from tests.broker.witness.tally import Judged, judged, tally
 
@@ -34,6 +37,21 @@ def test_each_departure_is_told_right(recordings: dict[str, Path], name: str) ->
     rows = judged(recordings[name])
     assert rows
     assert tally(rows) == {"right": len(rows), "wrong": 0, "unknown": 0}, [each for each in rows if not _right(each)]
+
+
+def test_when_the_coordinator_was_away_around_failovers(recordings: dict[str, Path]) -> None:
+    """The second broker comes, stops, comes back, and is killed: it says nothing of its end then."""
+    recording = recordings[FAILOVERS[0]]
+    lines = BrokerLogs(sorted(recording.glob("server*.log"))).read(find_logs([recording]), pytest.fail)
+    histories = group_histories(find_logs([recording], snapshots=True), pytest.fail, "users", brokers=lines)
+    away = next(iter(histories)).lines.away
+    assert [(each.since and each.since.kind, each.since and each.since.broker_id) for each in away] == [
+        (EventKind.COORDINATOR_UNLOADED, 1),
+        (EventKind.COORDINATOR_STOPPED, 2),
+        (EventKind.COORDINATOR_UNLOADED, 1),
+        (None, None),
+    ]
+    assert [each.until.broker_id for each in away] == [2, 1, 2, 1]
 
 
 def test_no_departure_is_told_without_the_lines(recordings: dict[str, Path]) -> None:

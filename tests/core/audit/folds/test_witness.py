@@ -10,7 +10,7 @@ import pytest
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.broker_logs import conversions_refused, decisions_not_kept, not_completed
 from coordinator_core.audit.findings.membership import static_members
-from coordinator_core.audit.findings.rebalances import slow
+from coordinator_core.audit.findings.rebalances import never_converges, slow
 from coordinator_core.audit.folds.group_history import (
     EXPIRED_OR_DELETED,
     NO_SHARE_LOGS,
@@ -163,6 +163,12 @@ def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
     assert "the coordinator was away meanwhile (server.log:1500)" in finding.detail
     texts = [each.text for each in explain(history, history.rebalances[0])]
     assert any("was away from 1970-01-01T00:00:20.000Z until 1970-01-01T00:02:30.000Z" in each for each in texts)
+    restless = [
+        rebalance(number, at(start), finished=at(end), outcome="superseded", members_behind=1, behind=("m",))
+        for number, start, end in ((3, 10, 200), (4, 200, 900))
+    ]
+    assert "m was behind in 2 of them" in next(never_converges(gathered([], *restless), limits)).detail
+    assert "m was behind in 1 of them" in next(never_converges(gathered(lines, *restless), limits)).detail
     later = rebalance(4, at(300), finished=at(310), held_up_by="m")
     assert gathered(lines, later).rebalances[0].held_up_by == "m"
 
