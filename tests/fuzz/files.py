@@ -10,6 +10,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -335,7 +336,7 @@ def _change(value: Any, choose: random.Random) -> None:
         case 1:
             del within[name]
         case 2 | 3:
-            within[name] = choose.choice(VALUES)
+            within[name] = deepcopy(choose.choice(VALUES))  # a later change may put it into itself
         case 4:
             within[name] = choose.choice((*NAMES, "\ud800", str(choose.choice(NUMBERS))))
         case 5 if isinstance(inner, list):
