@@ -153,8 +153,9 @@ def consumers(run: Script) -> None:
     def stuck() -> None:
         slow.do("pause", name="c6", ms=30_000)
         time.sleep(0.3)
-        do(**_order(run.home, CONSUMER, "c7", {}))
-        run.members[CONSUMER] += 1
+        for name in ("c7", "c12"):  # so that each of the four members has one of four partitions
+            do(**_order(run.home, CONSUMER, name, {}))
+            run.members[CONSUMER] += 1
         time.sleep(5.5)  # it is asked for partitions now, and would leave by itself soon
         os.kill(slow.process.pid, signal.SIGSTOP)
 
@@ -170,6 +171,7 @@ def consumers(run: Script) -> None:
     time.sleep(2)
     do("close", name="c11")
     run.gone(CONSUMER, "c10", "member_expired", partial(do, "close", name="c10"), "session")
+    run.gone(CONSUMER, "c12", "member_left", partial(do, "close", name="c12"))
     run.gone(CONSUMER, "c7", "member_left", partial(do, "close", name="c7"))
     run.gone(CONSUMER, "c1", "member_left", partial(do, "close", name="c1"))
 

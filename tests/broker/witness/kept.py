@@ -18,7 +18,7 @@ def pack(folder: Path) -> None:
     with tarfile.open(KEPT, "w:xz") as archive:
         for truth in sorted(folder.rglob("truth.json")):
             recording = truth.parent
-            files = sorted(file for part in PARTS for file in recording.glob(part) if file.stat().st_size)
+            files = sorted(file for part in PARTS for file in recording.glob(part))
             for file in files:
                 archive.add(file, file.relative_to(folder).as_posix())
 

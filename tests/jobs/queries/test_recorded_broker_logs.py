@@ -17,7 +17,7 @@ from jobs.sources.files import find_logs
 from tests.broker.witness.kept import unpack
 from tests.broker.witness.tally import Judged, judged, tally
 
-RECORDED = ("4.0.0",)
+RECORDED = ("3.9.1", "4.0.0", "4.2.1", "4.3.1")
 FAILOVERS = ("failover/4.3.1",)
 
 
