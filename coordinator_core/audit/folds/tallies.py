@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right, insort
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -50,8 +51,10 @@ class GroupTallies:
         self._note_begun(group_type, [row.at.timestamp_ms])
 
     def _note_begun(self, group_type: str, times_ms: Iterable[int]) -> None:
-        known = [*self.begun_ms.get(group_type, ()), *times_ms]
-        self.begun_ms[group_type] = [each for each in known if each > max(known) - RATE_WINDOW_MS]
+        known = self.begun_ms.setdefault(group_type, [])
+        for time_ms in times_ms:
+            insort(known, time_ms)
+        del known[: bisect_right(known, known[-1] - RATE_WINDOW_MS)]
 
     def rebalances(self) -> Iterator[tuple[tuple[str, str], int]]:
         """Yield the number of rebalances by type of the group and outcome."""
