@@ -263,9 +263,11 @@ ADMIN = "admin"
 """Requests of an administrator to a consumer group: to remove a static member, to change settings."""
 HAS = {
     "3.9.1": frozenset(("consumer", "classic", "mixed")),
+    "3.9.1-old": frozenset(("classic",)),
     "4.0.0": frozenset(("consumer", "classic", "mixed", ADMIN)),
 }
-"""The parts of the script that a release has; others have all."""
+"""The parts of the script that a release has; others have all. Before 4.0, brokers had another coordinator, too."""
+OLD = "-old"
 
 
 def record(home: Path, out: Path, release: str = KAFKA, *, until_expiry: bool = True) -> list[Departure]:
@@ -280,6 +282,9 @@ def record(home: Path, out: Path, release: str = KAFKA, *, until_expiry: bool = 
     log = home / "server.log"
     protocols = sorted(has - {"mixed", ADMIN})
     changed = {**CHANGED, "group.coordinator.rebalance.protocols": ",".join(protocols)}
+    if release.endswith(OLD):
+        changed["group.coordinator.new.enable"] = "false"
+    release = release.removesuffix(OLD)
     done: list[Departure] = []
     with broker(home, release, ports, {**changed, MIGRATION: "bidirectional"}, log) as servers:
         clients = wild_clients(servers, home)
@@ -299,9 +304,10 @@ def record(home: Path, out: Path, release: str = KAFKA, *, until_expiry: bool = 
         time.sleep(2)
         clients.do("close", name="b11")
         run.gone(CLASSIC, "b8", "member_left", partial(clients.do, "close", name="b8"), "the consumer is being closed")
-        run.join(CONSUMER, "c8")
-        clients.do("delete_offset", group=CONSUMER, topic="lines", partition=0)
-        run.gone(CONSUMER, "c8", "member_left", partial(clients.do, "close", name="c8"))
+        if "consumer" in has:
+            run.join(CONSUMER, "c8")
+            clients.do("delete_offset", group=CONSUMER, topic="lines", partition=0)
+            run.gone(CONSUMER, "c8", "member_left", partial(clients.do, "close", name="c8"))
         if until_expiry:
             time.sleep(75)
         clients.close()

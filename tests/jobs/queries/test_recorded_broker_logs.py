@@ -16,8 +16,9 @@ from jobs.sources.broker_logs import read_broker_logs
 from jobs.sources.files import find_logs
 from tests.broker.witness.kept import unpack
 from tests.broker.witness.tally import Judged, judged, tally
+from tests.broker.witness.templates import RELEASES
 
-RECORDED = ("3.9.1", "4.0.0", "4.2.1", "4.3.1")
+RECORDED = RELEASES
 FAILOVERS = ("failover/4.3.1",)
 
 
