@@ -1,6 +1,7 @@
 """The page ``coverage.md``: the protocol documents, section by section, against tests and commands.
 
-Its source is ``docs/coverage.yaml``. Tests check that each test and each command in it exists.
+Its sources are ``docs/coverage.yaml`` and, for Kafka's own tests, ``docs/kafka_tests.yaml``. Tests check that each test
+and each command in them exists.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 SOURCE: Final = Path(__file__).parent.parent / "docs" / "coverage.yaml"
+KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 
 INTRODUCTION: Final = """\
 Each section of the protocol documents, with the tests that hold it against the product and the commands that answer
@@ -22,6 +24,24 @@ the pipeline. What the documents work out by hand is on the page [worked example
 Below the sections of a document are the capabilities that did not work, or worked in part, when the documents were
 first held against the product line by line: 83 of 266; the other 183 worked. State `differs`: Kafka, or another part of
 the document, says otherwise. State `open`: it is not done, for the reason given.
+"""
+
+
+KAFKA_INTRODUCTION: Final = """
+## Kafka's own tests of its coordinator
+
+What the tests of Kafka 4.3.1 ask of their classes, the model is asked as well. `tests/broker/test_coordinator.py` gives
+every transcript of Kafka's behaviour, and random requests, to the model and to Kafka's own coordinator: answers,
+records and timers are the same. A question counts as asked if the model is brought into the same state and gets the
+same request. Of `GroupMetadataManagerTest` the recorded traces and the random requests ask the same kinds of questions,
+not test by test.
+
+Three things that this showed stay different. Kafka answers Describe and List from the last record that is committed:
+where an operation changes memory and writes nothing (a first commit that is refused as a whole, an empty group that a
+refused JoinGroup drops), they show it after the next record of the log partition; the model shows it at once.
+Tombstones of several offsets are in the order of a hash map in Kafka, in that of the commits in the model. Topics and
+partitions that do not exist are refused by a broker before the coordinator sees the request
+(UNKNOWN_TOPIC_OR_PARTITION); the model is the coordinator, and knows only topic ids that do not exist.
 """
 
 
@@ -56,6 +76,30 @@ class ProtocolDocument(_Strict):
     rows: list[Capability]
 
 
+class LeftOut(_Strict):
+    """Tests whose question the model is not asked."""
+
+    tests: int
+    why: str
+
+
+class KafkaTestClass(_Strict):
+    """One class of Kafka's own tests: how many there are, and how many of their questions the model is asked."""
+
+    name: str
+    about: str
+    tests: int
+    asked: int
+    by: list[str]
+    left_out: list[LeftOut] = []
+
+
+def kafka_tests() -> list[KafkaTestClass]:
+    """Return what ``docs/kafka_tests.yaml`` says."""
+    given = yaml.safe_load(KAFKA_TESTS.read_text(encoding="utf-8"))
+    return TypeAdapter(list[KafkaTestClass]).validate_python(given)
+
+
 def documents() -> list[ProtocolDocument]:
     """Return what ``docs/coverage.yaml`` says."""
     given = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
@@ -76,6 +120,12 @@ def page() -> Iterator[str]:
         for row in each.rows:
             proof = "; ".join(part for part in (_tests(row.tests), row.why) if part)
             yield f"| {row.row} | {row.about} | {row.state} | {_commands(row.commands)} | {proof} |"
+    yield KAFKA_INTRODUCTION
+    yield "| Class | About | Tests | Asked | By | Not asked, and why |\n| --- | --- | --- | --- | --- | --- |"
+    for kafka in kafka_tests():
+        left_out = " ".join(f"{each.tests}: {each.why}" for each in kafka.left_out)
+        counts = f"{kafka.tests} | {kafka.asked}"
+        yield f"| `{kafka.name}` | {kafka.about} | {counts} | {_tests(kafka.by)} | {left_out} |"
 
 
 def _commands(names: Sequence[str]) -> str:

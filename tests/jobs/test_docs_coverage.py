@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.cli.app import COMMANDS
-from jobs.docs_coverage import Capability, DocumentSection, documents
+from jobs.docs_coverage import Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
 from tests.shared_data import ROOT
 
 ROWS = {
@@ -25,7 +25,11 @@ def named(claim: DocumentSection | Capability) -> str:
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
 def test_each_test_and_each_command_exists(claim: DocumentSection | Capability) -> None:
     assert set(claim.commands) <= set(COMMANDS)
-    for test in claim.tests:
+    check_tests_exist(claim.tests)
+
+
+def check_tests_exist(tests: list[str]) -> None:
+    for test in tests:
         path, _, function = test.partition("::")
         text = (ROOT / "tests" / path).read_text(encoding="utf-8")
         assert f"\ndef {function}(" in text if function else text, test
@@ -45,3 +49,16 @@ def test_every_row_is_there_once() -> None:
     assert {name: len(set(numbers)) for name, numbers in rows.items()} == ROWS
     assert all(len(numbers) == len(set(numbers)) for numbers in rows.values())
     assert sum(map(len, rows.values())) == 83
+
+
+@pytest.mark.parametrize("claim", kafka_tests(), ids=lambda claim: claim.name)
+def test_kafkas_tests_are_asked_or_left_out_for_a_reason(claim: KafkaTestClass) -> None:
+    check_tests_exist(claim.by)
+    assert claim.asked + sum(each.tests for each in claim.left_out) == claim.tests
+    assert all(each.why.endswith(".") for each in claim.left_out)
+
+
+def test_every_transcript_of_requests_and_offsets_is_of_a_class_of_kafkas_tests() -> None:
+    folder = ROOT / "tests" / "data" / "transcripts"
+    questions = {path.name for begin in ("offsets_", "requests_", "states_") for path in folder.glob(f"{begin}*.txt")}
+    assert questions <= {test.rpartition("/")[2] for claim in kafka_tests() for test in claim.by}

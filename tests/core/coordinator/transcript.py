@@ -5,7 +5,7 @@ empty line. ``run`` gives the text again with what comes of the commands now. Co
 
     config NAME=VALUE...                    broker settings, before anything else
     profile NAME; group NAME=VALUE...       whose behaviour it is; settings of the group
-    topics NAME=PARTITIONS... -NAME...      create, change and delete topics
+    topics NAME=PARTITIONS[@ID]... -NAME... create, change and delete topics; with ID, the topic's id is another one
     consumer NAME join|beat|leave|pause OPTION=VALUE...
     classic NAME join|sync|beat|leave OPTION=VALUE...
     commit NAME TOPIC:PARTITION=OFFSET... [epoch=N]; fetch; clean
@@ -187,7 +187,8 @@ class Play:
             yield from self._shown(done)
 
     def _topics(self, words: list[str]) -> Iterator[str]:
-        named = dict(self.topics.by_name)
+        before = self.topics.by_name
+        named = dict(before)
         changes: dict[str, list[str]] = {"created": [], "changed": [], "deleted": []}
         for word in words:
             name, _, count = word.partition("=")
@@ -196,11 +197,12 @@ class Play:
                 changes["deleted"].append(word[1:])
                 continue
             changes["changed" if name in named else "created"].append(name)
-            named[name] = Topic(name, _topic_id(name), int(count))
+            partitions, _, again = count.partition("@")
+            named[name] = Topic(name, _topic_id(name + again), int(partitions))
         version = self.topics.version + 1
         self.topics = TopicImage.of(named.values(), version=version)
         self.memory.publish(version, **changes)
-        deleted = {name: _topic_id(name) for name in changes["deleted"]}
+        deleted = {name: before[name].id for name in changes["deleted"]}
         if deleted:
             yield from self._shown(coordinator.delete_topics(self.memory, deleted, self.topics, self.now))
             gone = list(deleted.values())
@@ -385,7 +387,7 @@ class Play:
         name, api, version, *rest = words
         self._client(name)
         members = {each.name: each.member_id for each in self.clients.values()}
-        data = questions.data(api, int(version), rest, GROUP, members, _topic_id)
+        data = questions.data(api, int(version), rest, GROUP, members, self._topic_id)
         outcome = self._send(api, int(version), data, client=name)
         if outcome.error is None and outcome.response is not None and "generationId" not in outcome.response:
             names = {topic.id: topic.name for topic in self.topics.by_name.values()}
@@ -393,6 +395,10 @@ class Play:
             yield f"{name} <- {self._named(answer)}"
             name = ""
         yield from self._shown(outcome, name)
+
+    def _topic_id(self, name: str) -> str:
+        topic = self.topics.by_name.get(name)
+        return _topic_id(name) if topic is None else topic.id
 
     def _transaction(self, words: list[str]) -> Iterator[str]:
         self.memory.log.end_transaction(int(words[0]), committed=words[1] == "commit")
