@@ -218,7 +218,7 @@ def _serve(connection: Connection, limits: Limits, simulated: Path, folder: Path
                 now[: SEED.size] = SEED.pack(seed)
                 given = make_input(simulated, seed)
                 failure = try_input(given, folder, limits)
-                counts[given.kind, given.command[0]] += 1
+                counts[given.kind, given.command[0]] += given.number
                 if failure is not None:
                     failures.append(Failed(seed, given.kind, failure))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -9,13 +9,19 @@ from typing import Final, NamedTuple
 from tests.fuzz.files import KINDS, About, changed_file
 from tests.fuzz.mutations import mutate
 from tests.fuzz.samples import Logs, chosen_logs
-from tests.fuzz.stretches import stretch
+from tests.fuzz.stretches import crowd, stretch
 
 LOG: Final = "log"
 BESIDE_LOGS: Final = frozenset({LOG, *KINDS} - {"case", "trace", "scenario", "settings of the command line"})
 
 WHOLE: Final = 0.002
 """The share of inputs that are whole logs with hundreds of records."""
+
+CROWD: Final = 0.3
+"""The share of inputs that are crowds: the start of a command takes longer than to judge a hundred records."""
+
+GROUPS: Final = 80
+"""The groups of a crowd."""
 
 TIMES: Final = (
     *("1999-01-01", "2030-01-01T00:00:00Z", "2001-02-30", "now", "", "--5", "\xb2"),
@@ -67,6 +73,8 @@ class Input(NamedTuple):
     file: tuple[str, bytes] | None
     command: tuple[str, ...]
     done: str
+    number: int = 1
+    """How many inputs it stands for: of a crowd, each changed record is one."""
 
 
 def make_input(simulated: Path, seed: int) -> Input:
@@ -75,6 +83,9 @@ def make_input(simulated: Path, seed: int) -> Input:
     if choose.random() < WHOLE:
         logs, done = mutate(chosen_logs(simulated, choose), choose)
         return Input("whole log", logs, None, question("", choose), done)
+    if choose.random() < CROWD:
+        many = crowd(simulated, choose, GROUPS)
+        return Input("record of a crowd", many.logs, None, question("", choose), "fields", many.changed)
     kind = LOG if choose.random() < LOGS else choose.choice([*KINDS])
     if kind not in BESIDE_LOGS:
         given = changed_file(kind, About({}, "g"), choose)

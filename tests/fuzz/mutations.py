@@ -72,7 +72,7 @@ def _of_fields(data: bytes, family: Family, choose: random.Random) -> bytes:
 
     def change(records: list[LogRecord]) -> list[LogRecord]:
         at = choose.randrange(len(records))
-        return [*records[:at], _changed(records[at], family, choose), *records[at + 1 :]]
+        return [*records[:at], changed_record(records[at], family, choose), *records[at + 1 :]]
 
     for _ in range(choose.randint(1, 3)):
         data = _with_batch(data, choose, change)
@@ -213,7 +213,7 @@ def _with_batch(data: bytes, choose: random.Random, change: Callable[[list[LogRe
     return data[:at] + made + data[end:]
 
 
-def _changed(record: LogRecord, family: Family, choose: random.Random) -> LogRecord:
+def changed_record(record: LogRecord, family: Family, choose: random.Random) -> LogRecord:
     """The record with one to three fields of its key or value changed; as bytes if it cannot be decoded."""
     try:
         decoded = decode_record(record.key, record.value, family)

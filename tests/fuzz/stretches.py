@@ -14,7 +14,7 @@ from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.record_codec import decode_record
-from tests.fuzz.mutations import family_of, mutate
+from tests.fuzz.mutations import changed_record, family_of, mutate
 from tests.fuzz.samples import MOST_BYTES, Logs, clusters
 
 MOST_RECORDS: Final = 10
@@ -22,6 +22,9 @@ MOST_RECORDS: Final = 10
 
 MOST_TOPIC_RECORDS: Final = 40
 """The records of the metadata log beside it."""
+
+CHANGED: Final = 0.4
+"""The share of records of a crowd that are changed: a rule often needs a whole one before a changed one."""
 
 SEGMENT: Final = "00000000000000000000.log"
 Records = list[LogRecord]
@@ -32,6 +35,13 @@ class Groups(NamedTuple):
 
     by_group: dict[str, dict[Family, Records]]
     topics: Records
+
+
+class Crowd(NamedTuple):
+    """Logs of many groups, and how many of their records were changed."""
+
+    logs: Logs
+    changed: int
 
 
 class Stretch(NamedTuple):
@@ -92,6 +102,24 @@ def stretch(simulated: Path, choose: random.Random) -> Stretch:
     if groups.topics and choose.random() < 0.5:
         logs[f"{LOG_TOPICS[Family.METADATA]}-0/{SEGMENT}"] = written(groups.topics, choose)
     return Stretch(*mutate(logs, choose), group)
+
+
+def crowd(simulated: Path, choose: random.Random, number: int) -> Crowd:
+    """Return stretches of many groups in one log, a part of their records changed in their fields.
+
+    All of a log lies in few batches, so that a changed record costs what it takes to decode and to judge it.
+    """
+    logs: dict[Family, Records] = {}
+    changed = 0
+    for _ in range(number):
+        groups = choose.choice(all_groups(simulated))
+        for family, records in groups.by_group[choose.choice(list(groups.by_group))].items():
+            first = choose.randrange(len(records))
+            for record in records[first : first + choose.randint(1, MOST_RECORDS)]:
+                is_changed = choose.random() < CHANGED
+                logs.setdefault(family, []).append(changed_record(record, family, choose) if is_changed else record)
+                changed += is_changed
+    return Crowd({f"{LOG_TOPICS[of]}-0/{SEGMENT}": written(part, choose) for of, part in logs.items()}, changed)
 
 
 def written(records: Records, choose: random.Random) -> bytes:
