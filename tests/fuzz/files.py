@@ -173,7 +173,7 @@ def _settings(about: About, choose: random.Random) -> Given:
 
 def _some_settings(choose: random.Random) -> dict[str, Any]:
     """One to three sections of the default settings, with some of what they have."""
-    whole = _default_settings()
+    whole = deepcopy(_default_settings())
     some: dict[str, Any] = {}
     for name in choose.sample(list(whole), choose.randint(1, 3)):
         section = whole[name]
@@ -340,7 +340,7 @@ def _change(value: Any, choose: random.Random) -> None:
         case 4:
             within[name] = choose.choice((*NAMES, "\ud800", str(choose.choice(NUMBERS))))
         case 5 if isinstance(inner, list):
-            within[name] = inner * choose.choice((2, 50))
+            within[name] = deepcopy(inner) * choose.choice((2, 50))
         case _:
             within[name] = choose.choice((*NUMBERS, 10**30, -(10**400)))
 
