@@ -37,8 +37,12 @@ NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
 SHORTEST: Final = 4
 """Shorter values are no secrets, and messages have them for other reasons."""
 
-CREDENTIALS: Final = re.compile(r"(?<=://)[^/\s@]*[^/\s@]@|(?<=[?;])[^\s'\"]+")
-"""What a URL has besides its place: a user and password before ``@``, parameters behind ``?`` or ``;``."""
+PARAMETERS: Final = re.compile(r"(?<=[?;])[^\s'\"]+")
+CREDENTIALS: Final = re.compile(rf"(?<=://)(?:[^/\s@:]*:\S*|[^/\s@]+)@|{PARAMETERS.pattern}")
+"""What a URL has besides its place: a user and password before ``@``, parameters behind ``?`` or ``;``.
+
+The secret keys of object stores may have slashes: behind a colon, all up to the last ``@`` is hidden.
+"""
 
 CONTAINER: Final = re.compile(r"(abfss?|wasbs?)://[^/\s@:]*@")
 """The names of containers on Azure stand where other URLs have a user."""
@@ -70,9 +74,18 @@ def remember(name: str, value: Any) -> None:
     elif value is not None:
         text = str(value)
         found = {text} if _is_hidden(name) else set[str]()
-        if "://" in text and CONTAINER.match(text) is None:
-            found.update(each.rstrip("@") for each in CREDENTIALS.findall(text))
+        if "://" in text:
+            found.update(each.rstrip("@") for each in _credentials(text).findall(text))
         _REMEMBERED.update(each for each in found if len(each) >= SHORTEST)
+
+
+def remember_url(url: str) -> None:
+    """Keep what is behind the host of a URL out of all later messages: the path of a webhook is its password."""
+    _, _, place = url.partition("://")
+    host, slash, path = place.partition("/")
+    for each in (f"/{path}" if slash else "", path, host.rpartition("@")[0]):
+        if len(each) >= SHORTEST:
+            _REMEMBERED.add(each)
 
 
 def redacted(text: str) -> str:
@@ -84,9 +97,13 @@ def redacted(text: str) -> str:
 
 def without_credentials(text: str) -> str:
     """Return a text in which URLs have no credentials."""
-    if "://" not in text or CONTAINER.match(text) is not None:
+    if "://" not in text:
         return text
-    return CREDENTIALS.sub(lambda found: HIDDEN + ("@" if found[0].endswith("@") else ""), text)
+    return _credentials(text).sub(lambda found: HIDDEN + ("@" if found[0].endswith("@") else ""), text)
+
+
+def _credentials(url: str) -> re.Pattern[str]:
+    return CREDENTIALS if CONTAINER.match(url) is None else PARAMETERS
 
 
 def _is_hidden(name: str) -> bool:

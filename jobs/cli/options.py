@@ -132,6 +132,8 @@ SCHEME = "kafka://"
 def cluster_servers(url: str) -> str:
     """Return the brokers that ``kafka://HOST:PORT[,HOST:PORT]`` names. Raise UsageError for another URL."""
     servers = url.removeprefix(SCHEME)
+    if "@" in servers:
+        raise UsageError(f"invalid URL: use {SCHEME}HOST:PORT; user and password are settings (kafka.sasl.username)")
     if not url.startswith(SCHEME) or not servers or "/" in servers:
         raise UsageError(f"invalid URL {url!r}: use {SCHEME}HOST:PORT[,HOST:PORT]")
     return servers

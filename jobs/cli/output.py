@@ -13,6 +13,7 @@ from rich.text import Text
 
 from jobs.cli.terminal_table import EMPTY, UNBOUNDED, TerminalTable, print_blocks
 from jobs.formatting import json_text, number_ranges, visible
+from jobs.secret_values import redacted
 from jobs.times import utc_datetime
 
 Line = Mapping[str, Any]
@@ -51,7 +52,7 @@ def print_table(title: str, lines: Sequence[Line]) -> None:
     every = dict.fromkeys(name for line in lines for name in line)
     lines = [{name: line.get(name) for name in every} for line in lines]
     names = [name for name in every if any(line[name] is not None for line in lines)]
-    terminal.print(f"{cell(title)} ({len(lines)})")
+    terminal.print(f"{cell(redacted(title))} ({len(lines)})")
     if not lines:
         return
     cells = {name: [cell(line[name]) for line in lines] for name in names}

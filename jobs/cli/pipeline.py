@@ -19,6 +19,7 @@ from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
+from jobs.secret_values import without_credentials
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
 from jobs.sources.snapshot_files import is_snapshot
@@ -191,7 +192,11 @@ def tables_command(
     tables = open_reader(console, options.config, options.flags)
     warn_of_unfinished(console, tables)
     lines = [
-        {"table": sql_name(tables.location, name), "rows": _row_count(tables, name), "about": table.about}
+        {
+            "table": sql_name(without_credentials(tables.location), name),
+            "rows": _row_count(tables, name),
+            "about": table.about,
+        }
         for name, table in CATALOG.items()
         if tables.exists(name)
     ]

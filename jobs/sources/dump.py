@@ -128,6 +128,8 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
     if not servers or not topic:
         raise InputError(f"invalid URL {url!r}: use {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC")
+    if "@" in servers:
+        raise InputError(f"invalid URL: use {LIVE_SCHEME}HOST:PORT/TOPIC; user and password are settings (kafka.*)")
     spark.dataSource.register(KafkaLog)
     config = {**kafka.config, "bootstrap.servers": servers}
     options = {"topic": topic, "config": json.dumps(config)}

@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.errors import UsageError
 from jobs.formatting import plain
+from jobs.secret_values import remember_url
 from jobs.sources.bounded_warnings import Warn
 
 TIMEOUT_S: Final = 5.0
@@ -24,7 +25,8 @@ class Webhook:
     def __init__(self, url: str, warn: Warn) -> None:
         """Raises UsageError for a URL that is not one of HTTP."""
         if not url.startswith(("http://", "https://")):
-            raise UsageError(f"invalid --webhook {url!r}: use http://HOST/PATH or https://HOST/PATH")
+            raise UsageError("invalid --webhook: use http://HOST/PATH or https://HOST/PATH")
+        remember_url(url)
         self._url, self._warn = url, warn
         self._sender = ThreadPoolExecutor(1)
 
