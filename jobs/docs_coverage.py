@@ -24,6 +24,9 @@ the pipeline. What the documents work out by hand is on the page [worked example
 Below the sections of a document are the capabilities that did not work, or worked in part, when the documents were
 first held against the product line by line: 83 of 266; the other 183 worked. State `differs`: Kafka, or another part of
 the document, says otherwise. State `open`: it is not done, for the reason given.
+
+"Beyond the list" has what neither the documents' examples nor that list name: questions that a reader of the document
+asks, and where Kafka differs from it.
 """
 
 
@@ -68,12 +71,23 @@ class Capability(_Strict):
     why: str = ""
 
 
+class Addition(_Strict):
+    """What the list of capabilities did not have: a question about the document, or a difference of Kafka from it."""
+
+    about: str
+    state: Literal["done", "differs", "open"]
+    commands: list[str] = []
+    tests: list[str] = []
+    why: str = ""
+
+
 class ProtocolDocument(_Strict):
     """A protocol document."""
 
     document: str
     sections: list[DocumentSection]
     rows: list[Capability]
+    beyond: list[Addition] = []
 
 
 class LeftOut(_Strict):
@@ -120,6 +134,12 @@ def page() -> Iterator[str]:
         for row in each.rows:
             proof = "; ".join(part for part in (_tests(row.tests), row.why) if part)
             yield f"| {row.row} | {row.about} | {row.state} | {_commands(row.commands)} | {proof} |"
+        if each.beyond:
+            yield "\nBeyond the list:\n"
+            yield "| About | State | Commands | Tests, or the reason |\n| --- | --- | --- | --- |"
+        for added in each.beyond:
+            proof = "; ".join(part for part in (_tests(added.tests), added.why) if part)
+            yield f"| {added.about} | {added.state} | {_commands(added.commands)} | {proof} |"
     yield KAFKA_INTRODUCTION
     yield "| Class | About | Tests | Asked | By | Not asked, and why |\n| --- | --- | --- | --- | --- | --- |"
     for kafka in kafka_tests():

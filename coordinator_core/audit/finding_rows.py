@@ -120,6 +120,9 @@ class FindingKind(StrEnum):
         "Members of a stable group have no partitions or tasks.")
     ZOMBIE_GROUP = ("zombie_group", 2, "milliseconds since the last commit, or since the last member left", "zombie_ms",
         "A group without members, and without commits for a long time, still keeps offsets.")
+    INTERNAL_TOPICS_LEFT = ("internal_topics_left", 2, "topics", "any",
+        "A deleted group of Kafka Streams has left topics that are named as its internal topics: deleting a group "
+        "deletes them (KIP-1071), unless it was done by a tool that does not know them.")
     ZOMBIE_TOPIC = ("zombie_topic", 2, "milliseconds since the last commit", "zombie_ms",
         "An active group keeps offsets of a topic that it no longer reads, or that was deleted.")
     # fmt: on

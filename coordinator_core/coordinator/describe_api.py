@@ -96,7 +96,7 @@ def streams_group_describe(memory: CoordinatorState, group_id: str, topics: Topi
     """Return one group of a StreamsGroupDescribe response (version 0)."""
     group = memory.live.get(group_id)
     if isinstance(group, LiveStreamsGroup):
-        return _found(group, group_id, streams.described(group))
+        return _found(group, group_id, streams.described(group, kip_1071=memory.profile.is_kip_1071))
     missing: Fields = {"groupEpoch": 0, "assignmentEpoch": 0, "topology": None, "members": []}
     return _missing(group, group_id, "streams", "", missing)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic import describe as classic
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -22,7 +22,9 @@ from coordinator_core.groups.described import (
     Description,
 )
 from coordinator_core.groups.group import Group, GroupState
+from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
+from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.offsets import (
     describe_share_offsets,
@@ -77,6 +79,14 @@ _FIELDS: Mapping[type[GroupState], Mapping[int, str]] = {
 """The fields of a description, as a reader of Admin's knows them, by the record that they come from."""
 
 
+def _no_settings(group_id: str) -> Mapping[str, str]:
+    return {}
+
+
+def _no_setting(name: str) -> str | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a description needs beyond the group's own log. None: not given, and what depends on it is null.
@@ -84,7 +94,8 @@ class Surroundings:
     ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
     partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, which no record has,
     ``oldest_broker`` the lowest of the highest metadata versions that they support; None: brokers are assumed to be
-    newer.
+    newer. ``settings_of`` returns the configurations that a group itself has in the metadata log, ``of_brokers`` a
+    setting of the brokers, None if no snapshot shows it.
     """
 
     topics: TopicImage | None = None
@@ -92,13 +103,22 @@ class Surroundings:
     data_end: Mapping[TopicPartition, int] | None = None
     default_assignor: str | None = None
     oldest_broker: int | None = None
+    settings_of: Callable[[str], Mapping[str, str]] = _no_settings
+    of_brokers: OfBrokers = _no_setting
 
     def with_brokers(self, topics: TopicHistory | None, time_ms: int | None) -> Surroundings:
         """Return the same with what the history shows of the brokers at a time (None: at its end)."""
         if topics is None:
             return self
         default = topics.default_assignor(time_ms) or self.default_assignor
-        return replace(self, oldest_broker=topics.oldest_broker(time_ms), default_assignor=default)
+        version = len(topics) - 1 if time_ms is None else topics.version_at(time_ms)
+        return replace(
+            self,
+            oldest_broker=topics.oldest_broker(time_ms),
+            default_assignor=default,
+            settings_of=lambda group_id: topics.config(GROUP_RESOURCE, group_id, version) if version >= 0 else {},
+            of_brokers=lambda name: topics.snapshots.of_brokers(name, time_ms),
+        )
 
 
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certainty: Certainty = CERTAIN) -> Description:
@@ -107,6 +127,9 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
 
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
+    ``settings`` are the group's own configurations, if it has any. ``migration`` and ``join_traffic`` are added for
+    classic groups: whether a group of Streams or Connect can move to its new protocol, and how many bytes one rebalance
+    sends.
     ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
     """
@@ -123,10 +146,16 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
         "incompleteLists": _incomplete_lists(group, certainty),
     }
+    if settings := around.settings_of(group_id):
+        described["settings"] = describe_settings(group.type, settings, around.of_brokers)
     if isinstance(state, ClassicGroup):
         described["describe_classic"] = classic.describe_classic(group_id, state)
         if classic.is_consumer_group(state):
             described["describe_consumer"] = classic.describe_consumer(group_id, state)
+        if (migration := describe_migration(state)) is not None:
+            described["migration"] = migration
+        if state.members:
+            described["join_traffic"] = classic.join_traffic(state)
         if is_connect_group(state):
             described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
     elif isinstance(state, ConnectGroup):

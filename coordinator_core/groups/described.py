@@ -89,7 +89,11 @@ class OfferedConnectAssignor(TypedDict):
 
 
 class DescribedWorker(TypedDict):
-    """A Connect worker."""
+    """A Connect worker.
+
+    ``state`` is its own, as the documents name it: STABLE, or COMPLETING_REBALANCE while it has not got its target;
+    null: not known. UNJOINED workers are in no record, and a log does not show PREPARING_REBALANCE.
+    """
 
     memberId: str
     instanceId: str | None
@@ -98,9 +102,45 @@ class DescribedWorker(TypedDict):
     rackId: str | None
     url: str | None
     memberEpoch: int | None
+    state: str | None
     assignors: list[OfferedConnectAssignor] | None
     assignment: DescribedWork | None
     targetAssignment: DescribedWork | None
+
+
+class DescribedMigration(TypedDict):
+    """Whether a classic group of Streams or Connect can move to its new protocol, the type ``to``.
+
+    ``refusedByReleases`` and ``refusedByDocument`` say what would refuse it, by brokers as they are and by the protocol
+    document; empty: nothing that the group's record shows.
+    """
+
+    to: str
+    refusedByReleases: list[str]
+    refusedByDocument: list[str]
+
+
+class DescribedSetting(TypedDict):
+    """A configuration that the group itself has; ``problem``: why it is not what holds, null: nothing is known."""
+
+    name: str
+    value: str
+    problem: str | None
+
+
+class DescribedJoinTraffic(TypedDict):
+    """What one rebalance of a classic group sends, in bytes of members' metadata and assignments.
+
+    ``rebalanceBytes``: the metadata goes to the coordinator and to the leader, the assignments from it and to the
+    members. ``ifAllGotAll``: as if each member got the metadata of all, which the document rejects. A member that
+    supports several protocols sends metadata for each; the record has that of the one agreed on.
+    """
+
+    members: int
+    metadataBytes: int
+    assignmentBytes: int
+    rebalanceBytes: int
+    ifAllGotAll: int
 
 
 class DescribedConnectGroup(TypedDict):
@@ -295,6 +335,9 @@ class Description(TypedDict):
     describe_streams: NotRequired[DescribedStreamsGroup]
     describe_share: NotRequired[DescribedShareGroup]
     topology_check: NotRequired[DescribedTopologyCheck]
+    settings: NotRequired[list[DescribedSetting]]
+    migration: NotRequired[DescribedMigration]
+    join_traffic: NotRequired[DescribedJoinTraffic]
     share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]
     share_partitions: NotRequired[list[DescribedSharePartition]]
     offsets: NotRequired[dict[str, DescribedOffset | None]]

@@ -25,6 +25,16 @@ def print_description(described: Description) -> None:
     print_table("group", [line])
     if "topology_check" in described:
         print_table("topics do not fit the topology", [described["topology_check"]])
+    if "migration" in described:
+        moves = described["migration"]
+        refusals = {name: "; ".join(moves[name]) or None for name in ("refusedByReleases", "refusedByDocument")}
+        print_table("migration", [{"to": moves["to"], **refusals}])
+    if "join_traffic" in described:
+        sent = described["join_traffic"]
+        figures = {"metadata bytes": sent["metadataBytes"], "assignment bytes": sent["assignmentBytes"]}
+        print_table("one rebalance sends", [{**figures, "all bytes": sent["rebalanceBytes"]}])
+    if "settings" in described:
+        print_table("own settings", described["settings"])
     members = [_member(member, unknown) for member in own.get("members") or ()]
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": each} for each in described["unknownMembers"]]
@@ -134,6 +144,7 @@ def _member(member: Line, unknown: set[str]) -> Line:
         **(
             {name: shown("metadata", value) for name, value in _thread(member).items()} if "processId" in member else {}
         ),
+        **({"state": shown("assignment", member["state"])} if "url" in member else {}),
         "epoch": shown("assignment", member["memberEpoch"]),
         "assigned": shown("assignment", _assigned(member["assignment"])),
         "target": shown("targetAssignment", _assigned(member.get("targetAssignment"))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.cli.app import COMMANDS
-from jobs.docs_coverage import Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
+from jobs.docs_coverage import Addition, Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
 from tests.shared_data import ROOT
 
 ROWS = {
@@ -15,15 +15,18 @@ ROWS = {
     "Connect on KIP-848, the older document": 8,
     "Connect on KIP-848": 17,
 }
-CLAIMS = [claim for each in documents() for claim in (*each.sections, *each.rows)]
+CLAIMS = [claim for each in documents() for claim in (*each.sections, *each.rows, *each.beyond)]
 
 
-def named(claim: DocumentSection | Capability) -> str:
-    return claim.section if isinstance(claim, DocumentSection) else f"{claim.row} {claim.about}"
+Claim = DocumentSection | Capability | Addition
+
+
+def named(claim: Claim) -> str:
+    return claim.section if isinstance(claim, DocumentSection) else claim.about
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
-def test_each_test_and_each_command_exists(claim: DocumentSection | Capability) -> None:
+def test_each_test_and_each_command_exists(claim: Claim) -> None:
     assert set(claim.commands) <= set(COMMANDS)
     check_tests_exist(claim.tests)
 
@@ -36,7 +39,7 @@ def check_tests_exist(tests: list[str]) -> None:
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
-def test_what_is_done_is_tested_and_what_is_not_has_a_reason(claim: DocumentSection | Capability) -> None:
+def test_what_is_done_is_tested_and_what_is_not_has_a_reason(claim: Claim) -> None:
     if isinstance(claim, DocumentSection) or claim.state == "done":
         assert claim.tests
         assert claim.commands

@@ -73,6 +73,7 @@ FINDERS: tuple[Finder, ...] = (
     record_sizes.near_limit,
     streams.stuck_warmups,
     streams.half_updated_topology,
+    streams.internal_topics_left,
     share.archived,
     share.redelivered,
     share.stalled,

@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071): warm-up tasks that never take over, and topology updates that are left half done."""
+"""Streams groups (KIP-1071): warm-up tasks that never take over, half done topology updates, what a group left."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Iterator
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import AssignmentRow
+
+INTERNAL_TOPICS = ("-changelog", "-repartition")
+"""How the names of the topics end that Kafka Streams keeps for an application; they begin with its id and ``-``."""
+NAMED_TOPICS = 5
 
 
 def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -65,4 +71,32 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
         [first],
         until_ms=history.now_ms,
         complete=all(row.history_complete for row in members),
+    )
+
+
+def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding if topics named as internal ones of a deleted application exist at the end of the log.
+
+    Another application whose id begins with this one's may own them: no record says whose a topic is.
+    """
+    ended = [row for row in history.epochs if row.ended_by == "group deleted" and row.ended is not None]
+    was_streams = any(row.group_type == GroupType.STREAMS or row.assignor == STREAMS_PROTOCOL for row in history.epochs)
+    if history.present is not None or not ended or not was_streams:
+        return
+    left = sorted(
+        name
+        for name in history.partitions
+        if name.startswith(f"{history.group_id}-") and name.endswith(INTERNAL_TOPICS)
+    )
+    if not left:
+        return
+    last = max((row.ended for row in ended if row.ended is not None), key=lambda at: at.offset)
+    more = f" and {len(left) - NAMED_TOPICS} more" if len(left) > NAMED_TOPICS else ""
+    yield history.finding(
+        FindingKind.INTERNAL_TOPICS_LEFT,
+        len(left),
+        1,
+        f"{counted(len(left), 'topic')} of the deleted application still there: {', '.join(left[:NAMED_TOPICS])}{more}",
+        [last],
+        until_ms=history.now_ms,
     )

@@ -7,7 +7,13 @@ from typing import Any
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import pairs
 from coordinator_core.coordinator.streams.task_offsets import as_fields
-from coordinator_core.groups.streams.describe import endpoint_shown, group_state, subtopologies_shown, tasks_shown
+from coordinator_core.groups.streams.describe import (
+    are_hidden,
+    endpoint_shown,
+    group_state,
+    subtopologies_shown,
+    tasks_shown,
+)
 from coordinator_core.groups.streams.state import (
     InternalTopic,
     StreamsGroupState,
@@ -28,12 +34,15 @@ def state_of(group: LiveStreamsGroup) -> StreamsGroupState:
     return group_state(group.log) or StreamsGroupState.ASSIGNING
 
 
-def described(group: LiveStreamsGroup) -> Fields:
-    """Return the group's own fields of a StreamsGroupDescribe response (version 0)."""
+def described(group: LiveStreamsGroup, *, kip_1071: bool = False) -> Fields:
+    """Return the group's own fields of a StreamsGroupDescribe response (version 0).
+
+    ``kip_1071``: without subtopologies where source topics are missing, or topics are incorrectly partitioned.
+    """
     return {
         "groupEpoch": group.group_epoch,
         "assignmentEpoch": group.assignment_epoch,
-        "topology": _topology(group),
+        "topology": _topology(group, kip_1071=kip_1071),
         "members": [_member(group, member) for member in group.log.members.values()],
     }
 
@@ -60,10 +69,12 @@ def _member(group: LiveStreamsGroup, member: StreamsMember) -> Fields:
     }
 
 
-def _topology(group: LiveStreamsGroup) -> Fields | None:
+def _topology(group: LiveStreamsGroup, *, kip_1071: bool) -> Fields | None:
     topology = group.log.topology
     if topology is None:
         return None
+    if are_hidden(group.configured, kip_1071=kip_1071):
+        return {"epoch": topology.epoch, "subtopologies": None}
     subtopologies = [
         {
             "subtopologyId": each.subtopology_id,

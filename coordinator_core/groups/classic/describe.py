@@ -9,6 +9,7 @@ from coordinator_core.groups.described import (
     DescribedClassicGroup,
     DescribedConsumer,
     DescribedConsumerGroup,
+    DescribedJoinTraffic,
     RefusedDescription,
 )
 
@@ -59,6 +60,19 @@ def describe_consumer(group_id: str, group: ClassicGroup) -> DescribedConsumerGr
         "state": str(group_state(group)),
         "targetAssignmentEpoch": None,
         "type": "CLASSIC",
+    }
+
+
+def join_traffic(group: ClassicGroup) -> DescribedJoinTraffic:
+    """Return what one rebalance of the group sends; only the leader gets the metadata of all members."""
+    metadata = sum(len(member.subscription) for member in group.members.values())
+    assignments = sum(len(member.assignment) for member in group.members.values())
+    return {
+        "members": len(group.members),
+        "metadataBytes": metadata,
+        "assignmentBytes": assignments,
+        "rebalanceBytes": 2 * (metadata + assignments),
+        "ifAllGotAll": (1 + len(group.members)) * metadata,
     }
 
 

@@ -155,6 +155,7 @@ def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
         "rackId": None,
         "url": worker_url(member),
         "memberEpoch": member.member_epoch,
+        "state": _worker_state(group, member),
         "assignors": [
             {"name": each.name, "minimumVersion": each.minimum_version, "maximumVersion": each.maximum_version}
             for each in member.assignors
@@ -162,6 +163,13 @@ def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
         "assignment": None if member.current is None else _work(units(member.current.work)),
         "targetAssignment": None if group.assignment_epoch is None else _work(units(target.work) if target else ()),
     }
+
+
+def _worker_state(group: ConnectGroup, member: ConnectMember) -> str | None:
+    """Return the worker's own state: it has joined, and either runs its target or has not got it yet."""
+    if member.member_epoch is None or group.assignment_epoch is None:
+        return None
+    return "STABLE" if member.member_epoch == group.assignment_epoch else "COMPLETING_REBALANCE"
 
 
 def _classic_member(group: ClassicGroup, member: ClassicMember) -> DescribedWorker:
@@ -174,6 +182,7 @@ def _classic_member(group: ClassicGroup, member: ClassicMember) -> DescribedWork
         "rackId": None,
         "url": known.url,
         "memberEpoch": None,
+        "state": "STABLE" if group.protocol else None,
         "assignors": None,
         "assignment": None if known.runs is None else _work(known.runs.units()),
         "targetAssignment": None,

@@ -15,6 +15,7 @@ from coordinator_core.groups.described import (
     DescribedSubtopology,
     DescribedTasks,
 )
+from coordinator_core.groups.streams.configs import shows_kip_1071
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
@@ -27,7 +28,7 @@ from coordinator_core.groups.streams.state import (
     Topology,
     task_ids,
 )
-from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
+from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem, configure
 from coordinator_core.records import RecordType
 
 EPOCH = RecordType.STREAMS_GROUP_METADATA
@@ -76,6 +77,8 @@ def describe_streams(
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
     not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat.
+    In a log of KIP-1071 the subtopologies are null, as the document has it, where source topics are missing or topics
+    are incorrectly partitioned.
     """
     topology = group.topology
     topics = None if reloaded and not group.members else topics
@@ -85,7 +88,7 @@ def describe_streams(
         "groupId": group_id,
         "groupState": group_state(group, certainty),
         "members": [_member(group, member, certainty) for member in group.members.values()],
-        "subtopologies": None if topology is None else _subtopologies(topology, topics),
+        "subtopologies": None if topology is None else _subtopologies(group, topology, topics),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
@@ -165,7 +168,20 @@ def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | Non
     ]
 
 
-def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[DescribedSubtopology]:
+def are_hidden(configured: ConfiguredTopology | None, *, kip_1071: bool) -> bool:
+    """Whether a description has no subtopologies: KIP-1071 gives them only where the sources fit; releases always."""
+    return kip_1071 and configured is not None and configured.problem in _HIDING
+
+
+_HIDING = (TopologyProblem.MISSING_SOURCE_TOPICS, TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS)
+
+
+def _subtopologies(
+    group: StreamsGroup, topology: Topology, topics: TopicImage | None
+) -> list[DescribedSubtopology] | None:
+    configured = None if topics is None else configure(topology, topics)
+    if are_hidden(configured, kip_1071=shows_kip_1071(group)):
+        return None
     return [
         {
             "repartitionSinkTopics": each.sinks,
@@ -174,7 +190,7 @@ def _subtopologies(topology: Topology, topics: TopicImage | None) -> list[Descri
             "stateChangelogTopics": _internal_topics(each.changelogs),
             "subtopologyId": each.subtopology_id,
         }
-        for each in subtopologies_shown(topology, None if topics is None else configure(topology, topics))
+        for each in subtopologies_shown(topology, configured)
     ]
 
 

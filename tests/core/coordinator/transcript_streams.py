@@ -138,7 +138,10 @@ def described(group: Fields) -> Iterator[str]:
     if group["errorCode"]:
         return
     yield f"epoch {group['groupEpoch']}, target of epoch {group['assignmentEpoch']}"
-    for each in (group["topology"] or {}).get("subtopologies", ()):
+    topology = group["topology"] or {}
+    if topology and topology["subtopologies"] is None:
+        yield f"topology {topology['epoch']}, no subtopologies"
+    for each in topology.get("subtopologies") or ():
         internal = [*each["repartitionSourceTopics"], *each["stateChangelogTopics"]]
         topics = ", ".join([*each["sourceTopics"], *(f"{topic['name']} ({topic['partitions']})" for topic in internal)])
         yield f"topology {group['topology']['epoch']}, subtopology {each['subtopologyId']}: {topics}"

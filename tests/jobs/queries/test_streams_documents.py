@@ -294,6 +294,19 @@ def test_the_status_of_a_group_that_is_not_ready(written: Callable[..., Written]
     assert "at the end of what is known" in ending
 
 
+def test_a_log_of_the_document_shows_no_subtopologies_where_sources_are_missing(
+    written: Callable[..., Written],
+) -> None:
+    """KIP-1071 has them null there; releases give what is recorded."""
+    of = written("streams_topic_problems")
+    assert of.described()["describe_streams"]["subtopologies"] is not None, "the log shows nothing of the document"
+    (then,) = of.answers.at(AsOf()).groups()
+    around = of.answers.at(AsOf()).surroundings()
+    then.group.state.last_assignment_configs["num.warmup.replicas"] = "2"
+    found = describe(then.group, then.offsets, around, then.certainty)["describe_streams"]
+    assert (found["subtopologies"], found["topologyEpoch"]) == (None, 0)
+
+
 def test_a_static_member_comes_back_without_an_epoch(written: Callable[..., Written]) -> None:
     of = written("streams_static", "It does not come back in time")
     assert [row.to_epoch for row in of.history.rebalances] == [2, 3]

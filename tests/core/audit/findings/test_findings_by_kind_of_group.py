@@ -251,6 +251,11 @@ def dead(kind: Kind) -> Parts:
     return {"commits": [commits()], "memberships": [kind.member("a", at(1), at(5))], "epochs": [kind.epoch(2, at(1))]}
 
 
+def left_internal_topics(kind: Kind) -> Parts:
+    deleted = kind.epoch(2, at(1), ended=at(5), ended_by="group deleted", is_open=False)
+    return {"epochs": [deleted], "partitions": {"g-store-changelog": 3, "t": 3}}
+
+
 def left_topic(kind: Kind) -> Parts:
     """A group that has ``t`` committed ``left`` long ago, which is there still."""
     return {
@@ -325,6 +330,7 @@ CASES = (
     # Tasks of a streams group may read any topic: only one that is gone is certain.
     Case(FindingKind.ZOMBIE_TOPIC, without(EVERY, STREAMS), left_topic),
     Case(FindingKind.ZOMBIE_TOPIC, EVERY, gone_topic),
+    Case(FindingKind.INTERNAL_TOPICS_LEFT, (CLASSIC_STREAMS, STREAMS), left_internal_topics),
 )
 
 

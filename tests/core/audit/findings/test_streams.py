@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.folds.group_history import GroupHistory
 from tests.core.audit.findings.test_unassigned import IN, LIMITS, epoch, gathered, running, target, topics
+from tests.core.audit.histories import at
+from tests.core.audit.histories import epoch as epoch_row
 from tests.core.history.logs import GroupLog
 from tests.core.history.test_other_types import TOPOLOGY, streams, streams_current, streams_member
 
@@ -56,3 +61,18 @@ def test_members_with_an_older_topology_are_counted() -> None:
     assert "1 of 2 members still have an older topology than epoch 1" in row.detail
     done = log.write(streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "m"))
     assert found(done, done.time_ms) == []
+
+
+def test_internal_topics_of_a_deleted_application_are_named() -> None:
+    deleted = epoch_row(2, at(1), group_type="STREAMS", ended=at(5), ended_by="group deleted", is_open=False)
+    left = dict.fromkeys(["g-a-repartition", *(f"g-store{n}-changelog" for n in range(6))], 3)
+    others = {"g-output": 3, "other-store-changelog": 3, "gg-store-changelog": 3}
+    gone = GroupHistory("g", 9_000, epochs=[deleted], partitions=left | others)
+    (row,) = findings(gone, LIMITS)
+    assert (row.kind, row.number, row.evidence, row.until_ms) == ("internal_topics_left", 7, (at(5),), 9_000)
+    assert row.detail.endswith(
+        "g-a-repartition, g-store0-changelog, g-store1-changelog, g-store2-changelog, g-store3-changelog and 2 more"
+    )
+    again = replace(gone, epochs=[deleted, epoch_row(2, at(7), group_type="STREAMS")])
+    assert findings(again, LIMITS) == []
+    assert findings(replace(gone, partitions=others), LIMITS) == []

@@ -1,0 +1,92 @@
+"""What descriptions say beyond Kafka's Admin client: own settings, migration, traffic of a rebalance, worker states."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+
+from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.groups.classic.describe import join_traffic
+from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
+from coordinator_core.groups.connect.describe import describe_connect
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.migration import HAS_MEMBERS, NO_CONNECT, describe_migration
+from coordinator_core.groups.setting_bounds import BOUNDS, PROTOCOLS, describe_settings
+
+STREAMS = ClassicGroup(3, "consumer", "stream", "m")
+
+
+def test_bounds_are_those_of_the_model() -> None:
+    known = {each.name.replace("_", "."): each.default for each in fields(BrokerConfig)}
+    for bounds in BOUNDS.values():
+        for number, name in ((bounds.lowest, bounds.lowest_from), (bounds.highest, bounds.highest_from)):
+            assert name is None or known[name] == number, name
+
+
+@pytest.mark.parametrize(
+    ("group_type", "settings", "brokers", "problem"),
+    [
+        ("CONSUMER", {"consumer.session.timeout.ms": "50000"}, {}, None),
+        ("CONSUMER", {"consumer.session.timeout.ms": "1000"}, {}, "below group.consumer.min.session.timeout.ms=45000"),
+        (
+            "CONSUMER",
+            {"consumer.session.timeout.ms": "1000"},
+            {"group.consumer.min.session.timeout.ms": "500"},
+            None,
+        ),
+        ("STREAMS", {"streams.num.standby.replicas": "3"}, {}, "above group.streams.max.standby.replicas=2"),
+        ("STREAMS", {"group.streams.num.warmup.replicas": "30"}, {}, "above group.streams.max.warmup.replicas=20"),
+        ("STREAMS", {"streams.acceptable.recovery.lag": "-1"}, {}, "below the lowest value=0"),
+        ("CONSUMER", {"streams.num.standby.replicas": "1"}, {}, "no effect on this group of the type CONSUMER"),
+        ("SHARE", {"share.heartbeat.interval.ms": "5000"}, {PROTOCOLS: "classic,consumer"}, "not enabled the protocol"),
+        ("SHARE", {"share.isolation.level": "read_committed"}, {PROTOCOLS: "classic,share"}, None),
+    ],
+)
+def test_a_setting_that_does_not_hold_says_why(
+    group_type: GroupType, settings: dict[str, str], brokers: dict[str, str], problem: str | None
+) -> None:
+    (row,) = describe_settings(GroupType(group_type), settings, brokers.get)
+    assert (row["problem"] is None) == (problem is None)
+    assert (problem or "") in (row["problem"] or "")
+
+
+def test_a_group_of_streams_moves_once_its_members_have_left() -> None:
+    broken = replace(STREAMS, members={"m": ClassicMember("m", "c", "/h", 1, 1, None, b"no subscription", b"")})
+    assert describe_migration(STREAMS) == {"to": "STREAMS", "refusedByReleases": [], "refusedByDocument": []}
+    told = describe_migration(broken)
+    assert told is not None
+    assert told["refusedByReleases"] == [HAS_MEMBERS]
+    assert told["refusedByDocument"] == ["the embedded data of Streams of member m cannot be read"]
+    assert describe_migration(replace(STREAMS, protocol="range")) is None
+
+
+def test_workers_of_a_foreign_assignor_do_not_move() -> None:
+    worker = ClassicMember("w", "c", "/h", 1, 1, None, b"", b"")
+    told = describe_migration(ClassicGroup(1, "connect", "ours", "w", members={"w": worker}))
+    assert told is not None
+    assert (told["to"], told["refusedByReleases"]) == ("CONNECT", [NO_CONNECT])
+    assert told["refusedByDocument"][0].startswith("the workers' assignor 'ours' is none of Connect's")
+    assert told["refusedByDocument"][1] == "what worker w runs cannot be read"
+
+
+def test_one_rebalance_sends_the_metadata_of_all_members_to_the_leader() -> None:
+    members = {name: ClassicMember(name, "c", "/h", 1, 1, None, b"12345", b"123") for name in "abcd"}
+    sent = join_traffic(replace(STREAMS, members=members))
+    assert sent == {
+        "members": 4,
+        "metadataBytes": 20,
+        "assignmentBytes": 12,
+        "rebalanceBytes": 64,
+        "ifAllGotAll": 100,
+    }
+
+
+@pytest.mark.parametrize(
+    ("epoch", "target", "state"), [(2, 2, "STABLE"), (1, 2, "COMPLETING_REBALANCE"), (None, 2, None), (1, None, None)]
+)
+def test_a_worker_is_stable_at_its_target(epoch: int | None, target: int | None, state: str | None) -> None:
+    group = ConnectGroup(group_epoch=2, assignment_epoch=target, members={"w": ConnectMember("w", member_epoch=epoch)})
+    (worker,) = describe_connect("g", group)["members"]
+    assert worker["state"] == state
