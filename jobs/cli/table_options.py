@@ -19,7 +19,7 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.pipeline import rebuild
 from jobs.tables import session
-from jobs.tables.catalog import check_damage
+from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
@@ -104,7 +104,7 @@ class TableOptions:
         check_damage(tables)
         if not begin:
             tables.read(LOG_RECORDS)
-        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes), CATALOG.values()):
             yield tables, chosen
 
     @contextmanager
@@ -119,5 +119,5 @@ class TableOptions:
         tables, chosen = self.open()
         if tables.is_folder and list(find(tables.location, [LEASES.name], {})):
             rebuild.run(tables, [LEASES.name], datetime.now(UTC))
-        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes)):
+        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes), CATALOG.values()):
             yield tables

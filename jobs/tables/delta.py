@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +19,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.settings import EngineLimits
-from jobs.tables.conflicts import repeated
+from jobs.tables.conflicts import ConflictError, repeated
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
@@ -35,10 +36,24 @@ INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
 them; each further column makes every write slower."""
 
+FENCE = "coordinatorAudit.writer"
+"""Property of a table: the random part of the run that took the lease of one that did not give it back."""
+
 NO_WRITING = re.compile(
     "No space left on device|File too large|Read-only file system|Permission denied|Disk quota exceeded"
 )
 """What file systems say."""
+
+
+class CheckLease(Protocol):
+    """Raises LeaseLostError if another run has taken the lease of this one; ``ask``: the row says it, not the time."""
+
+    def __call__(self, *, ask: bool = False) -> None:
+        """Check the lease."""
+
+
+def _no_lease(*, ask: bool = False) -> None:
+    """Pass: whoever writes without a lease is alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +125,8 @@ class Tables:
         self._empty: set[str] = set()
         self._is_format_checked = False
         self.location = absolute(location)
-        self.check_lease: Callable[[], None] = lambda: None
-        """Called before each commit: raises an error if another run has taken the lease of this one."""
+        self.check_lease: CheckLease = _no_lease
+        """Called before and after each commit."""
 
     def name(self, table: Table) -> str:
         """Return the table's name in SQL."""
@@ -233,14 +248,36 @@ class Tables:
             ConflictError: another program changed the table meanwhile.
         """
 
+        attempts = count()
+
         def fenced() -> T:
+            # What made the first attempt fail may be the fence of the next run.
+            self.check_lease(ask=next(attempts) > 0)
+            done = write()
             self.check_lease()
-            return write()
+            return done
 
         with writing(self.name(table)):
-            return repeated(self.name(table), fenced, lambda since: self._operations(table, since), adds=adds)
+            try:
+                return repeated(self.name(table), fenced, lambda since: self.operations(table, since), adds=adds)
+            except ConflictError:
+                self.check_lease(ask=True)  # the next run is not another program
+                raise
 
-    def _operations(self, table: Table, since_s: float) -> list[str]:
+    def fence(self, table: Table, token: str) -> None:
+        """Change a property of a table, so that every commit of it fails that began before: another run's, too."""
+
+        def change() -> None:
+            local = self.local(table)
+            if local is not None:
+                local.set_property(FENCE, token)
+            else:
+                changed = f"{sql_text(FENCE)} = {sql_text(token)}"
+                self.spark.sql(f"ALTER TABLE {self.name(table)} SET TBLPROPERTIES ({changed})")
+
+        self.commit(table, change, adds=True)
+
+    def operations(self, table: Table, since_s: float) -> list[str]:
         """Return the names of the operations that were committed to a table since a time, of the last ten."""
         if self.is_here():
             from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
@@ -260,7 +297,7 @@ class Tables:
             return None
         from jobs.tables.local_table import LocalTable  # not at the top: Python workers of Spark have no use for it
 
-        return LocalTable.open(f"{self.location}/{table.name}")
+        return LocalTable.open(f"{self.location}/{table.name}", self.check_lease)
 
     @_writes
     def append(self, table: Table, rows: Rows, transaction: str, note: str | None = None) -> None:

@@ -1,8 +1,14 @@
 """Only one run writes the tables at a time: it holds a lease, a row of a Delta table that it renews while it runs.
 
-Before each commit the run makes sure that the lease is still its own. Nobody takes a lease before it expires, except
-from a process that is proven dead. So within two thirds of its length no question is needed: a third is left for
+Before and after each commit the run makes sure that the lease is still its own. Nobody takes a lease before it expires,
+except from a process that is proven dead. So within two thirds of its length no question is needed: a third is left for
 clocks of two machines that differ. Later, because the machine stood still or the renewal failed, the row is asked.
+
+A machine may stand still between the check and the commit, and wake up after its lease was taken. So a run that takes
+the lease of one that did not give it back first changes a property of every table: Delta lets no commit pass that began
+before a change of the metadata. In this process a commit begins (the table is opened) before the check, so that nothing
+can come between. In Spark it begins right after it, within the same call: a run that stands still just there, for the
+whole length of its lease, is only noticed by the check after the commit, which ends it.
 """
 
 from __future__ import annotations
@@ -13,7 +19,7 @@ import socket
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +30,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType, TimestampType
 from pyspark.sql.utils import is_remote
 
-from coordinator_core.errors import CoordinatorAuditError
+from coordinator_core.errors import CoordinatorAuditError, InputError
+from jobs.tables.conflicts import repeated
 from jobs.tables.delta import Table, Tables, column, few, writing
 from jobs.tables.spark_reader import sql_text
 
@@ -198,13 +205,16 @@ class Lease:
         _HELD.discard(LeaseOwner.parse(self.owner).token)
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
-    def check(self) -> None:
+    def check(self, *, ask: bool = False) -> None:
         """Make sure that this run still holds the lease: call this before each commit.
+
+        ``ask``: the row is asked, however short ago it was renewed.
 
         Raises:
             LeaseLostError: another run has taken the lease.
         """
-        if self._lost is None and not timedelta(0) <= _now() - self._confirmed < self._length * 2 / 3:
+        is_fresh = timedelta(0) <= _now() - self._confirmed < self._length * 2 / 3
+        if self._lost is None and (ask or not is_fresh):
             self.renew()
         if self._lost is not None:
             raise LeaseLostError(
@@ -264,23 +274,32 @@ class Lease:
             return local.replace_if_unchanged(few(LEASES, [*others, row._asdict()]))
 
     def _changed(self, statement: str) -> bool:
-        with writing(self._tables.name(LEASES)):
-            (done,) = self._tables.spark.sql(statement).collect()
+        name = self._tables.name(LEASES)
+        with writing(name):
+            (done,) = repeated(
+                name,
+                lambda: self._tables.spark.sql(statement).collect(),
+                lambda since: self._tables.operations(LEASES, since),
+                adds=False,
+            )
         return int(done.num_affected_rows) == 1
 
 
 @contextmanager
-def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, str | None]]:
+def held(
+    tables: Tables, name: str, length: timedelta, fenced: Iterable[Table] = ()
+) -> Iterator[tuple[Lease, str | None]]:
     """Hold a lease, and renew it in the background. Yields the lease, and the dead run that held it before or None.
 
-    While it is held, each commit of these ``tables`` makes sure that it is.
+    While it is held, each commit of these ``tables`` makes sure that it is. ``fenced``: the tables of which a run that
+    did not give the lease back can commit nothing any more.
 
     Raises:
         BusyError: another run holds the lease.
     """
     lease = Lease(tables, name, length)
     before = lease.acquire()
-    tables.check_lease = lease.check
+    before_check, tables.check_lease = tables.check_lease, lease.check
     done = threading.Event()
 
     def renew() -> None:
@@ -294,14 +313,24 @@ def held(tables: Tables, name: str, length: timedelta) -> Iterator[tuple[Lease, 
     renewer = threading.Thread(target=renew, name=f"lease {name}", daemon=True)
     renewer.start()
     try:
+        if before is not None:
+            _fence(tables, fenced, LeaseOwner.parse(lease.owner).token)
         yield lease, before
     finally:
         done.set()
         renewer.join()
-        tables.check_lease = lambda: None
+        tables.check_lease = before_check
         # If the tables cannot be written, the lease expires by itself. The error that ended the run must not be hidden.
         with suppress(Exception):
             lease.release()
+
+
+def _fence(tables: Tables, fenced: Iterable[Table], token: str) -> None:
+    for table in fenced:
+        # A damaged table takes nobody's commit.
+        with suppress(InputError):
+            if table is not LEASES and tables.exists(table):
+                tables.fence(table, token)
 
 
 def _busy(tables: Tables, row: LeaseRow | None) -> BusyError:

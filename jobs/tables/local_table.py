@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -17,20 +17,25 @@ WRITER_VERSION: Final = 2
 
 
 class LocalTable:
-    """The newest version of a table. ``open`` returns None for what only Spark can write."""
+    """The newest version of a table. ``open`` returns None for what only Spark can write.
 
-    def __init__(self, table: DeltaTable, place: str) -> None:
+    ``check`` is called before each commit, and raises an error if it must not be made. The commit is made over the
+    version that was opened before, so that it fails if another run fenced the table after the check.
+    """
+
+    def __init__(self, table: DeltaTable, place: str, check: Callable[[], None]) -> None:
         self._table = table
         self._place = place
+        self._check = check
 
     @classmethod
-    def open(cls, place: str) -> LocalTable | None:
+    def open(cls, place: str, check: Callable[[], None] = lambda: None) -> LocalTable | None:
         """Open the table in a folder; None: it does not exist, or has features of Delta that delta-rs may not know."""
         try:
             table = DeltaTable(place)
         except (DeltaError, TableNotFoundError, OSError):
             return None
-        return cls(table, place) if table.protocol().min_writer_version <= WRITER_VERSION else None
+        return cls(table, place, check) if table.protocol().min_writer_version <= WRITER_VERSION else None
 
     def schema(self) -> StructType:
         """Return the columns as Spark names their types."""
@@ -52,16 +57,19 @@ class LocalTable:
 
     def append(self, rows: pa.Table, transaction: str, note: str | None = None) -> None:
         """Append rows as one transaction; see ``Tables.append``."""
+        self._check()
         if self._table.transaction_version(transaction) is None:
             commit = _commit(note, app_transactions=[Transaction(transaction, 1)])
             write_deltalake(self._table, self._with_its_columns(rows), mode="append", commit_properties=commit)
 
     def add(self, rows: pa.Table) -> None:
         """Append rows whose keys the table does not have."""
+        self._check()
         write_deltalake(self._table, self._with_its_columns(rows), mode="append")
 
     def replace(self, rows: pa.Table, note: str | None = None) -> None:
         """Replace all rows by these, in one commit."""
+        self._check()
         write_deltalake(self._table, self._with_its_columns(rows), mode="overwrite", commit_properties=_commit(note))
 
     def replace_if_unchanged(self, rows: pa.Table) -> bool:
@@ -84,6 +92,7 @@ class LocalTable:
         among: str = "true",
     ) -> None:
         """Update the rows with the key of one of ``rows``, and insert the others; see ``Tables.merge``."""
+        self._check()
         merger = self._table.merge(rows, f"{_same(key)} AND {among}", source_alias="s", target_alias="t")
         merger = merger.when_matched_update(dict(update), predicate=when)
         if insert:
@@ -92,12 +101,18 @@ class LocalTable:
 
     def delete(self, rows: pa.Table) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
+        self._check()
         merger = self._table.merge(rows, _same(rows.column_names), source_alias="s", target_alias="t")
         merger.when_matched_delete().execute()
 
     def clear(self) -> None:
         """Delete all rows."""
+        self._check()
         self._table.delete()
+
+    def set_property(self, name: str, value: str) -> None:
+        """Set a property of the table."""
+        self._table.alter.set_table_properties({name: value}, raise_if_not_exists=False)
 
     def _with_its_columns(self, rows: pa.Table) -> pa.Table:
         """Return the rows with null in each column that somebody added to the table: delta-rs wants all of them."""

@@ -210,5 +210,7 @@ def _commit_once(tables: Tables, table: Table, files: Sequence[Row], transaction
         AddAction(file.path, file.size, {}, now_ms, True, file.stats) for file in files
     ]
     tables.note_rows(table)
+    # After the table was opened: what another run commits between both makes this commit fail.
+    tables.check_lease()
     once = CommitProperties(app_transactions=[Transaction(transaction, 1)])
     there.create_write_transaction(added, "append", there.schema(), commit_properties=once)

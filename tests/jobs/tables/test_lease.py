@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -9,13 +11,14 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
+from deltalake.exceptions import CommitFailedError
+from pyspark.sql import Row, SparkSession
 
 from jobs.pipeline import nights
 from jobs.relations.stored_replay import unfinished_run
-from jobs.tables import conflicts, lease
+from jobs.tables import conflicts, lease, written_files
 from jobs.tables.conflicts import ConflictError
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import FENCE, Tables, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
@@ -88,6 +91,113 @@ def test_a_run_that_stood_still_commits_nothing_after_another_has_taken_the_leas
             other.merge(DUMPED_FILES, row_of("c"), {}, insert=True)
     there = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table()["path"].to_pylist()
     assert sorted(there) == ["a", "c"]
+
+
+WRITES: dict[str, Callable[[Tables], None]] = {
+    "append": lambda tables: tables.append(DUMPED_FILES, row_of("b"), "late"),
+    "replace": lambda tables: tables.replace(DUMPED_FILES, row_of("b")),
+    "merge": lambda tables: tables.merge(DUMPED_FILES, row_of("b"), {}, insert=True),
+    "delete": lambda tables: tables.delete(DUMPED_FILES, row_of("a")),
+    "clear": lambda tables: tables.clear(DUMPED_FILES),
+    "files": lambda tables: written_files.commit(tables, DUMPED_FILES, [FILE], "late"),
+}
+FILE = Row(table="dumped_files", path="late.parquet", size=1, stats="{}")
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_run_that_stood_still_within_a_commit_commits_nothing(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, write: Callable[[Tables], None]
+) -> None:
+    """Between its last check of the lease and its commit, another run of the same host takes the lease and writes.
+
+    Its clock stood still, too: only the commit of the other one shows that something has happened.
+    """
+    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    monkeypatch.setattr(conflicts, "PAUSE_S", 0.001)
+    tables.create(DUMPED_FILES)
+    with held(tables, WRITER, HOUR) as (mine, _):
+        tables.merge(DUMPED_FILES, row_of("a"), {}, insert=True)
+        other, now = Tables(cast(SparkSession, None), tables.location), lease._now
+        checks = iter(range(9))
+
+        def check(*, ask: bool = False) -> None:
+            mine.check(ask=ask)
+            if next(checks) == 1:  # the second check is the one after the table was opened
+                monkeypatch.setattr(lease, "_now", lambda: now() + 2 * HOUR)
+                with held(other, WRITER, HOUR, [DUMPED_FILES]) as (_, before):
+                    assert before == mine.owner
+                    other.merge(DUMPED_FILES, row_of("c"), {}, insert=True)
+                    monkeypatch.setattr(lease, "_now", now)
+
+        tables.check_lease = check
+        with pytest.raises(LeaseLostError):
+            write(tables)
+    there = DeltaTable(f"{tables.location}/dumped_files").to_pyarrow_table()["path"].to_pylist()
+    assert sorted(there) == ["a", "c"]
+
+
+def test_only_the_tables_of_a_lease_that_was_not_given_back_are_fenced(tables: Tables) -> None:
+    tables.create(DUMPED_FILES)
+    with held(tables, WRITER, HOUR, [DUMPED_FILES, RUNS, LEASES]):
+        pass
+    with held(tables, WRITER, HOUR, [DUMPED_FILES, RUNS, LEASES]):
+        assert FENCE not in tables.properties(DUMPED_FILES)
+    hold(tables, LeaseOwner.me()._replace(process=2**22 + 1), datetime.now(UTC))
+    with held(tables, WRITER, HOUR, [DUMPED_FILES, RUNS, LEASES]) as (mine, _):
+        assert tables.properties(DUMPED_FILES)[FENCE] == LeaseOwner.parse(mine.owner).token
+        assert FENCE not in tables.properties(LEASES)
+        assert not tables.exists(RUNS)
+
+
+def test_a_lease_that_was_lost_during_a_commit_ends_the_run(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Spark commits, nothing can be put between the beginning of the commit and the check."""
+    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    tables.create(DUMPED_FILES)
+    with held(tables, WRITER, HOUR):
+        now = lease._now
+
+        def write() -> None:
+            monkeypatch.setattr(lease, "_now", lambda: now() + 2 * HOUR)
+            hold(Tables(cast(SparkSession, None), tables.location), LeaseOwner.me(), lease._now())
+
+        with pytest.raises(LeaseLostError):
+            tables.commit(DUMPED_FILES, write)
+
+
+SAID = {
+    "delta-rs": CommitFailedError("Failed to commit transaction: Metadata changed since last commit."),
+    "metadata": Exception("[DELTA_METADATA_CHANGED] MetadataChangedException: The metadata of the Delta table has"),
+    "append": Exception("[DELTA_CONCURRENT_APPEND] ConcurrentAppendException: Files were added to the root of the"),
+    "append, 4.x": Exception("[DELTA_CONCURRENT_APPEND.WITHOUT_HINT] Transaction conflict detected. A concurrent"),
+    "delete, read": Exception("[DELTA_CONCURRENT_DELETE_READ] ConcurrentDeleteReadException: This transaction att"),
+    "delete, delete": Exception("[DELTA_CONCURRENT_DELETE_DELETE] ConcurrentDeleteDeleteException: This transacti"),
+    "transaction": Exception("[DELTA_CONCURRENT_TRANSACTION] ConcurrentTransactionException: This error occurs"),
+    "write": Exception("[DELTA_CONCURRENT_WRITE] ConcurrentWriteException: A concurrent transaction has written"),
+    "class only": Exception("io.delta.exceptions.ConcurrentAppendException: Files were added by a concurrent update"),
+}
+
+
+@pytest.mark.parametrize("error", SAID.values(), ids=SAID)
+def test_what_the_engines_say_of_a_conflict_is_known(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conflicts, "PAUSE_S", 0.0)
+    errors = iter([error, None])
+
+    def write() -> str:
+        failed = next(errors)
+        if failed is not None:
+            raise failed
+        return "written"
+
+    assert conflicts.repeated("t", write, lambda since: ["OPTIMIZE"], adds=False) == "written"
+
+
+@pytest.mark.parametrize("text", ["Files were added", "[DELTA_TABLE_NOT_FOUND] t", "No space left on device"])
+def test_another_error_is_not_repeated(text: str) -> None:
+    def write() -> None:
+        raise ValueError(text)
+
+    with pytest.raises(ValueError, match=re.escape(text)):
+        conflicts.repeated("t", write, lambda since: ["OPTIMIZE"], adds=True)
 
 
 def test_a_lease_that_nobody_took_meanwhile_is_renewed_by_the_commit(
