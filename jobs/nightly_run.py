@@ -36,6 +36,7 @@ from jobs.pipeline import (
     snapshots,
 )
 from jobs.pipeline.findings import INPUTS
+from jobs.pipeline.step_times import StepTimes, last_night
 from jobs.report.data import FORMAT
 from jobs.report.render import check_name, write
 from jobs.report.stored import stored_report
@@ -70,8 +71,12 @@ class Listener(Protocol):
     def warn(self, message: str, **facts: Any) -> None:
         """Receive a warning."""
 
-    def step(self, activity: str) -> AbstractContextManager[None]:
-        """Return a context that lasts as long as an activity."""
+    def step(self, activity: str, **progress: Any) -> AbstractContextManager[None]:
+        """Return a context that lasts as long as an activity; ``progress``: see ``Console.step``."""
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether anything is done with the progress of a step."""
 
 
 class NullListener:
@@ -85,9 +90,11 @@ class NullListener:
 
     warn = note
 
-    def step(self, activity: str) -> AbstractContextManager[None]:
+    def step(self, activity: str, **progress: Any) -> AbstractContextManager[None]:
         """Return a context that does nothing."""
         return nullcontext()
+
+    shows_progress = False
 
 
 @dataclass(slots=True)
@@ -100,6 +107,8 @@ class NightlyRun:
     night: str
     warn: Callable[[str], None]
     check_results: list[Result] = field(default_factory=list)
+    records: int | None = None
+    """How many records this night has taken in; None: it does not know yet."""
 
 
 class Step(NamedTuple):
@@ -146,13 +155,22 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     nightly = NightlyRun(tables, settings, started_at, run_id, listener.warn)
     listener.logged["night"] = run_id
     steps: list[StepRun] = []
-    with held(tables, WRITER, timedelta(minutes=settings.nightly.lease_minutes)) as (lease, dead_holder):
+    length = timedelta(minutes=settings.nightly.lease_minutes)
+    with held(tables, WRITER, length, CATALOG.values()) as (lease, dead_holder):
         if dead_holder is not None:
             listener.warn(f"the previous run, {dead_holder}, did not finish; this run completes its work")
+        times = last_night(tables.engine()) if listener.shows_progress else StepTimes()
         try:
             for number, name in enumerate(step_names, 1):
                 lease.check()
-                steps.append(_run_step(nightly, run_id, number, name, listener))
+                progress = {
+                    "step": name,
+                    "number": number,
+                    "steps": len(step_names),
+                    "records": nightly.records,
+                    "seconds_left": times.left(step_names[number - 1 :], nightly.records),
+                }
+                steps.append(_run_step(nightly, run_id, number, name, listener, progress))
                 if steps[-1].error is not None:
                     break
         finally:
@@ -200,11 +218,13 @@ def _in_order(names: Iterable[str]) -> list[str]:
     return [name for name in STEPS if name in chosen]
 
 
-def _run_step(nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener) -> StepRun:
+def _run_step(
+    nightly: NightlyRun, run_id: str, number: int, name: str, listener: Listener, progress: dict[str, Any]
+) -> StepRun:
     step, started_at, begin = STEPS[name], datetime.now(UTC), time.monotonic()
     counts: dict[str, int] | None = {}
     ended, failure = "done", None
-    with listener.step(step.activity):
+    with listener.step(step.activity, **progress):
         try:
             counts = step.execute(nightly)
         except Exception as error:
@@ -272,6 +292,7 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)
     lines = _take_broker_logs(nightly)
     counts = {name: sum(row[name] or 0 for row in rows) for name in ("records", "control", "missing_offsets")}
+    nightly.records = counts["records"]
     count = snapped.count + (0 if taken is None else taken.snapshots)
     more = {"snapshots": count} if live_servers(live) or taken else {}
     return {"files": len(changed.files), **counts, **more, **({} if lines is None else {"broker_lines": lines})}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -15,6 +17,9 @@ import typer
 
 from jobs.formatting import visible
 from jobs.secret_values import redacted
+
+EVERY_S = 60.0
+"""How often a structured log says that a step still runs."""
 
 
 class LogFormat(StrEnum):
@@ -80,16 +85,48 @@ class Console:
             yield lambda done: bar.advance(task, done)
 
     @contextmanager
-    def step(self, activity: str) -> Iterator[None]:
-        """Show an activity while it lasts: a spinner on a terminal, otherwise a line; nothing with ``--quiet``."""
-        if self.quiet or self._is_for_machines or not sys.stderr.isatty():
-            self.note(activity)
-            yield
-            return
-        from rich.console import Console as Terminal
+    def step(self, activity: str, **progress: Any) -> Iterator[None]:
+        """Show an activity while it lasts: on a terminal what runs, otherwise a line; nothing with ``--quiet``.
 
-        with Terminal(stderr=True).status(activity):
+        ``progress``, each where it is known: ``step`` (name), ``number`` of ``steps``, ``records`` that the night has
+        taken in, ``seconds_left`` until its end. On a terminal they are a line that changes. A structured log has them
+        as fields when the step begins, and again each minute, with ``seconds`` since then.
+        """
+        known = {name: value for name, value in progress.items() if value is not None}
+        if self.quiet or not sys.stderr.isatty() or self._is_for_machines:
+            self.note(activity, **known)
+            with self._repeated(activity, known) if known and self._is_for_machines else nullcontext():
+                yield
+            return
+        from jobs.cli.step_line import step_line
+
+        with step_line(activity, known):
             yield
+
+    @contextmanager
+    def _repeated(self, activity: str, known: dict[str, Any]) -> Iterator[None]:
+        """Say each minute that a step still runs."""
+        ended, began = threading.Event(), time.monotonic()
+
+        def repeat() -> None:
+            while not ended.wait(EVERY_S):
+                seconds = round(time.monotonic() - began, 3)
+                left = known.get("seconds_left")
+                more = {} if left is None else {"seconds_left": max(0.0, round(left - seconds, 3))}
+                self.note(f"still {activity}", **{**known, **more, "seconds": seconds})
+
+        thread = threading.Thread(target=repeat, name="progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether anybody sees the progress of a step: on a terminal, or in a structured log."""
+        return not self.quiet and (self._is_for_machines or sys.stderr.isatty())
 
     @property
     def _is_for_machines(self) -> bool:

@@ -65,9 +65,11 @@ class Heard(list[str]):
     warn = note
 
     @contextmanager
-    def step(self, what: str) -> Iterator[None]:
+    def step(self, what: str, **progress: Any) -> Iterator[None]:
         self.append(what)
         yield
+
+    shows_progress = True
 
 
 def chosen(**flags: Any) -> settings.Settings:
