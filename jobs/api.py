@@ -42,14 +42,15 @@ from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.delta import Tables, column
-from jobs.tables.history import CLUSTER
+from jobs.tables.history import CLUSTER, HISTORY
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS, LONG, STRING
 from jobs.tables.reader import Value
-from jobs.tables.results import COMMIT, GROUP_OFFSETS, OFFSET_KEY
+from jobs.tables.results import COMMIT, FINDINGS, GROUP_OFFSETS, OFFSET_KEY
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader
+from jobs.tables.spark_reader import SparkReader, sql_name
+from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int
 """A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
@@ -142,7 +143,7 @@ class CoordinatorAudit:
         check_damage(self.tables)
         if not begin:
             self.tables.read(LOG_RECORDS)
-        with held(self.tables, WRITER, timedelta(minutes=self.settings.nightly.lease_minutes)):
+        with held(self.tables, WRITER, timedelta(minutes=self.settings.nightly.lease_minutes), CATALOG.values()):
             yield
 
     # --- tables ------------------------------------------------------------------------------------------------------
@@ -200,16 +201,55 @@ class CoordinatorAudit:
             raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
         return explain_rebalance(history, epoch)
 
+    def explanation(self, group: str, epoch: int | None = None) -> DataFrame:
+        """Return what ``explain`` returns as rows: ``number`` from 1, ``text``, and ``evidence`` as PARTITION:OFFSET.
+
+        Raises:
+            InputError: the tables have no history of the group, or no such rebalance.
+        """
+        rows = [
+            (number, sentence.text, [f"{at.partition}:{at.offset}" for at in sentence.evidence])
+            for number, sentence in enumerate(self.explain(group, epoch), 1)
+        ]
+        return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
+
+    def history(self, group: str) -> dict[str, DataFrame]:
+        """Return all rows of one group, by table: epochs, rebalances, memberships, verdicts, findings, and others."""
+        of_groups = [table for table in (*HISTORY.values(), FINDINGS) if "group_id" in table.schema.names]
+        filled = [table.name for table in of_groups if self.tables.exists(table)]
+        return {name: self.table(name).where(F.col("group_id") == group) for name in filled}
+
+    def owners(self, topic: str | None = None, group: str | None = None) -> DataFrame:
+        """Return which member owns which partition or task at the end of the log, optionally of one topic or group."""
+        return _owned(self.assignments.where(F.col("until").isNull()), topic, group)
+
+    def create_views(self) -> list[str]:
+        """Create the views for questions in SQL (``docs/sql.md``), with timestamps. Return their names.
+
+        In a schema of a catalog they are views of that schema, for all who may read it; of tables in a folder they are
+        temporary views of this session.
+        """
+        made = []
+        for table in CATALOG.values():
+            if not self.tables.exists(table):
+                continue
+            fields = self.tables.read(table).schema
+            columns = {
+                field.name: field.dataType.names if isinstance(field.dataType, StructType) else [] for field in fields
+            }
+            name = f"{PREFIX}{table.name}"
+            kind = "TEMPORARY VIEW" if self.tables.is_folder else "VIEW"
+            place = name if self.tables.is_folder else sql_name(self.tables.location, name)
+            query = view_query(self.tables.name(table), columns, SPARK)
+            self.tables.spark.sql(f"CREATE OR REPLACE {kind} {place} AS {query}")
+            made.append(name)
+        return made
+
     # --- as of a time ------------------------------------------------------------------------------------------------
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return which member owned which partition or task at that time, optionally of one topic or group."""
-        owned = self.assignments.where((F.col("kind") == "current") & _holds(moment, "since", "until"))
-        for name, value in (("topic", topic), ("group_id", group)):
-            owned = owned if value is None else owned.where(F.col(name) == value)
-        return owned.select(
-            "group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until"
-        )
+        return _owned(self.assignments.where(_holds(moment, "since", "until")), topic, group)
 
     def members_at(self, moment: Moment) -> DataFrame:
         """Return the members of every group at that time."""
@@ -294,6 +334,14 @@ def milliseconds(moment: Moment) -> int:
     if isinstance(moment, int):
         return moment
     return times.parse_time(moment) if isinstance(moment, str) else times.milliseconds(moment)
+
+
+def _owned(assignments: DataFrame, topic: str | None, group: str | None) -> DataFrame:
+    """Return the intervals over which a member had something, optionally of one topic or group."""
+    owned = assignments.where(F.col("kind") == "current")
+    for name, value in (("topic", topic), ("group_id", group)):
+        owned = owned if value is None else owned.where(F.col(name) == value)
+    return owned.select("group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until")
 
 
 def _holds(moment: Moment, since: str, until: str) -> Column:

@@ -1,0 +1,146 @@
+"""The questions of docs/sql.md give the same rows in Spark, DuckDB and delta-rs; declared joins and times are true."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import QueryBuilder
+from pyspark.sql.types import StructType
+
+from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
+from jobs.tables.catalog import CATALOG
+from jobs.tables.joins import JOINS, Join
+from jobs.tables.views import DATAFUSION, DURATIONS, SPARK, TIMES, time_name, view_query
+from tests.shared_data import ROOT
+
+PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+QUESTIONS = dict(re.findall(r"^## (.+?)\n.*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL))
+
+
+def plain(value: Any) -> Any:
+    """A value as all engines have it: their sums differ in type, their timestamps in zone."""
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(timespec="milliseconds")
+    if isinstance(value, date):
+        return value.isoformat()
+    return round(float(value), 6) if isinstance(value, int | float | Decimal) else value
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    return sorted((tuple(map(plain, row.values())) for row in table.to_pylist()), key=repr)
+
+
+@pytest.mark.long
+def test_each_question_has_the_same_rows_in_three_engines(sample: CoordinatorAudit) -> None:
+    made = sample.create_views()
+    connection, builder = duckdb.connect(), QueryBuilder()
+    assert set(made) == set(duckdb_views(connection, sample.tables.location))
+    assert set(made) == set(delta_rs_views(builder, sample.tables.location))
+    assert len(QUESTIONS) >= 10
+    for question, sql in QUESTIONS.items():
+        by_spark = rows_of(sample.tables.spark.sql(sql).toArrow())
+        assert by_spark, question
+        assert rows_of(connection.sql(sql).to_arrow_table()) == by_spark, f"{question} in DuckDB"
+        batches = [pa.record_batch(batch) for batch in builder.execute(sql)]
+        assert rows_of(pa.Table.from_batches(batches)) == by_spark, f"{question} in delta-rs"
+
+
+@pytest.mark.long
+def test_the_declared_joins_hold(sample: CoordinatorAudit) -> None:
+    """At least one row finds its other one, and none finds several where there is one."""
+    connection = duckdb.connect()
+    duckdb_views(connection, sample.tables.location)
+    filled = {name for (name,) in connection.execute("SELECT view_name FROM duckdb_views()").fetchall()}
+    checked = 0
+    for join in JOINS:
+        if not {join.table, join.other} <= filled or not connection.execute(f"FROM {join.table} LIMIT 1").fetchall():
+            continue  # the samples break no rule, and there is no snapshot of their cluster
+        on = " AND ".join(f'a."{one}" = b."{other}"' for one, other in join.columns)
+        counts = connection.execute(
+            f"SELECT count(*) AS n FROM (SELECT row_number() OVER () AS nr, * FROM {join.table}) a "
+            f"JOIN {join.other} b ON {on} GROUP BY nr"
+        ).fetchall()
+        assert counts, join
+        assert not join.to_one or max(count for (count,) in counts) == 1, join
+        checked += 1
+    assert checked >= len(JOINS) - 2
+
+
+@pytest.mark.parametrize("join", JOINS, ids=lambda join: f"{join.table}-{join.other}")
+def test_a_join_names_columns_of_both_tables(join: Join) -> None:
+    for one, other in join.columns:
+        assert one in CATALOG[join.table].schema.names
+        assert other in CATALOG[join.other].schema.names
+
+
+def test_each_column_of_milliseconds_is_a_time_or_a_duration() -> None:
+    columns = {name for table in CATALOG.values() for name in table.schema.names}
+    named = {name for name in columns if name.endswith("_ms")}
+    assert named <= TIMES | DURATIONS
+    assert columns >= TIMES | DURATIONS
+    assert not TIMES & DURATIONS
+
+
+@pytest.mark.parametrize("table", CATALOG.values(), ids=lambda table: table.name)
+def test_a_view_adds_columns_of_new_names(table: Any) -> None:
+    fields = {
+        field.name: field.dataType.names if isinstance(field.dataType, StructType) else [] for field in table.schema
+    }
+    for dialect in (SPARK, DATAFUSION):
+        added = re.findall(r" AS (\w+)(?=,| FROM)", view_query("t", fields, dialect))
+        assert len(added) == len(set(added))
+        assert not set(added) & set(fields)
+
+
+def test_the_names_of_times() -> None:
+    names = {name: time_name(name) for name in ("timestamp_ms", "since_ms", "commit_timestamp", "began_after_ms")}
+    assert list(names.values()) == ["time", "since_time", "commit_time", "began_after_time"]
+
+
+API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```python\n(.*?)```", API, re.DOTALL)
+
+
+def test_the_examples_without_spark_run() -> None:
+    blocks = [block for block in EXAMPLES if "spark" not in block and "audit." not in block]
+    assert blocks
+    for block in blocks:
+        exec(compile(block, block[:60], "exec"), {})
+
+
+@pytest.mark.long
+def test_the_examples_with_spark_run(sample: CoordinatorAudit, capsys: pytest.CaptureFixture[str]) -> None:
+    names = {"audit": sample, "spark": sample.tables.spark}
+    blocks = [block for block in EXAMPLES if "CoordinatorAudit(" not in block]
+    for block in blocks:
+        exec(compile(block, block[:60], "exec"), names)
+    printed = capsys.readouterr().out
+    assert "rebalances " in printed
+    assert "B-range-5175" in printed
+
+
+@pytest.mark.long
+def test_frames_have_what_the_commands_print(sample: CoordinatorAudit) -> None:
+    """Of one group: all its rows; owners now; sentences with their records."""
+    group = "B-range-5175"
+    history = sample.history(group)
+    assert {"group_epochs", "rebalances", "memberships", "assignments", "target_audits", "findings"} <= set(history)
+    for name, rows in history.items():
+        assert rows.count() == sample.table(name).where(f"group_id = '{group}'").count()
+    assert history["rebalances"].count() > 0
+    now = sample.owners().collect()
+    assert now
+    assert all(row.until is None for row in now)
+    (newest,) = sample.assignments.selectExpr("max(since.timestamp_ms)").collect()
+    at_the_end = sample.owners_at(newest[0])
+    assert sorted(map(repr, now)) == sorted(map(repr, at_the_end.where("until IS NULL").collect()))
+    told = sample.explain(group)
+    rows = sample.explanation(group).orderBy("number").collect()
+    assert [row.text for row in rows] == [sentence.text for sentence in told]
+    assert rows[0].evidence == [f"{at.partition}:{at.offset}" for at in told[0].evidence]
