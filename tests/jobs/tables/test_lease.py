@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -35,6 +37,22 @@ def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
     monkeypatch.setattr(Tables, "is_here", lambda self: True)
     monkeypatch.setattr(lease, "is_remote", lambda: False)
     return Tables(cast(SparkSession, None), str(tmp_path))
+
+
+class NoThread:
+    """A renewal in the background that stands still."""
+
+    def __init__(self, **given: Any) -> None:
+        """Take what a thread takes."""
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    join = start
+
+
+STOPPED = SimpleNamespace(Event=threading.Event, Lock=threading.Lock, Thread=NoThread)
+"""``threading`` of a process that stands still."""
 
 
 def hold(tables: Tables, owner: LeaseOwner, since: datetime) -> None:
@@ -75,7 +93,7 @@ def test_a_run_that_stood_still_commits_nothing_after_another_has_taken_the_leas
     tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The renewal in the background stood still as well: nothing but the commit itself asks."""
-    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    monkeypatch.setattr(lease, "threading", STOPPED)
     tables.create(DUMPED_FILES)
     with held(tables, WRITER, HOUR):
         tables.merge(DUMPED_FILES, row_of("a"), {}, insert=True)
@@ -112,7 +130,7 @@ def test_a_run_that_stood_still_within_a_commit_commits_nothing(
 
     Its clock stood still, too: only the commit of the other one shows that something has happened.
     """
-    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    monkeypatch.setattr(lease, "threading", STOPPED)
     monkeypatch.setattr(conflicts, "PAUSE_S", 0.001)
     tables.create(DUMPED_FILES)
     with held(tables, WRITER, HOUR) as (mine, _):
@@ -151,7 +169,7 @@ def test_only_the_tables_of_a_lease_that_was_not_given_back_are_fenced(tables: T
 
 def test_a_lease_that_was_lost_during_a_commit_ends_the_run(tables: Tables, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Spark commits, nothing can be put between the beginning of the commit and the check."""
-    monkeypatch.setattr(lease.threading.Event, "wait", lambda self, timeout=None: True)
+    monkeypatch.setattr(lease, "threading", STOPPED)
     tables.create(DUMPED_FILES)
     with held(tables, WRITER, HOUR):
         now = lease._now
