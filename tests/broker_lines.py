@@ -35,6 +35,7 @@ def written(histories: Iterable[GroupHistory], ahead: timedelta = timedelta(0)) 
     told: list[Told] = []
     for history in histories:
         lines += _epochs(history, ahead)
+        lines += _refusals(history, ahead)
         ways = cycle(("member_left", "member_expired", "member_timed_out"))
         for row in history.memberships:
             if row.went_by == LEFT_OR_EXPIRED and row.left is not None and row.group_type != "CONNECT":
@@ -63,6 +64,14 @@ def _departure(group_type: str, told: Told) -> str:
             "within 4000ms.",
         }[how]
     )
+
+
+def _refusals(history: GroupHistory, ahead: timedelta) -> Iterator[tuple[int, str]]:
+    """A conversion that the broker refused after the last epoch."""
+    if history.present is not None and history.present.group_type == "CONSUMER":
+        at = history.present.opened
+        text = f"Cannot downgrade consumer group {history.group_id} to classic group because the online downgrade is "
+        yield line(at.partition, at.timestamp_ms + 1, f"{text}disabled.", ahead)
 
 
 def _epochs(history: GroupHistory, ahead: timedelta) -> Iterator[tuple[int, str]]:

@@ -89,4 +89,4 @@ def with_lines(entries: Iterable[Line], told: Iterable[BrokerEvent]) -> list[Lin
         for line in told
         if line.timestamp_ms is not None
     ]
-    return sorted([*lines, *entries], key=lambda entry: str(entry["time"]))
+    return sorted([*lines, *entries], key=lambda entry: str(entry["time"])) if lines else list(entries)
