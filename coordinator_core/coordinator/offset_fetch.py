@@ -68,7 +68,9 @@ def _fetch_group(op: Operation, asked: Fields, *, stable: bool, by_id: bool) -> 
         consumer.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     elif isinstance(group, LiveStreamsGroup):
         streams.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
-    offsets = GroupOffsets() if group is None else op.memory.log.offsets_of(asked["groupId"])
+    # Offsets of a former group of this id are still in the log of a share group, but no longer its own.
+    has_offsets = group is not None and not isinstance(group, LiveShareGroup)
+    offsets = op.memory.log.offsets_of(asked["groupId"]) if has_offsets else GroupOffsets()
     unstable = _in_transaction(offsets) if stable else frozenset[TopicPartition]()
     if asked["topics"] is None:
         partitions = sorted(offsets.committed)

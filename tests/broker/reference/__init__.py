@@ -10,7 +10,7 @@ import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -143,7 +143,12 @@ class Both:
 
     def clean_up(self, memory: CoordinatorState, topics: TopicImage, now: int) -> RequestOutcome:
         self._publish(topics, now)
-        return self._done(memory, self._ask("clean", now), coordinator.clean_up(memory, topics, now))
+        answer, outcome = self._ask("clean", now), coordinator.clean_up(memory, topics, now)
+        # The order of groups is that of a hash map.
+        answer["records"].sort(key=lambda each: _group_of(each["key"]))
+        in_order = sorted(outcome.records, key=lambda record: record.group_id)
+        self._done(memory, answer, replace(outcome, records=in_order))
+        return outcome
 
     def share_state_initialized(
         self,
@@ -320,6 +325,11 @@ class _Play(transcript.Play):
     def _resigns(self, words: list[str]) -> Iterator[str]:
         self._both.phase("resign", self.now)
         return transcript.Play._resigns(self, words)
+
+
+def _group_of(key_hex: str) -> str:
+    key = recorded_bytes({"key_hex": key_hex, "value_hex": None}).key
+    return str(key["group"] if "group" in key else key["groupId"])
 
 
 def _random_ids(answer: str) -> list[UUID]:
