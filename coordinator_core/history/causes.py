@@ -94,6 +94,16 @@ NEEDS_BUMP_AT_ONCE = frozenset(
 )
 """Causes only of an epoch that opens in the same operation; without one they made no rebalance."""
 
+UNPROVEN_BEHIND_A_HOLE = frozenset(
+    (
+        CauseKind.MEMBER_JOINED,
+        CauseKind.STATIC_MEMBER_REPLACED,
+        CauseKind.REGEX_RESOLVED,
+        CauseKind.SHARE_STATE_INITIALIZED,
+    )
+)
+"""Causes that say what was not there before, in groups with epochs."""
+
 _TOPIC_KINDS = {
     "created": CauseKind.TOPIC_CREATED,
     "deleted": CauseKind.TOPIC_DELETED,

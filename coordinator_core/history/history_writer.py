@@ -16,7 +16,7 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
+from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, UNPROVEN_BEHIND_A_HOLE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.open_history import OpenHistory
@@ -34,16 +34,6 @@ RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
-
-UNPROVEN_BEHIND_A_HOLE = frozenset(
-    (
-        CauseKind.MEMBER_JOINED,
-        CauseKind.STATIC_MEMBER_REPLACED,
-        CauseKind.REGEX_RESOLVED,
-        CauseKind.SHARE_STATE_INITIALIZED,
-    )
-)
-"""Causes that say what was not there before, in groups with epochs."""
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 

@@ -65,7 +65,7 @@ class Source(Protocol):
     def poll(self) -> Iterator[NewRows]:
         """Yield what is new."""
 
-    def ends(self, partitions: Collection[TopicPartition]) -> Ends | None:
+    def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> Ends | None:
         """Return end offsets of partitions if new ones are there; None: later, or never."""
 
     def close(self) -> None:
@@ -115,8 +115,8 @@ def watch_command(
 ) -> None:
     """Follow the coordinator's log: one line when a rebalance begins, one when it ends, and each new finding.
 
-    It reads what is there first, without a word about it. Of a running cluster it also tells when the lag of a group
-    gets worse or better. Stop it with Ctrl-C.
+    It reads what is there first, without a word about it. Of a running cluster it also tells when a group's lag gets
+    worse or better. Stop it with Ctrl-C.
     """
     console = Console.of(context)
     chosen = load(config, flags={"audit.profile": profile})

@@ -18,7 +18,6 @@ from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import GroupAudit
-from coordinator_core.audit.offsets.lag import TimedCommit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.metadata_log import MetadataLog
@@ -77,6 +76,7 @@ class FollowedGroups:
         self._decoders = {family: RecordDecoder(family) for family in Family}
         self._touched: dict[GroupKey, None] = {}
         self._looks = Looks(clock)
+        self._counts: tuple[int, dict[str, int]] = 0, {}
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -203,13 +203,8 @@ class FollowedGroups:
     def restore(self, group: FollowedGroup) -> None:
         """Take a group that was stored; its log partition was taken before."""
         self.groups[group.key] = group
-        log, memory = self.logs[group.place], group.folds.commits.memory
-        for producer_id in memory.pending:
-            log.pending.setdefault(producer_id, set()).add(group.key)
-        for each in memory.partitions:
-            if each.offset is not None:
-                commit = TimedCommit(each.last.timestamp_ms, each.last, each.offset, each.topic_id)
-                self.lags.take(group.group_id, TopicPartition(each.topic, each.partition), commit)
+        for producer_id in group.folds.commits.memory.pending:
+            self.logs[group.place].pending.setdefault(producer_id, set()).add(group.key)
 
     # --- what happened -----------------------------------------------------------------------------------------------
 
@@ -272,15 +267,24 @@ class FollowedGroups:
         rows = chain[GatheredRow](
             () if group is None else group.rows(self.topics), () if share is None else share.rows()
         )
-        counts = {} if self.topics is None else self.topics.partition_counts()
         return GroupHistory.gather(
             key[1],
             0 if log is None else log.last_ms,
             rows,
-            counts,
+            self._partition_counts(),
             NO_SHARE_LOGS if share is None else self._share_logs(),
             NOTHING_LOST if log is None else log.lost_records,
         )
+
+    def _partition_counts(self) -> dict[str, int]:
+        """Return the partitions of the topics; they are counted again once there is another version of the topics."""
+        if self.topics is None:
+            return {}
+        version, counts = self._counts
+        if version != len(self.topics):
+            counts = self.topics.partition_counts()
+            self._counts = len(self.topics), counts
+        return counts
 
     def _share_logs(self) -> ShareLogs:
         of_state = [log for log in self.logs.values() if log.place.family is Family.SHARE]

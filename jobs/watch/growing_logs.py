@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -64,7 +64,7 @@ class GrowingLogs:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
         self._former = {place: each for place, each in reached.items() if place.family is not Family.METADATA}
 
-    def ends(self, partitions: Collection[TopicPartition]) -> None:
+    def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
         """Segments of the logs of groups do not tell the end offsets of other topics."""
 
     @property

@@ -53,9 +53,12 @@ class Lags:
             known = of_group[partition] = deque(maxlen=WINDOW)
         known.append(commit)
 
-    @property
+    def window(self, group_id: str) -> list[tuple[TopicPartition, list[TimedCommit]]]:
+        """Return the last commits of a group, by partition."""
+        return [(partition, list(commits)) for partition, commits in self._commits.get(group_id, {}).items()]
+
     def partitions(self) -> set[TopicPartition]:
-        """All partitions with a committed offset."""
+        """Return all partitions with a committed offset."""
         return {partition for of_group in self._commits.values() for partition in of_group}
 
     @property
@@ -70,7 +73,7 @@ class Lags:
         """
         for partition, offset in ends.items():
             self._ends.setdefault(partition, deque(maxlen=WINDOW)).append(EndOffset(time_ms, offset))
-        for partition in self._ends.keys() - self.partitions:
+        for partition in self._ends.keys() - self.partitions():
             del self._ends[partition]
         self.points = {}
         for group_id, of_group in self._commits.items():

@@ -7,7 +7,7 @@ records as well, so that no record is left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +28,7 @@ TIMEOUT_S: Final = 30.0
 WAIT_S: Final = 0.05
 """How long a poll waits for records; a line is printed at most that long after its record has come."""
 MESSAGES_A_CALL: Final = 5_000
-LOOK_S: Final = 10.0
+LOOK_S: Final = 5.0
 """How often end offsets and new log partitions are asked for."""
 
 
@@ -163,7 +163,7 @@ class LiveBroker:
             self._ends[place] = row.offset
             rows.setdefault(where, []).append(row)
 
-    def ends(self, partitions: Collection[offsets.TopicPartition]) -> Ends | None:
+    def ends(self, partitions: Callable[[], Collection[offsets.TopicPartition]]) -> Ends | None:
         """Return end offsets of partitions of data topics if new ones are there; None: later, or not at all.
 
         They are read beside the watch, every few seconds. Partitions of the logs that are new are followed from then
@@ -171,7 +171,7 @@ class LiveBroker:
         """
         if self._asked is None:
             if time.monotonic() - self._looked_s >= LOOK_S:
-                self._asked = self._looker.submit(self._look, list(partitions))
+                self._asked = self._looker.submit(self._look, partitions())
             return None
         if not self._asked.done():
             return None

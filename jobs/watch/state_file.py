@@ -23,9 +23,11 @@ from coordinator_core.audit.folds.record_sizes import RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum
 from coordinator_core.audit.folds.tallies import GroupTallies
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
+from coordinator_core.audit.offsets.lag import TimedCommit
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.errors import InputError, StateFormatError
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole
 from coordinator_core.history.rows import (
@@ -85,7 +87,7 @@ class StoredTold:
 
 @dataclass(slots=True)
 class StoredGroup:
-    """A group without its rows; ``audit`` is what ``GroupAudit.state`` gave."""
+    """A group without its rows; ``audit`` is what ``GroupAudit.state`` gave, ``window`` are its last commits."""
 
     topic: str
     partition: int
@@ -96,6 +98,7 @@ class StoredGroup:
     tallies: GroupTallies
     verdicts: list[TargetAuditRow]
     told: StoredTold
+    window: list[tuple[TopicPartition, list[TimedCommit]]]
 
 
 @dataclass(slots=True)
@@ -259,7 +262,8 @@ class StateFile:
             run("INSERT OR REPLACE INTO logs VALUES (?, ?, ?)", (*_place(log.place), _encoded_log(log, groups)))
         for group in groups.groups.values():
             if group.is_changed:
-                self._save_group(group)
+                in_this_log = group.key[0] is Family.GROUP
+                self._save_group(group, groups.lags.window(group.group_id) if in_this_log else [])
         for group_id, share in groups.shares.items():
             if share.is_changed:
                 state = StoredShareState(share.audit.state(), list(share.sums.values()), share.violations)
@@ -274,7 +278,7 @@ class StateFile:
         run("INSERT OR REPLACE INTO about VALUES ('saved', '1')")
         run("COMMIT")
 
-    def _save_group(self, group: FollowedGroup) -> None:
+    def _save_group(self, group: FollowedGroup, window: list[tuple[TopicPartition, list[TimedCommit]]]) -> None:
         run, name = self._database.execute, (group.key[0].value, group.group_id)
         state = StoredGroup(
             *_place(group.place),
@@ -285,6 +289,7 @@ class StateFile:
             group.tallies,
             list(group.verdicts),
             StoredTold.of(group.told),
+            window,
         )
         run("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (*name, GROUP.encode(state)))
         for number, rows in group.kept.since(group.stored):
@@ -315,7 +320,11 @@ class StateFile:
             coverage.restore(place.partition, log.ranges)
         run = self._database.execute
         for family, group_id, state in run("SELECT family, group_id, state FROM groups"):
-            groups.restore(self._group((Family(family), group_id), GROUP.decode(state), groups))
+            stored = GROUP.decode(state)
+            groups.restore(self._group((Family(family), group_id), stored, groups))
+            for partition, commits in stored.window:
+                for commit in commits:
+                    groups.lags.take(group_id, partition, commit)
         for group_id, state in run("SELECT group_id, state FROM shares"):
             share = SHARE.decode(state)
             audit = ShareAudit.resume(share.audit, groups.topics, groups.coverage[Family.SHARE])

@@ -113,7 +113,7 @@ def test_lag_is_told_once_it_is_known() -> None:
     assert row.lag == 290
     assert row.worst[0].status == "STOP"
     assert lags.ends == {PARTITION: 300}
-    assert lags.partitions == {PARTITION}
+    assert lags.partitions() == {PARTITION}
 
 
 def test_lost_offsets_and_ranges_are_bounded() -> None:

@@ -151,6 +151,7 @@ def test_only_what_is_new_is_read_again(tmp_path: Path) -> None:
         assert again.folds.audit.state() == group.folds.audit.state()
         assert [*again.folds.commits.partitions()] == [*group.folds.commits.partitions()]
         assert again.tallies == group.tallies
+        assert groups.lags.window(key[1]) == first.lags.window(key[1])
         assert {row.kind for row in again.findings} == {row.kind for row in group.findings}
     assert any(group.findings for group in first.groups.values())
 
