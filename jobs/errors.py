@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from py4j.protocol import Py4JError
-
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.secret_values import redacted
 
@@ -41,6 +39,11 @@ def one_line(error: Exception) -> str:
     text = redacted(BELOW.sub(": ", str(error)))
     if ours := OURS.findall(text) or RAISED.findall(text):
         return str(ours[-1])
-    if isinstance(error, Py4JError) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):
+    if _is_of_jvm(error) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):
         return str(causes[-1])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+def _is_of_jvm(error: Exception) -> bool:
+    """Return whether py4j raised the error; a client that has only Spark Connect does not have that package."""
+    return any(each.__module__ == "py4j.protocol" for each in type(error).__mro__)

@@ -87,6 +87,15 @@ def test_the_reading_of_the_source_sees(text: str) -> None:
     assert list(refused(ast.parse(text)))
 
 
+def test_nothing_needs_what_only_a_jvm_beside_it_brings() -> None:
+    """The package pyspark-client has no py4j."""
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            assert not any(name.split(".")[0] == "py4j" for name in names), file
+
+
 def test_a_table_property_is_no_configuration_of_the_session() -> None:
     assert not list(refused(ast.parse('sql("ALTER TABLE t SET TBLPROPERTIES (a = 1)")')))
     assert not list(refused(ast.parse('sql("UPDATE t SET a = 1")')))
