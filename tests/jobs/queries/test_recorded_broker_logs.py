@@ -5,13 +5,20 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.folds.witness import NO_FILE
 from coordinator_core.broker_log.events import EventKind
+from coordinator_core.history.memberships import LEFT_OR_EXPIRED
+from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
+from jobs.queries.group_steps import group_steps
+from jobs.settings import load
 from jobs.sources.broker_logs import read_broker_logs
 from jobs.sources.files import find_logs
 from tests.broker.witness.kept import unpack
@@ -38,6 +45,38 @@ def test_each_departure_is_told_right(recordings: dict[str, Path], name: str) ->
     rows = judged(recordings[name])
     assert rows
     assert tally(rows) == {"right": len(rows), "wrong": 0, "unknown": 0}, [each for each in rows if not _right(each)]
+
+
+def test_half_a_file_decides_half_and_says_that_it_does_not_cover_the_rest(
+    recordings: dict[str, Path], tmp_path: Path
+) -> None:
+    recording = tmp_path / "half"
+    shutil.copytree(recordings["4.3.1"], recording)
+    lines = (recording / "server.log").read_text().splitlines(keepends=True)
+    (recording / "server.log").write_text("".join(lines[: len(lines) // 2]))
+    counts = tally(judged(recording))
+    assert counts["wrong"] == 0
+    assert counts["right"] > 10
+    assert counts["unknown"] > 5
+    brokers = BrokerLogs([recording / "server.log"]).read(find_logs([recording]), pytest.fail)
+    histories = group_histories(find_logs([recording], snapshots=True), pytest.fail, brokers=brokers)
+    rows = [row for history in histories for row in history.memberships if row.went_by == LEFT_OR_EXPIRED]
+    assert rows
+    assert all((row.hint or "").endswith(NO_FILE) for row in rows)
+
+
+def test_offsets_that_expired_are_told_from_those_that_were_deleted(recordings: dict[str, Path]) -> None:
+    """The broker waited until the offsets of groups without members had expired; no request deleted one."""
+    recording = recordings["4.3.1"]
+
+    def causes(paths: list[Path]) -> Counter[str]:
+        logs = LogAnswers(find_logs([recording], snapshots=True), pytest.fail, load, brokers=BrokerLogs(paths))
+        history = logs.history("payments")
+        assert history is not None
+        return Counter(row.cause or "" for row in group_steps(logs, history).rows if row.kind == "removed")
+
+    assert causes([]).keys() == {"unknown", "group deleted or expired"}
+    assert causes([recording / "server.log"]).keys() == {"expired"}
 
 
 def test_when_the_coordinator_was_away_around_failovers(recordings: dict[str, Path]) -> None:
