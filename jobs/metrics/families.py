@@ -118,7 +118,7 @@ class GroupFacts(Collector):
         epoch = _gauge("group_epoch", "Group epoch, or generation of a classic group.", "type")
         about = "1 if the log proves the whole state of the group, 0 if parts are unknown."
         certain = _gauge("group_certain", about, "type")
-        for then in self.groups:
+        for then in _one_for_each_series(self.groups):
             group, _, certainty = then
             labels = [cluster, group.group_id, _type_of(group)]
             state = group.state
@@ -170,17 +170,28 @@ class GroupFacts(Collector):
         return family
 
     def _offsets(self) -> Iterator[PartitionOffset]:
+        found: dict[tuple[str, TopicPartition], PartitionOffset] = {}
         for group, offsets, certainty in self.groups:
             for partition, commit in sorted(offsets.committed.items()):
                 if partition not in certainty.unknown_offsets and commit.offset >= 0:
                     end = self.ends.get(partition)
                     lag = None if end is None else max(0, end - commit.offset)
-                    yield PartitionOffset(group.group_id, partition, commit.offset, lag)
+                    one = PartitionOffset(group.group_id, partition, commit.offset, lag)
+                    found[group.group_id, partition] = one  # as of states: the last one
+        yield from found.values()
 
 
 def _type_of(group: Group) -> str:
     """Return the type of a group, which tells Connect workers from the group of the same id in the other log."""
     return str(GroupType.CONNECT) if group.family is Family.CONNECT else _text(group.type)
+
+
+def _one_for_each_series(groups: Iterable[GroupThen]) -> Iterable[GroupThen]:
+    """Return the groups; of one that is in two partitions of a log, as after their number was raised, the last one.
+
+    Prometheus refuses a page that has a series twice. The replay into the tables ends with the last one, too.
+    """
+    return {(then.group.group_id, _type_of(then.group)): then for then in groups}.values()
 
 
 def _text(value: object) -> str:

@@ -251,6 +251,19 @@ def test_a_share_group_and_a_connect_group_of_one_id_have_series_of_their_own():
     assert read["coordinator_audit_group_epoch", "c", "g", "CONNECT"] == 9
 
 
+@pytest.mark.parametrize("names", MetricNames)
+def test_a_group_in_two_partitions_of_the_log_has_each_series_once(names):
+    """Once the log has more partitions, the records of some groups go to another one; the old ones stay."""
+    before, now = (a_group("g", {("t", 0): offset}) for offset in (10, 20))
+    facts = GroupFacts("c", [names], [before, now], {TopicPartition("t", 0): 25})
+    lines = exposition.generate_latest(facts.registry()).decode().splitlines()
+    series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    if names is MetricNames.LAG_EXPORTER:
+        read = samples("\n".join(lines) + "\n")
+        assert read["kafka_consumergroup_group_lag", "c", "g", "0", "t"] == 5
+
+
 def test_hostile_names_stay_one_label():
     name = 'a"b\\c\nd} 7'
     read = of_facts(MetricNames.LAG_EXPORTER, [a_group(name, {(name, 0): 10})], {})

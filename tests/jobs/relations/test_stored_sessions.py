@@ -1,0 +1,77 @@
+"""Sessions that many members lost together: the tables give the finding of the cluster that histories give."""
+
+from __future__ import annotations
+
+import random
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.all_findings import findings_of_cluster
+from coordinator_core.audit.findings.stood_still import stood_still
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.history.rows import MembershipRow
+from jobs.relations.stored_sessions import RETURNED, stored_lost_sessions
+from jobs.settings import load
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import HISTORY
+from tests.core.audit.histories import at, member
+from tests.jobs.relations.engines import of_both, write
+
+LIMITS = load(environment={}).findings
+MEMBERSHIPS = HISTORY["memberships"]
+GONE = ("leave or expiry", "expiry", "static replacement", None)
+
+
+def memberships(seed: int) -> list[MembershipRow]:
+    """Members of four groups that come and go, many of them in the same seconds, some under their former ids."""
+    choose = random.Random(seed)
+    rows, offset = [], 0
+    for group in "abcd":
+        for number in range(6):
+            name, time_ms = f"m{number}", 1_000
+            for _ in range(choose.randint(1, 4)):
+                joined = at(offset := offset + 1, time_ms)
+                left_ms = choose.choice((50_000, 90_000)) + choose.randint(0, 700) + time_ms // 100_000 * 100_000
+                how = choose.choices(GONE, (6, 2, 1, 1))[0]
+                left = None if how is None else at(offset := offset + 1, left_ms)
+                host = choose.choice(("/10.0.0.1", "/10.0.0.2", None))
+                rows.append(member(name, joined, left, group_id=group, went_by=how, client_host=host))
+                if left is None:
+                    break
+                time_ms = left_ms + choose.choice((300, 5_000, 100_000))
+                name = name if choose.random() < 0.8 else f"{name}x"
+    return rows
+
+
+def of_histories(rows: list[MembershipRow]) -> list[FindingRow]:
+    by_group = groupby(rows, attrgetter("group_id"))
+    histories = [GroupHistory(name, 10_000_000, memberships=list(of_group)) for name, of_group in by_group]
+    return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.STOOD_STILL]
+
+
+def stored(home: Path, rows: list[MembershipRow]) -> None:
+    """In any order, beside those of another cluster."""
+    shuffled = random.Random(0).sample(rows, len(rows))
+    here = [{**row._asdict(), "cluster": "c"} for row in shuffled]
+    write(home, {MEMBERSHIPS: [*here, *({**row, "cluster": "other"} for row in here)]})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_tables_and_histories_find_the_same(seed: int, tmp_path: Path) -> None:
+    rows = memberships(seed)
+    stored(tmp_path, rows)
+    found = list(stood_still(stored_lost_sessions(FolderReader(str(tmp_path)), "c"), LIMITS))
+    assert found == of_histories(rows)
+    assert found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_both_engines_know_the_same_sessions(seed: int, tmp_path: Path, spark: SparkSession) -> None:
+    stored(tmp_path, memberships(seed))
+    assert of_both(spark, tmp_path, RETURNED, cluster="c", gone=["leave or expiry"])
