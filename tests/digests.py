@@ -31,7 +31,7 @@ NIGHTS: Final = 3
 STEPS: Final = ["ingest", "decode", "replay", "offsets", "findings", "trend"]
 OF_RUN: Final = {"run_id", "revised_by", "night", "finished_at", "version", "started_at", "seconds", "ended_ms"}
 """Columns that say which run wrote a row, and when."""
-OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrivals"}
+OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrived"}
 """Tables about runs, or about the files of this machine."""
 
 Digests = dict[str, str]

@@ -5,8 +5,9 @@ of a run that was killed, and are deleted before the next one, which takes the d
 
 Where the tables are in a folder here, tasks write the files of all tables themselves; those of new segments read the
 segments, too (``typed_segments``). Elsewhere only Spark can write, one table at a time, and not every cluster can keep
-a DataFrame in between: the rows of all tables go to ``arrivals``, and from there to their tables, so that the dump is
-read once all the same.
+a DataFrame in between: the rows of all tables go to ``arrived``, and from there to their tables, so that the dump is
+read once all the same. They go there as Arrow streams of many rows of one table: a row with a column for each table
+would carry the nulls of all others, a hundred times the bytes of the log.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.pipeline import typed_segments
 from jobs.pipeline.decode_arrow import TYPED, TableRows, arrow_schema, typed_rows
@@ -26,7 +28,7 @@ from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.records import ARRIVALS
+from jobs.tables.records import ARRIVED
 
 PLACE = ("cluster", "log_topic", "log_partition", "log_offset", "stray")
 """The columns that say of all tables which row of the log it is."""
@@ -47,14 +49,15 @@ def write(tables: Tables, rows: DataFrame, transaction: str) -> None:
     if written_files.can_be_committed(tables, TYPED.values()):
         _commit(tables, written_files.write_files(sent, tables.location, _typed_rows), transaction)
         return
-    tables.create(ARRIVALS)
-    tables.replace(ARRIVALS, sent.mapInArrow(_arrive, ARRIVALS.schema))
-    arrived = tables.read(ARRIVALS)
-    (counts,) = arrived.agg(*(F.count(name).alias(name) for name in TYPED)).collect()
+    tables.create(ARRIVED)
+    tables.replace(ARRIVED, sent.mapInArrow(pack, ARRIVED.schema))
+    arrived = tables.read(ARRIVED)
+    filled = {row.table for row in arrived.select("table").distinct().collect()}
     for name, table in TYPED.items():
-        if counts[name]:
-            tables.append(table, arrived.where(F.col(name).isNotNull()).select(f"{name}.*"), transaction)
-    tables.clear(ARRIVALS)
+        if name in filled:
+            streams = arrived.where(F.col("table") == name).select("rows")
+            tables.append(table, streams.mapInArrow(unpack, table.schema), transaction)
+    tables.clear(ARRIVED)
 
 
 def write_segments(tables: Tables, segments: SegmentsReader, cluster: str, run_id: str, transaction: str) -> bool:
@@ -117,13 +120,50 @@ def _typed_rows(batch: pa.RecordBatch) -> TableRows:
     return typed_rows(_nested(batch))
 
 
-def _arrive(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of all tables as rows of ``arrivals``."""
+def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of all tables that rows of the log become, as rows of ``arrived``."""
+    waiting: dict[str, list[pa.RecordBatch]] = {}
     for batch in batches:
         for table, rows in _typed_rows(batch):
-            columns = {name: pa.nulls(rows.num_rows, pa.struct(list(arrow_schema(name)))) for name in TYPED}
-            columns[table.name] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
-            yield pa.RecordBatch.from_pydict(columns)
+            for some in _pieces(rows):
+                of_table = waiting.setdefault(table.name, [])
+                of_table.append(some)
+                if sum(each.nbytes for each in of_table) >= STREAM_BYTES:
+                    yield _packed(table.name, waiting.pop(table.name))
+    for name, of_table in waiting.items():
+        yield _packed(name, of_table)
+
+
+def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in Arrow streams of one table; the inverse of ``pack``."""
+    for batch in batches:
+        for stream in batch.column("rows"):
+            with pa.ipc.open_stream(stream.as_buffer()) as rows:
+                yield from rows
+
+
+def _pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Divide rows so that none is much larger than ``STREAM_BYTES``, and one of the table ``arrived`` neither."""
+    length = max(1, rows.num_rows * STREAM_BYTES // max(rows.nbytes, STREAM_BYTES))
+    for start in range(0, rows.num_rows, length):
+        yield rows.slice(start, length)
+
+
+def _packed(name: str, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return a row of ``arrived``."""
+    # One batch: hundreds of nested columns cost some kilobytes in each, whatever they hold.
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_table(rows)
+    values = {"table": [name], "count": [rows.num_rows], "rows": [bytes(out.getvalue())]}
+    return pa.RecordBatch.from_pydict(values, _ARRIVED)
+
+
+STREAM_BYTES: Final = 8 << 20
+"""Bytes of the rows in one row of ``arrived``, before they are compressed."""
+
+_ARRIVED: Final = to_arrow_schema(ARRIVED.schema)
 
 
 def take_back(tables: Tables) -> None:

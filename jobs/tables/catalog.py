@@ -13,7 +13,7 @@ from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
-from jobs.tables.records import ARRIVALS, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 
@@ -24,7 +24,7 @@ CATALOG: Final[dict[str, Table]] = {
         *(LOG_RANGES, COMMIT_SUMMARIES),
         *(*HISTORY.values(), FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
         *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY, BROKER_EVENTS),
-        *(CHECK_RESULTS, NIGHTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES, ARRIVALS),
+        *(CHECK_RESULTS, NIGHTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES, ARRIVED),
     )
 }
 """The tables by name, in the order in which documents list them."""

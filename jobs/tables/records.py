@@ -13,7 +13,7 @@ from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.arrow_types import message_type
 from coordinator_core.wire.schema import RecordSchema, record_schemas
 from jobs.tables.delta import Table, column
-from jobs.tables.log import BATCH, LOG_RECORDS, LONG, ORIGIN, POSITION, QUARANTINE, RUN, SHORT, STRAY, STRING
+from jobs.tables.log import BATCH, LONG, ORIGIN, POSITION, RUN, SHORT, STRAY, STRING
 
 OFFSET_COMMIT_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
@@ -155,13 +155,14 @@ CLUSTER_RECORDS = Table(
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
 )
 
-ARRIVALS = Table(
-    "arrivals",
+ARRIVED = Table(
+    "arrived",
     "Rows on their way from a dump to their tables, where Spark writes the tables; empty between runs",
     StructType(
         [
-            column(table.name, table.schema, f"A row of {table.name}")
-            for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RECORDS)
+            column("table", STRING, "Name of the table"),
+            column("count", LONG, "Number of rows"),
+            column("rows", BinaryType(), "The rows as an Arrow stream"),
         ]
     ),
     key=(),

@@ -1,4 +1,4 @@
-"""The ways into the typed tables: a task that reads segments itself, rows through Spark, and through ``arrivals``."""
+"""The ways into the typed tables: a task that reads segments itself, rows through Spark, and through ``arrived``."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ def test_the_three_ways_fill_the_tables_alike(
     spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for way in ("task", "rows", "arrivals"):
+    for way in ("task", "rows", "arrived"):
         tables = Tables(spark, str(tmp_path / way))
         if way == "rows":
             monkeypatch.setattr(typed_tables, "write_segments", lambda *_: False)
-        if way == "arrivals":
+        if way == "arrived":
             monkeypatch.setattr(written_files, "can_be_committed", lambda *_: False)
         ingest.run(tables, open_dump(spark, [str(odd_log), str(SAMPLE_LOGS)]), "c")
         found.append(all_rows(tables))

@@ -1,0 +1,69 @@
+"""Rows on their way through ``arrived``: they come out as they went in, in few bytes."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+import pyarrow as pa
+import pytest
+
+from jobs.pipeline import typed_tables
+from jobs.pipeline.decode_arrow import TYPED, arrow_schema, typed_rows
+from jobs.pipeline.typed_segments import identified
+from jobs.pipeline.typed_tables import pack, unpack
+from jobs.sources.segments import SegmentsSource
+from tests.jobs.conftest import SAMPLE_LOGS
+
+
+@pytest.fixture(scope="module")
+def log() -> list[pa.RecordBatch]:
+    """The records of the samples, as ingest has them."""
+    source = SegmentsSource({"paths": json.dumps([str(SAMPLE_LOGS)])})
+    reader = source.reader(source.schema())
+    return [identified(batch, "c", "r") for ranges in reader.partitions() for batch in reader.read(ranges)]
+
+
+def of_tables(batches: list[pa.RecordBatch]) -> dict[str, list[pa.RecordBatch]]:
+    found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+    for batch in batches:
+        for row in batch.to_pylist():
+            streams = pa.RecordBatch.from_pydict({"rows": pa.array([row["rows"]], pa.binary())})
+            rows = list(unpack([streams]))
+            assert sum(each.num_rows for each in rows) == row["count"]
+            found[row["table"]] += rows
+    return found
+
+
+@pytest.mark.parametrize("limit", [typed_tables.STREAM_BYTES, 20_000, 1])
+def test_rows_come_out_as_they_went_in(log: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+    monkeypatch.setattr(typed_tables, "_typed_rows", typed_rows)
+    monkeypatch.setattr(typed_tables, "STREAM_BYTES", limit)
+    some = [batch.slice(0, 3) for batch in log[:2]] if limit == 1 else log
+    wanted: dict[str, list[pa.RecordBatch]] = defaultdict(list)
+    for batch in some:
+        for table, rows in typed_rows(batch):
+            wanted[table.name].append(rows)
+    found = of_tables(list(pack(some)))
+    assert set(found) == set(wanted) <= set(TYPED)
+    for name, batches in wanted.items():
+        assert pa.Table.from_batches(found[name]).combine_chunks() == pa.Table.from_batches(batches).combine_chunks()
+    if limit == 20_000:
+        assert max(rows.nbytes / rows.num_rows for rows in found["log_records"]) < limit
+        assert len(found["log_records"]) > len(wanted["log_records"])
+
+
+def test_rows_of_one_table_carry_no_nulls_of_others(log: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row with a column for each table takes many times as much, of which most are nulls."""
+    monkeypatch.setattr(typed_tables, "_typed_rows", typed_rows)
+    sent = sum(len(row["rows"]) for batch in pack(log) for row in batch.to_pylist())
+    wide = 0
+    for batch in log:
+        for table, rows in typed_rows(batch):
+            columns = {name: pa.nulls(rows.num_rows, pa.struct(list(arrow_schema(name)))) for name in TYPED}
+            columns[table.name] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+            out = pa.BufferOutputStream()
+            with pa.ipc.new_stream(out, (row := pa.RecordBatch.from_pydict(columns)).schema) as stream:
+                stream.write_batch(row)
+            wide += out.getvalue().size
+    assert sent < wide / 20, (sent, wide)
