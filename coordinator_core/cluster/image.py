@@ -31,13 +31,15 @@ class Topic:
 class TopicImage:
     """The topics of a cluster at one moment, by name and by id; racks of brokers, where known, by broker id.
 
-    ``version`` is the metadata offset up to which this holds; -1: not known.
+    ``version`` is the metadata offset up to which this holds; -1: not known. ``is_whole``: a topic that is not in it
+    did not exist then; otherwise it may have, and one that is in it may have been deleted.
     """
 
     by_name: Mapping[str, Topic]
     by_id: Mapping[str, Topic]
     broker_racks: Mapping[int, str | None] = field(default_factory=dict)
     version: int = -1
+    is_whole: bool = True
 
     @classmethod
     def of(

@@ -97,6 +97,7 @@ class MetadataLog:
     def begin(self, snapshot: Snapshot) -> None:
         """Take a whole state before any record, as one version of the history."""
         self._last = snapshot.at
+        self.history.first_seen_ms = snapshot.at.timestamp_ms
         for record in snapshot.records:
             self._change(record)
         self._publish()
@@ -108,6 +109,7 @@ class MetadataLog:
             return
         if self._last.offset < 0 and not _begins_cluster(record):
             self.history.complete = False
+            self.history.first_seen_ms = at.timestamp_ms
             self._gap(at, f"the log begins at offset {at.offset}: topics created before it are unknown")
         batch = (record.batch, at.timestamp_ms if record.batch < 0 else -1)
         if batch != self._batch:

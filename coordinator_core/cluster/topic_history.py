@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final, NamedTuple
 
+from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import Levels, ResourceKind, SnapshotSettings, joined
@@ -72,15 +73,22 @@ ASSIGNORS_BY_CLASS: Final = {
 
 
 class HistoryGap(NamedTuple):
-    """Something that the source of a history does not contain, found at ``at``."""
+    """Something that the source of a history does not contain, found at ``at``.
+
+    ``whole_ms`` is the time up to which nothing was missing; None: not known.
+    """
 
     at: LogPosition
     cause: str
+    whole_ms: int | None = None
 
 
-def hole_before(at: LogPosition) -> HistoryGap:
-    """Return the gap of a metadata log that lacks the records before this one: brokers do not compact it."""
-    return HistoryGap(at, f"the metadata log has a hole before offset {at.offset}")
+def hole_before(at: LogPosition, whole_ms: int) -> HistoryGap:
+    """Return the gap of a metadata log that lacks the records before this one: brokers do not compact it.
+
+    ``whole_ms`` is the time of the last record before the hole.
+    """
+    return HistoryGap(at, f"the metadata log has a hole before offset {at.offset}", whole_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +113,17 @@ class TopicHistory:
     """All images of the topics that a source shows, and the dynamic configs.
 
     ``complete``: the first version is the beginning of the cluster or a whole snapshot, so that a topic that is not in
-    it did not exist. Otherwise that is unknown. ``last_seen_ms`` is the time up to which the source reaches; for later
-    times the last known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source
-    has lists of topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
+    it did not exist. Otherwise that is unknown. ``first_seen_ms`` is the time from which on the source shows changes
+    (0: from the beginning of the cluster), ``last_seen_ms`` the time up to which it does; for later times the last
+    known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source has lists of
+    topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
     ``snapshots`` is what snapshots of the cluster show of settings and features.
     """
 
     def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
         self.complete = complete
         self.is_listed = is_listed
+        self.first_seen_ms = 0
         self.last_seen_ms = -1
         self.snapshots = SnapshotSettings()
         self.gaps: list[HistoryGap] = []
@@ -217,10 +227,16 @@ class TopicHistory:
         version = self.version_at(time_ms)
         return self.version(version) if version >= 0 else None
 
-    def image_at(self, time_ms: int | None) -> TopicImage | None:
-        """Return the topics at a time, or with None the last known ones; None if no version covers that time."""
+    def image_at(self, time_ms: int | None, asked_ms: int = 0) -> TopicImage | None:
+        """Return the topics at a time, or with None the last known ones; None if no version covers that time.
+
+        The last known ones stand for the topics at ``asked_ms``: if the source ends before, they may have changed.
+        """
         number = self._newest if time_ms is None else self.version_at(time_ms)
-        return self.version(number).image if number >= 0 else None
+        if number < 0:
+            return None
+        is_whole = self.shows_all(max(asked_ms, self.first_seen_ms) if time_ms is None else time_ms)
+        return replace(self.version(number).image, is_whole=is_whole)
 
     def at_offset(self, offset: int) -> ImageVersion | None:
         """Return the topics once the record at ``offset`` of the metadata log was applied; None before the first
@@ -298,6 +314,38 @@ class TopicHistory:
             return self.gaps[0].cause
         if self.last_seen_ms < time_ms:
             return "the history of topics ends before"
+        return None
+
+    @property
+    def reach(self) -> TopicReach:
+        """Over which times each change of topics is here."""
+        return self.given.reach
+
+    @property
+    def given(self) -> GivenTopics:
+        """What the source tells of the topics."""
+        gap = min(self.gaps, key=lambda each: each.at.offset, default=None)
+        given = GivenTopics(not self.is_listed, self.is_listed, self.first_seen_ms, self.last_seen_ms)
+        return given if gap is None else given._replace(gap=gap.cause, whole_ms=gap.whole_ms)
+
+    def shows_all(self, time_ms: int) -> bool:
+        """Whether the topics at a time are all here: one that is not did not exist then."""
+        return self.complete and self.reach.covers(time_ms, time_ms)
+
+    def partitions_at(self, topic: str, time_ms: int) -> int | None:
+        """Return how many partitions a topic (its name or its id) had at a time, 0 where it did not exist.
+
+        None where that is unknown. Lists that have the same topic before and after a time show it at that time, too.
+        One that a later list lacks was deleted.
+        """
+        known = self.topic_at(self._names.get(topic, topic), time_ms)
+        known = known if known is not None and topic in (known.id, known.name) else None
+        if self.reach.covers(time_ms, time_ms) and (known is not None or self.complete):
+            return 0 if known is None else known.partitions
+        if self.is_listed and known is None and any(self._topics.past(self._names.get(topic, topic), self._newest)):
+            return 0
+        if self.is_listed and known is not None and self.was_there(known.name, known.id, time_ms, 0):
+            return known.partitions
         return None
 
     def is_whole(self, time_ms: int) -> bool:

@@ -214,7 +214,7 @@ def _topology_check(
     """
     if not group.members or not certainty.knows(streams.TOPOLOGY):
         return None
-    check = check_topology(group, topics)
+    check = check_topology(group, topics, complete=topics is None or topics.is_whole)
     is_ready = streams.group_state(group, certainty) is not StreamsGroupState.NOT_READY
     if is_ready and check.status in (None, READY):
         return None

@@ -201,9 +201,11 @@ class DescribedStreamsMember(TypedDict):
 
 
 class DescribedInternalTopic(TypedDict):
-    """A changelog or repartition topic; 0 partitions or replicas: the broker decides."""
+    """A changelog or repartition topic; 0 partitions or replicas: the broker decides. Null partitions: topics that are
+    not known decide how many.
+    """
 
-    partitions: int
+    partitions: int | None
     replicationFactor: int
     topicConfigs: dict[str, str]
 

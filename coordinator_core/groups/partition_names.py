@@ -10,13 +10,13 @@ from coordinator_core.cluster.image import TopicImage
 def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage | None) -> list[str]:
     """Return partitions by topic id as a sorted list of ``topic-partition``.
 
-    A topic id that is not in the image belongs to a deleted topic; brokers leave it out as well. Without an image no id
-    has a name: then the id is printed instead of the name.
+    A topic id that is not in the image belongs to a deleted topic; brokers leave it out as well. Without an image, or
+    where the image is not whole, that is not known: then the id is printed instead of the name.
     """
     named: list[str] = []
     for topic_id, partitions in assigned.items():
         topic = None if topics is None else topics.by_id.get(topic_id)
-        if topic is None and topics is not None:
+        if topic is None and topics is not None and topics.is_whole:
             continue
         name = topic_id if topic is None else topic.name
         named.extend(f"{name}-{partition}" for partition in partitions)

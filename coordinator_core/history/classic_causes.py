@@ -164,16 +164,17 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     """
     open_history, last = writer.open_history, step.last
     still_subscribed = set(last.topics) & step.topics
-    if writer.topics is None or last.topics_version < 0:
+    topics = writer.topics
+    if topics is None or last.topics_version < 0 or not (topics.is_listed or topics.shows_all(step.at.timestamp_ms)):
         return _by_assignment(open_history, step, still_subscribed)
-    now = writer.topics.version_at(step.at.timestamp_ms)
-    later = writer.topics.version_at(step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
+    now = topics.version_at(step.at.timestamp_ms)
+    later = topics.version_at(step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
     had, assigned = _highest_had(step.old), _highest_assigned(open_history)
-    open_history.unseen += _without_known(writer.topics.changes(last.topics, last.topics_version, now), had)
-    ahead = writer.topics.changes(still_subscribed, now, later)
+    open_history.unseen += _without_known(topics.changes(last.topics, last.topics_version, now), had)
+    ahead = topics.changes(still_subscribed, now, later)
     open_history.unseen += _without_known([each for each in ahead if _is_assigned(each, assigned)], had)
     if not open_history.unseen:
-        return _first_assigned(writer.topics, step, still_subscribed, assigned)
+        return _first_assigned(topics, step, still_subscribed, assigned)
     had = had if step.new.protocol in ASSIGNS_ALL else {}
     changed: dict[str, list[TopicChange]] = {}
     for change in open_history.unseen:
@@ -185,7 +186,7 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     subscribed = [change for change in open_history.unseen if change.name in still_subscribed]
     open_history.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
     found = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
-    return found + _first_assigned(writer.topics, step, still_subscribed - changed.keys(), assigned)
+    return found + _first_assigned(topics, step, still_subscribed - changed.keys(), assigned)
 
 
 def _without_known(changes: list[TopicChange], had: dict[str, int]) -> list[TopicChange]:
@@ -296,9 +297,9 @@ def _highest_assigned(open_history: OpenHistory) -> dict[str, int]:
 
 
 def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[str]) -> list[Cause]:
-    """Without a topic history: partitions never assigned before, and topics of which none is assigned any more.
+    """Where topics are not known: partitions never assigned before, and topics of which none is assigned any more.
 
-    Topics that only others subscribe to the leader may not have known, or may have forgotten.
+    They came or went, or the leader had not known them, or does not any more: the log does not tell.
     """
     found = []
     assigned = _highest_assigned(open_history)
@@ -306,16 +307,14 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
     own = subscription(step.new, leader).topics if leader is not None else frozenset[str]()
     for topic in sorted(subscribed):
         before, now = open_history.highest.get(topic, -1), assigned.get(topic, -1)
+        detail = None
         if now > before:
-            kind = CauseKind.TOPIC_GROWN
-            if before < 0:
-                kind = CauseKind.TOPIC_CREATED if topic in own else CauseKind.TOPIC_METADATA_CHANGED
             detail = f"partitions {before + 1} to {now} are assigned for the first time"
-            found.append(cause(kind, step.at, topics=(topic,), detail=detail))
         elif before >= 0 and now < 0 and step.new.protocol in ASSIGNS_ALL and topic in own:
             detail = "it is subscribed, but none of its partitions is assigned any more"
-            found.append(cause(CauseKind.TOPIC_DELETED, step.at, topics=(topic,), detail=detail))
             del open_history.highest[topic]
+        if detail is not None:
+            found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.at, topics=(topic,), detail=detail))
     return found
 
 

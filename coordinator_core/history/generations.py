@@ -145,7 +145,7 @@ def _change_owners(
     """
     ownership, last = writer.open_history.ownership, writer.open_history.epoch
     stopped = {each: set(owners) for each, owners in ownership.owners.items()} if old.protocol in ASSIGNS_ALL else {}
-    ownership.change(_counted(new, assigned.changes), at)
+    ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
         ownership.were_stopped(stopped, max(at.timestamp_ms - _began_before_ms(new, at), 0))
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):

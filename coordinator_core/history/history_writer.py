@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
-from math import inf
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -357,20 +356,17 @@ class HistoryWriter:
         if outcome == "emptied":
             open_history.ownership.idle.clear()
 
-    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], float]:
+    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], int | None]:
         """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
 
-        The number is 0 for a topic that was deleted or is no longer subscribed.
+        The number is 0 for a topic that was deleted or is no longer subscribed, None where it is not known.
         """
 
-        def partitions(topic: str) -> float:
+        def partitions(topic: str) -> int | None:
             name = topic if self.open_history.type == CLASSIC else self.resources.topic_name(topic)
             if name is not None and name not in subscribed:
                 return 0
-            if self.topics is None:
-                return inf
-            known = self.topics.topic_at(name, at.timestamp_ms) if name is not None else None
-            return known.partitions if known is not None and topic in (known.id, known.name) else 0
+            return None if self.topics is None else self.topics.partitions_at(topic, at.timestamp_ms)
 
         return partitions
 

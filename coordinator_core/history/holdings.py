@@ -121,18 +121,22 @@ class Holdings:
 
 
 class Tally(NamedTuple):
-    """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner."""
+    """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
+
+    None: not known, as some of them may have gone with their topics.
+    """
 
     moved: int
     moved_back: int
-    lost: int
-    idle_ms: int
-    idle_max_ms: int
+    lost: int | None
+    idle_ms: int | None
+    idle_max_ms: int | None
 
 
 _NAMES = list[tuple[str, str, dict[int, str]]]
 _STORED_OWNERS = StoredAs(_NAMES, units_to_list, UnitOwners.of_list)
 _STORED_NAMES = StoredAs(_NAMES, units_to_list, units_of_list)
+_STORED_TOPICS = StoredAs(list[str], sorted, set)
 _STORED_POSITIONS = StoredAs(list[tuple[str, str, dict[int, LogPosition]]], units_to_list, units_of_list)
 
 
@@ -142,7 +146,8 @@ class Ownership:
 
     ``idle`` has the units without an owner since a member gave them up. ``before`` has, for every unit given up in this
     rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
-    from the former id to the new one are not given up.
+    from the former id to the new one are not given up. ``in_doubt`` are topics with idle partitions that may no longer
+    have been there; ``is_vague``: of some that have an owner again it is not known for how long they were idle.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
@@ -151,14 +156,21 @@ class Ownership:
     replaced: dict[str, str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0
+    in_doubt: Annotated[set[str], _STORED_TOPICS] = field(default_factory=set)
+    is_vague: bool = False
 
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
-        return replace(self, owners=owners, idle=idle, before=before, replaced={**self.replaced})
+        replaced, in_doubt = {**self.replaced}, {*self.in_doubt}
+        return replace(self, owners=owners, idle=idle, before=before, replaced=replaced, in_doubt=in_doubt)
 
-    def change(self, changes: Sequence[Changed], at: LogPosition) -> None:
-        """Apply what records that belong together end, then what they begin."""
+    def change(self, changes: Sequence[Changed], at: LogPosition, *, by_name: bool = False) -> None:
+        """Apply what records that belong together end, then what they begin.
+
+        ``by_name``: a topic that is known by its name may be another one by now. One that is known by its id was there
+        all the time, if its partitions have an owner again.
+        """
         for changed in changes:
             for resource, gone in changed.ended:
                 self._release(resource, gone, changed.member_id, at)
@@ -166,6 +178,7 @@ class Ownership:
             for resource, new in changed.taken:
                 if resource[0] not in SHARED_ROLES:
                     self._take(resource, new, changed.member_id, at)
+                    self.is_vague |= by_name and resource[1] in self.in_doubt
 
     def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
@@ -213,16 +226,20 @@ class Ownership:
     def tally(self) -> Tally:
         """Return the counts of units given up in this rebalance, by what happened to them so far."""
         moved = back = lost = 0
+        is_vague = self.is_vague
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})
             for partition, owner in before.items():
                 now = owners.get(partition)
                 if now is None:
                     lost += 1
+                    is_vague = is_vague or resource[1] in self.in_doubt
                 elif now == owner:
                     back += 1
                 elif not self.replaced or now != self._owner_before(owner):
                     moved += 1
+        if is_vague:
+            return Tally(moved, back, None, None, None)
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
 
     def end(self, at: LogPosition) -> None:
@@ -232,10 +249,10 @@ class Ownership:
             for partition in before.keys() & idle.keys():
                 self._was_idle(idle[partition], at)
 
-    def forget(self, wanted: Callable[[str], float]) -> None:
-        """Drop idle partitions that the topic no longer has.
+    def forget(self, wanted: Callable[[str], int | None]) -> None:
+        """Drop idle partitions that the topic no longer has, and note the topics of which that is not known.
 
-        ``wanted`` returns the number of partitions of a topic, by its id, in classic groups by its name.
+        ``wanted`` returns the number of partitions of a topic, by its id, in classic groups by its name; None: unknown.
         """
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
@@ -243,6 +260,9 @@ class Ownership:
                 gone = before.keys() & idle.keys()
                 if gone:
                     count = wanted(resource[1])
+                    if count is None:
+                        self.in_doubt.add(resource[1])
+                        continue
                     for partition in gone:
                         if partition >= count:
                             del before[partition], idle[partition]
@@ -289,12 +309,17 @@ class Ownership:
         if self.replaced and not any(kept.values()):
             self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
+        self.is_vague = False
+        self.in_doubt = {
+            topic for topic in self.in_doubt if any(each[1] == topic and self.idle[each] for each in self.idle)
+        }
 
     def clear(self) -> None:
         """Forget all owners, and all units in flight."""
-        for of_units in (self.owners, self.idle, self.before, self.replaced):
+        for of_units in (self.owners, self.idle, self.before, self.replaced, self.in_doubt):
             of_units.clear()
         self.idle_ms = self.idle_max_ms = 0
+        self.is_vague = False
 
 
 def _copy(of_units: OfUnits[T]) -> OfUnits[T]:

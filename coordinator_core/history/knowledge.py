@@ -2,6 +2,8 @@
 
 An answer about a group rests on the partition of its log, an answer about all groups on all partitions. What is missing
 of them is one of three: a partition that was not given, offsets without a record, records that cannot be decoded.
+Causes, verdicts, findings and the names of topic ids rest on the metadata log too: it may be absent, begin after the
+logs of groups or end before them, or lack records.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import UNREADABLE
@@ -59,12 +62,16 @@ class Knowledge:
     """What is missing of the logs of groups for an answer.
 
     ``gaps`` is what each log partition lacks as seen from the moment of the answer, by its name; ``lost`` names the
-    records that cannot be decoded.
+    records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
+    times of the first and the last record of the logs of groups (None: there is none).
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
     gaps: Mapping[str, LogGaps] = field(default_factory=dict)
     lost: LostRecords = NOTHING_LOST
+    topics: GivenTopics = NO_TOPICS_GIVEN
+    first_ms: int | None = None
+    last_ms: int | None = None
 
     @property
     def lists_all(self) -> bool:
@@ -77,8 +84,13 @@ class Knowledge:
         return {name: each for name, each in sorted(self.gaps.items()) if not each.lists_all}
 
     def reasons(self) -> list[str]:
-        """Return what is missing, in words; the list is empty if nothing is."""
+        """Return what is missing of the logs of groups, in words; the list is empty if nothing is."""
         return [*self._of_gaps(), *self._of_absence(), *self._of_unreadable()]
+
+    def reasons_with_topics(self) -> list[str]:
+        """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
+        missing = self.topics.missing(self.first_ms, self.last_ms) if GROUP_LOG in self.given.partitions else None
+        return [*self.reasons(), *([] if missing is None else [missing])]
 
     def about_group(self, group_id: str) -> list[str]:
         """Return what is missing for a group of which there is no trace, in words."""

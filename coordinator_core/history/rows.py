@@ -73,10 +73,13 @@ class GroupEpochRow(NamedTuple):
     metadata_hash: Annotated[int | None, "hash of the subscribed topics; null: the record has none"]
     topics_proven: Annotated[
         bool | None,
-        "true if a known version of the topics has that hash; null: no hash, no topic history, or members unknown",
+        "true if a known version of the topics has that hash, false if none has; null: no hash, members unknown, or "
+        "not every version of the topics known",
     ]
     topics_at: Annotated[
-        MaybeAt, "the version of the topics that was used: the one with that hash, else the one at that time"
+        MaybeAt,
+        "the version of the topics that was used: the one with that hash, else the one at that time; null: the topics "
+        "of that time are not known",
     ]
     unassigned: Annotated[
         int | None,
@@ -126,7 +129,10 @@ class RebalanceRow(NamedTuple):
         int | None, "partitions or tasks that went from one member to another; null: share groups, or unknown"
     ]
     units_moved_back: Annotated[int | None, "partitions or tasks given up and then given back to the same member"]
-    units_lost: Annotated[int | None, "partitions or tasks given up that had no owner when it ended"]
+    units_lost: Annotated[
+        int | None,
+        "partitions or tasks given up that had no owner when it ended; null: unknown, or their topics may be deleted",
+    ]
     idle_ms: Annotated[
         int | None,
         "time without an owner, summed over partitions or tasks; if it goes on, it counts in the next one; with an "

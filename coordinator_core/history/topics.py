@@ -16,8 +16,8 @@ class Used(NamedTuple):
     """The topics that an epoch was computed from.
 
     ``hash`` is None if the record has none. ``proven``: an image of the topics has that hash; None: there is no hash,
-    or no topic history. ``at`` and ``version`` are those of that image, or of the image at that time if none is proven;
-    None and -1 if nothing is known.
+    or not every version of the topics is known. ``at`` and ``version`` are those of that image, or of the image at that
+    time if none is proven; None and -1 if nothing is known. ``at`` is None, too, where topics may have changed since.
     """
 
     hash: int | None
@@ -35,8 +35,9 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
         if found is not None:
             return Used(metadata_hash, True, found.at, found.version)
     version = topics.version_at(at.timestamp_ms)
-    proven = None if metadata_hash is None or version < 0 else False
-    return Used(metadata_hash, proven, topics.positions[version] if version >= 0 else None, version)
+    proven = None if metadata_hash is None or version < 0 or not topics.shows_all(at.timestamp_ms) else False
+    is_known = version >= 0 and (topics.is_listed or topics.reach.covers(at.timestamp_ms, at.timestamp_ms))
+    return Used(metadata_hash, proven, topics.positions[version] if is_known else None, version)
 
 
 def matching_hash(

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coordinator_core.records import AnyRecord, Family, LogPosition
+from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.simulator.brokers import MetadataRecord
 from coordinator_core.simulator.commit_batches import CommitChunk
 from coordinator_core.simulator.commits import CommitStreams
 from coordinator_core.simulator.topics import TopicPlan
@@ -114,17 +115,21 @@ class PartitionLog:
 
 
 def metadata_log(plan: TopicPlan) -> Iterator[Piece]:
-    """Yield the log of ``__cluster_metadata``, with one batch for each step of the topics."""
+    """Yield the log of ``__cluster_metadata``, with one batch for each step of the topics.
+
+    Controllers write a record that says nothing twice a second: here is the last one, as it shows that nothing changed.
+    """
     offset = 0
-    for step in plan.steps:
+    steps = [(step.time_ms, step.records) for step in plan.steps]
+    for time_ms, written in [*steps, (plan.end_ms, (MetadataRecord(MetadataRecordType.NO_OP, 0, {}),))]:
         records = [
             NewRecord(
                 offset + index,
-                step.time_ms,
+                time_ms,
                 None,
                 encode_value(record.type, record.version, record.value, Family.METADATA),
             )
-            for index, record in enumerate(step.records)
+            for index, record in enumerate(written)
         ]
         yield Piece(encode_batch(records, leader_epoch=1), offset, len(records))
         offset += len(records)

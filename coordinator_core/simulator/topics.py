@@ -51,12 +51,16 @@ class _Change(NamedTuple):
 
 @dataclass(slots=True)
 class TopicPlan:
-    """Every step of the topics, the rate of records in each topic, and the brokers with the partitions they lead."""
+    """Every step of the topics, the rate of records in each topic, and the brokers with the partitions they lead.
+
+    ``end_ms`` is the time up to which the controller is there.
+    """
 
     steps: list[TopicStep]
     rates: dict[str, float]
     created_ms: dict[str, int]
     brokers: Brokers
+    end_ms: int
 
     def leaders(self, topic: str, partition: int) -> Sequence[Leader]:
         """Return the leaders of a partition in order of time; of a partition that is gone, one that it always had."""
@@ -90,7 +94,7 @@ def plan_topics(scenario: Scenario, seed: int) -> TopicPlan:
             writer.fail(time_ms, gone[time_ms])
         if time_ms in back:
             writer.come_back(time_ms, back[time_ms])
-    return TopicPlan(writer.steps, rates, writer.created_ms, writer.brokers)
+    return TopicPlan(writer.steps, rates, writer.created_ms, writer.brokers, scenario.start_ms + scenario.lasts)
 
 
 def _scripted(scenario: Scenario, rates: dict[str, float]) -> Iterator[_Change]:

@@ -121,9 +121,10 @@ def describe_command(
     around = then.surroundings()
     if known := known_ends(answers, ends, moment):
         around = replace(around, data_end=known)
-    chosen = then.groups() if group is None else iter([find_group(then, group)])
+    one = None if group is None else find_group(then, group)
     warn_of_times(source.console, then, moment)
-    warn_of_missing(source.console, then)
+    warn_of_missing(source.console, then, of_topics=one is None or not isinstance(one.group.state, ClassicGroup))
+    chosen = then.groups() if one is None else iter([one])
     found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
         for described in found:

@@ -9,8 +9,8 @@ from jobs.cli.output import utc
 from jobs.queries.interface import AsOf, GroupsThen
 
 
-def warn_of_missing(console: Console, then: GroupsThen) -> bool:
-    """Say once what the logs lack from before the moment.
+def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = False) -> bool:
+    """Say once what the logs lack from before the moment; ``of_topics``: for an answer that rests on topics, too.
 
     Returns whether no group, member or offset can have been there without a trace in them.
     """
@@ -20,7 +20,7 @@ def warn_of_missing(console: Console, then: GroupsThen) -> bool:
         "whole_from": {name: each.whole_from for name, each in gaps.items()},
         "lost": {name: each.lost for name, each in gaps.items() if each.lost >= 0},
     }
-    for number, reason in enumerate(known.reasons()):
+    for number, reason in enumerate(known.reasons_with_topics() if of_topics else known.reasons()):
         console.warn(reason, **facts if gaps and number == 0 else {})
     return known.lists_all
 

@@ -71,7 +71,7 @@ def metrics_command(
     then = answers.at(moment)
     groups = list(then.groups())
     warn_of_times(source.console, then, moment)
-    warn_of_missing(source.console, then)
+    warn_of_missing(source.console, then, of_topics=True)
     histories = _until(answers.histories(), moment.time_ms)
     facts = GroupFacts(
         answers.cluster_name,
@@ -81,7 +81,7 @@ def metrics_command(
         tallies_of(histories.rebalances, histories.verdicts, histories.violations),
         histories.findings,
         lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),
-        is_whole=not then.knowledge().reasons(),
+        is_whole=not then.knowledge().reasons_with_topics(),
         moment_ms=then.span()[1] if moment.time_ms is None else moment.time_ms,
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest

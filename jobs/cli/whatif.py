@@ -124,10 +124,11 @@ def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
 
     The log of a classic group does not show it, and where records are missing, some of it is missing too.
     """
-    if any(row.group_type == GroupType.CLASSIC or not row.history_complete for row in rows):
-        return None
     known = [row.idle_ms for row in rows if row.idle_ms is not None]
-    return sum(known) if known else None
+    is_vague = len(known) < len(rows) or any(
+        row.group_type == GroupType.CLASSIC or not row.history_complete for row in rows
+    )
+    return None if is_vague or not known else sum(known)
 
 
 def _counts(texts: list[str]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
 
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
 from coordinator_core.audit.folds.witness import OF_EPOCH, OF_MEMBER
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.zones import ANCHORS, Epoch, with_zones
@@ -132,9 +132,7 @@ def _bound(tables: TableReader, cluster: str) -> Iterator[tuple[str, BrokerEvent
         ):
             known[row["group_id"]].append(as_row(row))
     for group_id, events in of_group.items():
-        history = GroupHistory.gather(
-            group_id, 0, [*known[group_id], *events], {}, GroupHistory(group_id, 0).share_logs
-        )
+        history = GroupHistory.gather(group_id, 0, [*known[group_id], *events], NO_TOPICS, NO_SHARE_LOGS)
         for event in history.events:
             if event.record is not None:
                 yield events[event._replace(record=None)], event

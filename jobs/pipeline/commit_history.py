@@ -7,8 +7,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.folds.commits import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import Rewind
+from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.tables.delta import Tables

@@ -16,7 +16,6 @@ from coordinator_core.audit.folds.commit_counts import (
     CommitCount,
     fitting_length,
 )
-from coordinator_core.audit.folds.commits import how_removed, removal_window
 from coordinator_core.audit.folds.group_history import (
     GroupHistory,
     OpenTransaction,
@@ -25,6 +24,7 @@ from coordinator_core.audit.folds.group_history import (
     Removal,
     Rewind,
 )
+from coordinator_core.audit.folds.removals import how_removed, removal_window
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_history import TopicInterval

@@ -7,12 +7,12 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.audit.folds.group_history import ShareLogs
+from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause
-from jobs.relations import stored_unreadable
+from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.stored_brokers import other_lines
 from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
@@ -24,11 +24,11 @@ PLACE: Final = itemgetter("log_topic", "log_partition")
 class LogFacts(NamedTuple):
     """What is known of the logs of a cluster as a whole, as ``GroupHistory.gather`` takes it.
 
-    ``partitions``: the number of partitions by topic, at the end. ``lost``: what the logs of groups lack.
+    ``topics``: those at the end. ``lost``: what the logs of groups lack.
     ``brokers``: the lines of brokers' application logs that name no group.
     """
 
-    partitions: Mapping[str, int]
+    topics: TopicsAtEnd
     share_logs: ShareLogs
     lost: LostRecords
     brokers: tuple[BrokerEvent, ...] = ()
@@ -38,7 +38,8 @@ class LogFacts(NamedTuple):
         """Read them from the tables."""
         lost = lost_records(tables, cluster)
         shares = _share_logs(tables, cluster, lost)
-        return cls(partition_counts(tables, cluster), shares, lost, other_lines(tables, cluster))
+        topics = TopicsAtEnd(partition_counts(tables, cluster), stored_topics.given(tables, cluster).reach)
+        return cls(topics, shares, lost, other_lines(tables, cluster))
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError, UnknownTypeError
@@ -56,6 +57,24 @@ def read(tables: TableReader, cluster: str) -> TopicHistory | None:
     if history is not None:
         history.snapshots = stored_settings.read(tables, cluster)
     return history
+
+
+def given(tables: TableReader, cluster: str) -> GivenTopics:
+    """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
+    if not _has_log(tables, cluster):
+        return GivenTopics(is_listed=_of_snapshots(tables, cluster) is not None)
+    (seen,) = tables.rows(
+        f"SELECT max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
+    )
+    kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
+    begin = None if kept is None else Snapshot([], kept.at)
+    rows = tables.rows(f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} ORDER BY log_offset LIMIT 100", cluster=cluster)
+    found = fold_metadata_log(_records(rows), begin).given
+    until_ms = found.until_ms if seen["last_ms"] is None else max(found.until_ms, seen["last_ms"])
+    hole = first_hole(tables, cluster)
+    if hole is None or found.gap is not None:
+        return found._replace(until_ms=until_ms)
+    return found._replace(until_ms=until_ms, gap=hole.cause, whole_ms=hole.whole_ms)
 
 
 def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
@@ -121,14 +140,16 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
     )
     if all(row["offsets"] <= row["records"] for row in counts):
         return None
-    before = "lag(log_offset) OVER (PARTITION BY log_partition ORDER BY log_offset) AS before"
+    order = "OVER (PARTITION BY log_partition ORDER BY log_offset)"
+    before = f"lag(log_offset) {order} AS before, lag(timestamp_ms) {order} AS whole_ms"
     places = tables.rows(
-        "SELECT log_partition, log_offset, timestamp_ms FROM "
+        "SELECT log_partition, log_offset, timestamp_ms, whole_ms FROM "
         f"(SELECT log_partition, log_offset, timestamp_ms, {before} {log}) AS places "
         "WHERE before < log_offset - 1 ORDER BY log_offset LIMIT 1",
         **given,
     )
-    return next((hole_before(LogPosition(*row.values())) for row in places), None)
+    found = (tuple(row.values()) for row in places)
+    return next((hole_before(LogPosition(*place), whole_ms) for *place, whole_ms in found), None)
 
 
 def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:

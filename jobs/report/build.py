@@ -79,7 +79,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     sessions: list[LostSession] = []
     for history in histories:
         sessions += lost_sessions(history)
-        topics = history.partitions
+        topics = history.topics.partitions
         groups.append(detail(history, limits, source.ends)._replace(lag=source.lags.get(history.group_id, ())))
         rebalances = [row for part in by_log(history) for row in part.rebalances]
         opened += [

@@ -24,9 +24,7 @@ def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
     log = _Whole(LogReader(segments, warn))
     history = fold_metadata_log(log.records(), snapshot)
     if log.hole is not None:
-        gap = hole_before(log.hole)
-        history.gaps.append(gap)
-        warn(hole_warning(gap))
+        history.gaps.append(log.hole)
     return history
 
 
@@ -43,25 +41,20 @@ def known_topics(logs: Iterable[list[LogPart]], listed: TopicHistory | None, war
     return topics
 
 
-def hole_warning(hole: HistoryGap) -> str:
-    """Return what answers that depend on topics warn of, where the metadata log has this hole."""
-    return f"{hole.cause}: topics that were created, changed or deleted in it are not known"
-
-
 class _Whole:
     """A metadata log while it is read, and the first place where it is not whole; nothing compacts it."""
 
     def __init__(self, reader: LogReader) -> None:
         self._reader = reader
-        self.hole: LogPosition | None = None
+        self.hole: HistoryGap | None = None
 
     def records(self) -> Iterator[AnyRecord]:
         """The decoded records, without control records."""
-        reader, last = self._reader, -1
+        reader, last, last_ms = self._reader, -1, -1
         for row in reader.rows():
             if self.hole is None and -1 < last != row.offset - 1:
-                self.hole = LogPosition(reader.partition, row.offset, row.timestamp)
-            last = row.offset
+                self.hole = hole_before(LogPosition(reader.partition, row.offset, row.timestamp), last_ms)
+            last, last_ms = row.offset, max(last_ms, row.timestamp)
             record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
             if record is not None:
                 yield record

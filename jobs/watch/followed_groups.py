@@ -15,7 +15,14 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.stood_still import in_order, lost_sessions, stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_folds import GroupFolds
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GatheredRow, GroupHistory, ShareLogs
+from coordinator_core.audit.folds.group_history import (
+    NO_SHARE_LOGS,
+    NO_TOPICS,
+    GatheredRow,
+    GroupHistory,
+    ShareLogs,
+    TopicsAtEnd,
+)
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
@@ -271,20 +278,20 @@ class FollowedGroups:
             key[1],
             0 if log is None else log.last_ms,
             rows,
-            self._partition_counts(),
+            self._topics_at_end(),
             NO_SHARE_LOGS if share is None else self._share_logs(),
             NOTHING_LOST if log is None else log.lost_records,
         )
 
-    def _partition_counts(self) -> dict[str, int]:
-        """Return the partitions of the topics; they are counted again once there is another version of the topics."""
+    def _topics_at_end(self) -> TopicsAtEnd:
+        """Return the topics; their partitions are counted again once there is another version of the topics."""
         if self.topics is None:
-            return {}
+            return NO_TOPICS
         version, counts = self._counts
         if version != len(self.topics):
             counts = self.topics.partition_counts()
             self._counts = len(self.topics), counts
-        return counts
+        return TopicsAtEnd(counts, self.topics.reach)
 
     def _share_logs(self) -> ShareLogs:
         of_state = [log for log in self.logs.values() if log.place.family is Family.SHARE]

@@ -68,6 +68,7 @@ def _complete(row: Row) -> bool:
 
 def _history_key(row: Row) -> Key:
     table = row["table"]
+    row = row | {"topic": row.get("topic_id") or row.get("topic")}
     at = next((row[name] for name in ("opened", "joined", "since", "at") if isinstance(row.get(name), dict)), {})
     names = ("member_id", "kind", "role", "resource", "partition", "topic", "rule", "phase")
     more = tuple(str(row.get(name)) for name in names)
@@ -248,7 +249,7 @@ def judge(
 def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
     partly = question.ignored | frozenset(other.get("incompleteLists", ()))
     names = [name for name in row if name not in partly and row[name] != other.get(name)]
-    different = [f"{name}: {_short(other.get(name))} for {_short(row[name])}" for name in names]
+    different = [text for name in names for text in _differences(name, other.get(name), row[name])]
     if not different and question.is_certain(row) <= question.is_certain(other):
         return
     text = f"{key}: {'; '.join(different)}"
@@ -261,15 +262,57 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
         found.unknown.append(text)
 
 
+def _differences(name: str, said: Any, true: Any) -> list[str]:
+    """In words where two values differ, as deep as they have the same form."""
+    if isinstance(said, dict) and isinstance(true, dict) and said.keys() == true.keys():
+        inner = [(f"{name}.{key}", said[key], true[key]) for key in true]
+    elif isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
+        inner = [(f"{name}[{number}]", said[number], each) for number, each in enumerate(true)]
+    else:
+        return [f"{name}: {_short(said)} for {_short(true)}"]
+    return [text for each in inner if each[1] != each[2] for text in _differences(*each)]
+
+
+TOPIC_CAUSES: Final = ("topic_created", "topic_deleted", "topic_grown", "rack_changed", "regex_resolved")
+OF_STORM: Final = re.compile(r"; causes: .*")
+
+
 def _says_less(said: Any, true: Any) -> bool:
-    """Whether what is said is true, but for nulls where something is not known."""
+    """Whether what is said is true, but for nulls where something is not known.
+
+    Causes may be left out, or be called unknown or a change of topics without its kind; topics may be named by ids.
+    """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
         return all(_says_less(value, true.get(name)) for name, value in said.items())
-    if isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
-        return all(map(_says_less, said, true))
+    if isinstance(said, list) and isinstance(true, list):
+        if _are_causes(said) and _are_causes(true):
+            return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
+        if len(said) == len(true) and all(isinstance(each, str) for each in [*said, *true]):
+            return sorted(map(_partition_number, said)) == sorted(map(_partition_number, true))
+        return len(said) == len(true) and all(map(_says_less, said, true))
+    if isinstance(said, str) and isinstance(true, str) and OF_STORM.search(said):
+        return OF_STORM.sub("", said) == OF_STORM.sub("", true)
     return False
+
+
+def _are_causes(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(each, dict) and {"kind", "detail"} <= each.keys() for each in values)
+
+
+def _causes_say_less(said: set[str], true: set[str]) -> bool:
+    vague = {"unknown"} | ({"topic_metadata_changed"} if true.intersection(TOPIC_CAUSES) else set())
+    return said <= true | vague
+
+
+def _partition_number(name: str) -> str:
+    """What is left of a partition's name where its topic may be named by its id; of another text all."""
+    topic, _, number = name.rpartition("-")
+    return number if TOPIC_ID.fullmatch(topic) or (topic and number.isdecimal()) else name
+
+
+TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def _by_key(question: Question, rows: Sequence[Row]) -> Mapping[Key, Row]:

@@ -52,7 +52,8 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
     for topic, commits in sorted(by_topic.items()):
         last = max((each.last for each in commits), key=lambda at: at.timestamp_ms)
         silent = history.now_ms - last.timestamp_ms
-        gone = bool(history.partitions) and topic not in history.partitions
+        topics = history.topics
+        gone = topics.reach.covers(history.now_ms, history.now_ms) and topic not in topics.partitions
         if topic in held or silent < limits.zombie_ms or (hidden and not gone):
             continue
         detail = (

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
+from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
 MINUTE_MS = 60_000
-EXPIRED = frozenset(("expired", "expired or deleted"))
+OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
 
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -76,7 +77,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
     for each in history.commits:
-        removed[each.topic] += [removal for removal in each.removals if removal.how in EXPIRED]
+        removed[each.topic] += [removal for removal in each.removals if removal.how.startswith(OR_EXPIRED)]
     for topic, removals in sorted(removed.items()):
         if len(removals) >= limits.expired_partitions:
             how = " or ".join(sorted({each.how for each in removals}))
@@ -88,6 +89,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 detail,
                 [each.at for each in removals],
                 subject=topic,
+                complete=not any(each.how.endswith(OR_WITH_TOPIC) for each in removals),
             )
 
 

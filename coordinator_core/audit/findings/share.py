@@ -230,7 +230,7 @@ def _orphans(
 
 def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -> bool:
     """Whether the share state log would show a share partition, had it state at that time."""
-    count = history.partitions.get(SHARE_LOG, 0)
+    count = history.topics.partitions.get(SHARE_LOG, 0)
     if count == 0:
         return False
     number = log_partition_of(f"{history.group_id}:{unit[0]}:{unit[1]}", count)
@@ -254,7 +254,7 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
 
 def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
     """Whether a log in which the group would be goes on after its share state began, and does not have the group."""
-    count = history.partitions.get(GROUP_LOG, 0)
+    count = history.topics.partitions.get(GROUP_LOG, 0)
     number = log_partition_of(history.group_id, count) if count else -1
     last_ms = history.share_logs.groups_ms.get(number)
     return last_ms is not None and last_ms >= began.timestamp_ms

@@ -85,7 +85,7 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
         return
     left = sorted(
         name
-        for name in history.partitions
+        for name in history.topics.partitions
         if name.startswith(f"{history.group_id}-") and name.endswith(INTERNAL_TOPICS)
     )
     if not left:
@@ -99,4 +99,5 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
         f"{counted(len(left), 'topic')} of the deleted application still there: {', '.join(left[:NAMED_TOPICS])}{more}",
         [last],
         until_ms=history.now_ms,
+        complete=history.topics.reach.covers(history.now_ms, history.now_ms),
     )

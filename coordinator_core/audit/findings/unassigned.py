@@ -89,6 +89,7 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 [present.target or present.opened],
                 subject=each.subject,
                 until_ms=history.now_ms,
+                complete=history.topics.reach.covers(history.now_ms, history.now_ms),
             )
 
 
@@ -136,7 +137,7 @@ def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
-            count = history.partitions.get(topic, 0)
+            count = history.topics.partitions.get(topic, 0)
             yield _Units(topic, count, f"partitions of {topic}", _within(read.get(topic), count))
 
 

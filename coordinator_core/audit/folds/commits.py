@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.audit.folds.removals import how_removed, removal_window
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition
 
 MOST_KEPT = 1_000
 """The first rewinds and the first removals of a partition are kept, at most this many of each."""
-SHORTEST_RETENTION_MS = 60_000
-"""Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
-TOPIC_CLEANUP_MS = 10_000
-"""After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
-
-
-def removal_window(deleted_ms: Any) -> tuple[Any, Any]:
-    """Return between which times of the coordinator's clock the offsets of a topic are removed that was deleted at this
-    time of the controller's clock: numbers, or columns of them.
-    """
-    return deleted_ms - CLOCK_TOLERANCE_MS, deleted_ms + (TOPIC_CLEANUP_MS + CLOCK_TOLERANCE_MS)
 
 
 class PendingCommit(NamedTuple):
@@ -58,17 +47,6 @@ class PartitionFold:
         """Whether a commit is below the last one, of the same topic: a topic that was created again has another id."""
         same = self.topic_id is None or topic_id is None or topic_id == self.topic_id
         return same and self.offset is not None and offset < self.offset
-
-
-def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
-    """Return what a tombstone proves that was written for neither a deleted group nor a deleted topic.
-
-    ``age_ms`` is the time since the commit, None if that is not known; ``past_expiry``: the expiry that the commit
-    itself names had passed. Of another commit a request must have removed what is too young to expire.
-    """
-    if past_expiry:
-        return "expired"
-    return "deleted" if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else "expired or deleted"
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
@@ -13,11 +13,20 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.removal_lines import deleted_topic, expired_offset
+from coordinator_core.audit.folds.removals import (
+    DELETED,
+    EXPIRED,
+    EXPIRED_OR_DELETED,
+    OR_WITH_TOPIC,
+    shows_deletions,
+)
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -49,7 +58,11 @@ class Removal(NamedTuple):
 
     at: Annotated[LogPosition, "the tombstone"]
     offset: Annotated[int, "the offset that was committed"]
-    how: Annotated[str, "group deleted, topic deleted, expired, deleted (by a request), or expired or deleted"]
+    how: Annotated[
+        str,
+        "group deleted, topic deleted, expired, deleted (by a request), or expired or deleted; the last two with "
+        "'or removed with its topic' where it is not known whether the topic was deleted",
+    ]
 
 
 class PartitionCommits(NamedTuple):
@@ -100,11 +113,28 @@ class ShareLogs(NamedTuple):
 NO_SHARE_LOGS = ShareLogs()
 
 
+class TopicsAtEnd(NamedTuple):
+    """What is known of the topics at the end of the logs: the number of partitions by topic name, empty where no topics
+    are known. ``reach``: over which times each change of them is known.
+    """
+
+    partitions: Mapping[str, int] = MappingProxyType({})
+    reach: TopicReach = NO_REACH
+
+    @classmethod
+    def of(cls, topics: TopicHistory | None) -> TopicsAtEnd:
+        """Return what a history of topics shows."""
+        return cls() if topics is None else cls(topics.partition_counts(), topics.reach)
+
+
+NO_TOPICS = TopicsAtEnd()
+
+
 @dataclass(frozen=True)
 class GroupHistory:
     """All that is known about one group, as of ``now_ms``, the last time that its logs show.
 
-    ``partitions`` has the number of partitions by topic name as of then; empty where the topics are not known.
+    ``topics`` are those of then.
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
     sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
     ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
@@ -126,7 +156,7 @@ class GroupHistory:
     commit_counts: Sequence[CommitCount] = ()
     transactions: Sequence[OpenTransaction] = ()
     sizes: Sequence[RecordSize] = ()
-    partitions: Mapping[str, int] = field(default_factory=dict)
+    topics: TopicsAtEnd = NO_TOPICS
     own_ms: int = 0
     share_logs: ShareLogs = NO_SHARE_LOGS
     lost: LostRecords = NOTHING_LOST
@@ -138,7 +168,7 @@ class GroupHistory:
         group_id: str,
         own_ms: int,
         rows: Iterable[GatheredRow],
-        partitions: Mapping[str, int],
+        topics: TopicsAtEnd,
         share_logs: ShareLogs,
         lost: LostRecords = NOTHING_LOST,
         brokers: Sequence[BrokerEvent] = (),
@@ -168,7 +198,7 @@ class GroupHistory:
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
-            commits=sorted(_with_removals(by_type[PartitionCommits], told.events)),
+            commits=sorted(_with_removals(by_type[PartitionCommits], told.events, topics.reach)),
             commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
@@ -176,7 +206,7 @@ class GroupHistory:
                 by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow]),
                 key=lambda row: (row.topic_id, row.partition),
             ),
-            partitions=partitions,
+            topics=topics,
             own_ms=own_ms,
             share_logs=share_logs,
             lost=lost,
@@ -319,23 +349,24 @@ OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.LEADER_LATE))
 """Lines that may name no group: their members tell it."""
 
 
-def _with_removals(rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent]) -> Iterator[PartitionCommits]:
-    """Yield the commits with how offsets were removed, as far as a broker's log says so."""
+def _with_removals(
+    rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent], reach: TopicReach
+) -> Iterator[PartitionCommits]:
+    """Yield the commits with how offsets were removed, as far as topics and a broker's log say so."""
     lines = BrokerLines(events)
+
+    def how(row: PartitionCommits, removal: Removal) -> str:
+        if removal.how not in (EXPIRED_OR_DELETED, DELETED):
+            return removal.how
+        if removal.how == EXPIRED_OR_DELETED and expired_offset(lines, row.topic, row.partition, removal.at):
+            return EXPIRED
+        if deleted_topic(lines, row.topic, removal.at) is not None:
+            return "topic deleted"
+        knows_topic = shows_deletions(reach, removal.at.timestamp_ms)
+        return removal.how if knows_topic else f"{removal.how}{OR_WITH_TOPIC}"
+
     for row in rows:
-        yield row._replace(removals=tuple(_told_removal(row, each, lines) for each in row.removals))
-
-
-def _told_removal(row: PartitionCommits, removal: Removal, lines: BrokerLines) -> Removal:
-    if removal.how != EXPIRED_OR_DELETED:
-        return removal
-    if expired_offset(lines, row.topic, row.partition, removal.at) is not None:
-        return removal._replace(how="expired")
-    return removal if deleted_topic(lines, row.topic, removal.at) is None else removal._replace(how="topic deleted")
-
-
-EXPIRED_OR_DELETED = "expired or deleted"
-"""How an offset was removed where its tombstone does not tell."""
+        yield row._replace(removals=tuple(each._replace(how=how(row, each)) for each in row.removals))
 
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:

@@ -109,7 +109,7 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
         classic.group_id,
         own_ms,
         rows,
-        classic.partitions,
+        classic.topics,
         classic.share_logs,
         connect.lost.joined(classic.lost),
         [event for event in classic.events if event.group_id is None],

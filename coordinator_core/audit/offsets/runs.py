@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
@@ -53,7 +54,8 @@ class GroupCommits(NamedTuple):
     """The commits of one group that hold, and what the logs say about removed offsets.
 
     ``runs``: in the order in which they hold, those of one partition one after the other. ``group_ends``: the
-    tombstones of the group. ``topic_ends``: times (ms) at which a topic was deleted, by name. ``left_out``: number of
+    tombstones of the group. ``topic_ends``: times (ms) at which a topic was deleted, by name, over the times ``reach``.
+    ``left_out``: number of
     commits of transactions that are open at the end of the log, or whose end is lost; those that a later
     tombstone removed do not count.
     """
@@ -63,6 +65,7 @@ class GroupCommits(NamedTuple):
     group_ends: Sequence[LogPosition] = ()
     topic_ends: Mapping[str, Sequence[int]] = {}
     left_out: int = 0
+    reach: TopicReach = NO_REACH
 
 
 class CommitOrder:

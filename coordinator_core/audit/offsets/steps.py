@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.findings.resets import EmptyTimes
-from coordinator_core.audit.folds.commits import SHORTEST_RETENTION_MS, removal_window
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset
+from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, removal_window, shows_deletions
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
@@ -94,6 +94,7 @@ NAMELESS: Final = _Owner(
 UNSEEN: Final = _Owner(missing="the owner: the log shows no member that had this partition at this position")
 GAP_BEFORE_FIRST: Final = "earlier records: an offset may have been committed before"
 GAP_SINCE: Final = "records since the commit before: there may have been other commits in between"
+TOPICS_MISSING: Final = "whether the topic was deleted: the metadata log does not show that time"
 SAME_TOMBSTONES: Final = (
     "whether it expired or a request deleted it: both write the same tombstones; the log file of the broker tells"
 )
@@ -302,10 +303,12 @@ class _Told:
             return _Reason(StepCause.TOPIC_DELETED, line.place)
         if is_past_expiry:
             return _Reason(StepCause.EXPIRED, detail)
+        if not cannot_expire and (line := expired_offset(self._lines, *partition, at)) is not None:
+            return _Reason(StepCause.EXPIRED, _with_place(detail, line))
+        if cannot_expire and not shows_deletions(self._commits.reach, now_ms):
+            return _Reason(StepCause.UNKNOWN, detail, TOPICS_MISSING)
         if cannot_expire:
             return _Reason(StepCause.DELETED, f"{detail}: no offset expires within a minute")
-        if (line := expired_offset(self._lines, *partition, at)) is not None:
-            return _Reason(StepCause.EXPIRED, _with_place(detail, line))
         return _Reason(StepCause.UNKNOWN, detail, SAME_TOMBSTONES)
 
 

@@ -285,8 +285,13 @@ class ClassicAudit:
             basis=basis,
             fitted=fitted,
             missing=missing,
-            topics_at=view.at if view else None,
+            topics_at=view.at if view and self._shows_topics() else None,
         )
+
+    def _shows_topics(self) -> bool:
+        """Whether the topics of that time are known, be it from a list."""
+        at_ms = self.record.at.timestamp_ms
+        return self.history is not None and (self.history.is_listed or self.history.reach.covers(at_ms, at_ms))
 
 
 def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[WorkUnit]]:

@@ -26,7 +26,7 @@ def _initialized(
 ) -> Iterator[tuple[TopicPartition, SharePartition]]:
     initialized = {} if group.state_partitions is None else group.state_partitions.initialized
     for topic_id, topic in initialized.items():
-        if topics is None or topic_id in topics.by_id:
+        if topics is None or not topics.is_whole or topic_id in topics.by_id:
             for partition in topic.partitions:
                 yield TopicPartition(topic.name, partition), SharePartition(group_id, topic_id, partition)
 

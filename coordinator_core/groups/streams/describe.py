@@ -76,19 +76,22 @@ def describe_streams(
     """Return the group as ``Admin.describeStreamsGroups`` returns it; the log does not contain the coordinator's node.
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
-    not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat.
+    not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat. A
+    count that the topics decide is null where they are not known.
     In a log of KIP-1071 the subtopologies are null, as the document has it, where source topics are missing or topics
     are incorrectly partitioned.
     """
     topology = group.topology
-    topics = None if reloaded and not group.members else topics
+    is_recorded = reloaded and not group.members
+    topics = None if is_recorded else topics
+    tells_counts = is_recorded or (topics is not None and topics.is_whole)
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": group_state(group, certainty),
         "members": [_member(group, member, certainty) for member in group.members.values()],
-        "subtopologies": None if topology is None else _subtopologies(group, topology, topics),
+        "subtopologies": None if topology is None else _subtopologies(group, topology, topics, tells_counts),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
@@ -177,27 +180,28 @@ _HIDING = (TopologyProblem.MISSING_SOURCE_TOPICS, TopologyProblem.INCORRECTLY_PA
 
 
 def _subtopologies(
-    group: StreamsGroup, topology: Topology, topics: TopicImage | None
+    group: StreamsGroup, topology: Topology, topics: TopicImage | None, tells_counts: bool
 ) -> list[DescribedSubtopology] | None:
     configured = None if topics is None else configure(topology, topics)
     if are_hidden(configured, kip_1071=shows_kip_1071(group)):
         return None
+    tells_counts = tells_counts or (configured is not None and configured.problem is None)
     return [
         {
             "repartitionSinkTopics": each.sinks,
-            "repartitionSourceTopics": _internal_topics(each.repartition),
+            "repartitionSourceTopics": _internal_topics(each.repartition, tells_counts),
             "sourceTopics": each.sources,
-            "stateChangelogTopics": _internal_topics(each.changelogs),
+            "stateChangelogTopics": _internal_topics(each.changelogs, tells_counts),
             "subtopologyId": each.subtopology_id,
         }
         for each in subtopologies_shown(topology, configured)
     ]
 
 
-def _internal_topics(topics: Iterable[InternalTopic]) -> dict[str, DescribedInternalTopic]:
+def _internal_topics(topics: Iterable[InternalTopic], tells_counts: bool) -> dict[str, DescribedInternalTopic]:
     return {
         topic.name: {
-            "partitions": topic.partitions,
+            "partitions": topic.partitions if topic.partitions or tells_counts else None,
             "replicationFactor": topic.replication_factor,
             "topicConfigs": topic.configs,
         }

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
+from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition
@@ -41,6 +42,7 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
         [end for each in passes for end in each.group_ends],
         topic_ends(topics),
         sum(each.order.left_out for each in passes),
+        NO_REACH if topics is None else topics.reach,
     )
 
 

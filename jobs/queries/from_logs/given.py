@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
@@ -43,13 +44,23 @@ def partition_counts(topics: TopicHistory | None) -> dict[str, int]:
 
 
 def knowledge(
-    logs: Iterable[LogPart], topics: TopicHistory | None, readers: Iterable[LogReader], lost: LostRecords
+    logs: Iterable[LogPart],
+    topics: TopicHistory | None,
+    readers: Iterable[LogReader],
+    lost: LostRecords,
+    times: Sequence[int],
 ) -> Knowledge:
-    """Return what logs lack whose partitions were read to their end by these readers."""
+    """Return what logs lack whose partitions were read to their end by these readers; ``times``: of their records."""
     gaps = {
         str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None)).with_unreadable(
             lost.last_unplaced(reader.place)
         )
         for reader in readers
     }
-    return Knowledge(given_logs(logs, topics), gaps, lost)
+    first_ms, last_ms = min(times, default=None), max(times, default=None)
+    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms)
+
+
+def given_topics(topics: TopicHistory | None) -> GivenTopics:
+    """Return what was given of the topics."""
+    return NO_TOPICS_GIVEN if topics is None else topics.given

@@ -19,7 +19,7 @@ from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.from_logs.given import given_logs
+from jobs.queries.from_logs.given import given_logs, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
 from jobs.queries.interface import AsOf
 from jobs.sources.bounded_warnings import Warn
@@ -52,11 +52,14 @@ class ReplayedGroups:
         lost = NOTHING_LOST
         for partition in self.partitions:
             lost = lost.joined(partition.unreadable.lost(partition.reader.place))
-        return Knowledge(given_logs(self.logs, self.topics), self.gaps(), lost)
+        times = self._times()
+        topics = given_topics(self.topics)
+        first_ms, last_ms = min(times, default=None), max(times, default=None)
+        return Knowledge(given_logs(self.logs, self.topics), self.gaps(), lost, topics, first_ms, last_ms)
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
-        return None if self.topics is None else self.topics.image_at(self.time_ms)
+        return None if self.topics is None else self.topics.image_at(self.time_ms, max(self._times(), default=0))
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
@@ -64,10 +67,14 @@ class ReplayedGroups:
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
-        first = [each.first_ms for each in self.partitions if each.first_ms is not None]
-        last = [each.last_ms for each in self.partitions if each.last_ms is not None]
+        times = self._times()
         is_cut = any(each.is_cut for each in self.partitions)
-        return min(first, default=None), None if is_cut else max(last, default=None)
+        return min(times, default=None), None if is_cut else max(times, default=None)
+
+    def _times(self) -> list[int]:
+        """Return the times of the first and the last record of each partition."""
+        times = (time_ms for each in self.partitions for time_ms in (each.first_ms, each.last_ms))
+        return [time_ms for time_ms in times if time_ms is not None]
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""

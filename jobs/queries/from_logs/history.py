@@ -11,6 +11,7 @@ from coordinator_core.audit.folds.group_history import (
     GatheredRow,
     GroupHistory,
     ShareLogs,
+    TopicsAtEnd,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
@@ -74,7 +75,7 @@ def group_histories(
         unreadable = UnreadableOffsets()
         yield from _partition(reader, surroundings, group_id, audit, unreadable)
         lost = lost.joined(_lost(reader, unreadable))
-    found = knowledge(logs, topics, readers, lost)
+    found = knowledge(logs, topics, readers, lost, surroundings.times)
     _tell(found, warn)
     if noted is not None:
         noted(found)
@@ -96,7 +97,7 @@ def group_rounds(
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         found += rounds(records, group, topics, settings)
         lost = lost.joined(_lost(reader, unreadable))
-    _tell(knowledge(logs, topics, readers, lost), warn)
+    _tell(knowledge(logs, topics, readers, lost, [each.at.timestamp_ms for each in found]), warn)
     return sorted(found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
 
 
@@ -127,7 +128,7 @@ def _lost(reader: LogReader, unreadable: UnreadableOffsets) -> LostRecords:
 
 
 def _tell(found: Knowledge, warn: Warn) -> None:
-    for each in found.reasons():
+    for each in found.reasons_with_topics():
         warn(each)
 
 
@@ -173,11 +174,14 @@ class _ShareState:
 
 @dataclass(slots=True)
 class _Surroundings:
-    """What histories need beyond the records of their groups."""
+    """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
+    each partition that was read.
+    """
 
     topics: TopicHistory | None
     shares: _ShareState
     brokers: LinesByGroup
+    times: list[int] = field(default_factory=list)
 
     def history(
         self, group_id: str, own_ms: int, rows: Iterable[FoldedRow], lost: LostRecords = NOTHING_LOST
@@ -188,7 +192,7 @@ class _Surroundings:
             group_id,
             own_ms,
             chain[GatheredRow](rows, of_share_state, self.brokers.of_group.get(group_id, ())),
-            {} if self.topics is None else self.topics.partition_counts(),
+            TopicsAtEnd.of(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
             lost,
             self.brokers.others,
@@ -208,7 +212,7 @@ def _partition(
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
     hole: Hole | None = None
-    for row in reader.rows():
+    for row in _timed(reader.rows(), surroundings.times):
         if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
             losses, gone = reader.losses, reader.gaps.lost[-1]
             hole = Hole(LogPosition(reader.partition, gone.last, row.timestamp), lost_offsets(gone.first, gone.last))
@@ -248,6 +252,15 @@ def _partition(
     lost = _lost(reader, unreadable)
     for group_id, gathered in groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
+
+
+def _timed(rows: Iterable[LogRow], times: list[int]) -> Iterator[LogRow]:
+    """Yield the rows of a partition, and note the times of the first and of the last record."""
+    first = last = -1
+    for row in rows:
+        first, last = row.timestamp if first < 0 else first, max(last, row.timestamp)
+        yield row
+    times += [time_ms for time_ms in (first, last) if time_ms >= 0]
 
 
 def _as_history(

@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.groups import StoredMoment, times_of_groups
 from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
 from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.relations.stored_brokers import NO_ZONE, silent_lines
@@ -191,7 +191,7 @@ class StoredAnswers:
 
         if not has_lines(self.tables):
             return rows
-        from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+        from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
         from coordinator_core.history.lost_records import NOTHING_LOST
         from coordinator_core.history.rows import MembershipRow
 
@@ -206,7 +206,7 @@ class StoredAnswers:
         return [
             row
             for other, mine in of_group.items()
-            for row in GroupHistory.gather(other, 0, mine, {}, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
+            for row in GroupHistory.gather(other, 0, mine, NO_TOPICS, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
         ]
 
     def _in_two_logs(self, group_id: str | None) -> list[str]:
@@ -226,27 +226,29 @@ class StoredAnswers:
         warn, self.warn = self.warn, None
         if warn is None:
             return
-        from jobs.relations import stored_topics
-        from jobs.sources.topics import hole_warning
-
-        if (hole := stored_topics.first_hole(self.tables, self.cluster)) is not None:
-            warn(hole_warning(hole))
         if not has_replayed_all(self.tables, self.cluster):
             warn(NOT_REPLAYED)
         if of_history:
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
-            for each in self.knowledge().reasons():
+            for each in self.knowledge().reasons_with_topics():
                 warn(each)
 
     def knowledge(self) -> Knowledge:
         """From the ranges that were read, and from the records that could not be decoded."""
         if self._known is None:
             from coordinator_core.history.knowledge import Knowledge
+            from jobs.relations import stored_topics
             from jobs.sources.given_partitions import stored_given
 
             extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
-            self._known = Knowledge(stored_given(self.tables, self.cluster), gaps_by_name(extents), self._all_lost())
+            self._known = Knowledge(
+                stored_given(self.tables, self.cluster),
+                gaps_by_name(extents),
+                self._all_lost(),
+                stored_topics.given(self.tables, self.cluster),
+                *times_of_groups(self.tables, self.cluster),
+            )
         return self._known
 
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:

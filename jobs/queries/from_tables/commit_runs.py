@@ -12,6 +12,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
+from jobs.relations import stored_topics
 from jobs.relations.commits import ABORTED
 from jobs.tables.reader import TableReader
 
@@ -112,6 +113,7 @@ def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCom
         _group_ends(tables, cluster, group_id),
         _topic_ends(tables, cluster),
         left_out["commits"],
+        stored_topics.given(tables, cluster).reach,
     )
 
 

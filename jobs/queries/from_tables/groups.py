@@ -97,19 +97,18 @@ class StoredMoment:
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
-        (found,) = self._tables.rows(
-            "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
-            "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
-            cluster=self._cluster,
-            topics=GROUP_TOPICS,
-        )
-        return found["first_ms"], found["last_ms"]
+        return times_of_groups(self._tables, self._cluster)
 
     def knowledge(self) -> Knowledge:
         """Return what the logs lack, as seen from the moment."""
         tables, cluster = self._tables, self._selected.cluster
         unreadable = stored_unreadable.of_groups(tables, cluster, before_end(self._extents))
-        return Knowledge(stored_given(tables, cluster), self.gaps(), LostRecords({}, *unreadable))
+        lost = LostRecords({}, *unreadable)
+        topics = stored_topics.given(tables, cluster)
+        first_ms, last_ms = self.span()
+        if last_ms is not None and self._time_ms is not None:
+            last_ms = min(last_ms, self._time_ms)
+        return Knowledge(stored_given(tables, cluster), self.gaps(), lost, topics, first_ms, last_ms)
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
         """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""
@@ -239,7 +238,7 @@ class StoredMoment:
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
         topics = self.topics()
-        return None if topics is None else topics.image_at(self._time_ms)
+        return None if topics is None else topics.image_at(self._time_ms, self.span()[1] or 0)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
@@ -292,3 +291,14 @@ class StoredMoment:
 def _record(row: Row, decoder: RecordDecoder) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     return decoder.record(at, row["key"], row["value"], row["batch_base"])
+
+
+def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
+    """Return the times of the first and the last record in the logs of groups; None: there is none."""
+    (found,) = tables.rows(
+        "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return found["first_ms"], found["last_ms"]

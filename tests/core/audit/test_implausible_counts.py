@@ -26,6 +26,7 @@ from coordinator_core.wire.embedded import encode_blob
 from jobs.settings import load
 from tests.core.audit.coordinated import EVERYTHING
 from tests.core.builders import GroupLog, classic_member, internal_topic, subtopology
+from tests.core.known_topics import at_end
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 HUGE = 2**31 - 1
@@ -37,7 +38,7 @@ def audited(records: list[CoordinatorRecord], topics: TopicHistory | None = None
     tracemalloc.start()
     audit = GroupAudit.begin("g", Family.GROUP, topics, EVERYTHING, AuditSettings(), from_start=True)
     rows = [row for record in records for row in audit.feed(record)] + audit.open_rows()
-    history = GroupHistory.gather("g", 10**6, rows, {"orders": HUGE}, NO_SHARE_LOGS)
+    history = GroupHistory.gather("g", 10**6, rows, at_end({"orders": HUGE}), NO_SHARE_LOGS)
     assert list(findings(history, load(None, flags={}).findings)) is not None
     list(rounds(records, Group("g", from_start=True), topics, AuditSettings()))
     _, peak = tracemalloc.get_traced_memory()

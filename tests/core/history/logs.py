@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
@@ -55,6 +56,16 @@ class GroupLog:
 
     def assignments(self, kind: str = "current") -> list[AssignmentRow]:
         return [row for row in self.rows() if isinstance(row, AssignmentRow) and row.kind == kind]
+
+
+def existing(**topics: int) -> TopicHistory:
+    """Topics that are there all the time, with so many partitions; the id of topic ``t`` is A."""
+    history = TopicHistory()
+    history.open_version(LogPosition(0, 0, 0))
+    for name, partitions in topics.items():
+        history.put_topic(Topic(name, A if name == "t" else B, partitions))
+    history.last_seen_ms = 10**15
+    return history
 
 
 def kinds(row: RebalanceRow | GroupEpochRow) -> list[str]:

@@ -16,6 +16,7 @@ from tests.core.history.logs import (
     commit,
     current,
     epoch,
+    existing,
     gone,
     group_gone,
     kinds,
@@ -78,9 +79,11 @@ def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
     )
     log.write(current("m1", 3, 0, 1))
     log.write(*gone("m2"), epoch(4), target("m1", 0, 1, 2, 3), target_epoch(4), current("m1", 4, 0, 1, 2, 3))
-    _, second, third = log.rebalances()
+    _, second, third = log.rebalances(existing(t=4))
     assert (second.outcome, second.finished, second.time_to_converge_ms) == ("superseded", third.at, None)
     assert second.units_lost == 2
+    assert (log.rebalances()[1].units_lost, log.rebalances()[1].idle_ms) == (None, None), "the topic may be gone"
+    assert log.rebalances()[2] == third, "it is there again, under its id"
     assert kinds(third) == ["member_left_or_expired"]
     assert (third.units_moved, third.units_moved_back, third.idle_ms) == (0, 2, 2000)
 
@@ -89,7 +92,7 @@ def test_what_nobody_gets_is_lost_until_the_end():
     log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target("m2", 1), target_epoch(3))
     log.write(current("m1", 3, 0))
     log.write(current("m2", 3, 1), after_ms=500)
-    _, second = log.rebalances()
+    _, second = log.rebalances(existing(t=4))
     assert (second.outcome, second.units_moved, second.units_lost) == ("converged", 1, 2)
     assert (second.idle_ms, second.idle_max_ms) == (3 * 500, 500)
 
@@ -114,7 +117,7 @@ def test_equal_votes_for_assignors_open_epochs_without_a_record_of_a_member():
 
 def test_the_last_member_leaves():
     log = alone(GroupLog()).write(*gone("m1"), epoch(3))
-    _, last = log.rebalances()
+    _, last = log.rebalances(existing(t=4))
     assert (last.outcome, last.members_after, last.units_lost) == ("emptied", 0, 4)
     left = log.memberships()["m1"]
     assert (left.came_by, left.went_by, left.left) == ("join", "leave or expiry", LogPosition(0, 7, 3000))

@@ -9,7 +9,20 @@ from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, partition, topic
-from tests.core.history.logs import GROUP, A, GroupLog, classic, commit, epoch, generation, gone, kinds, member, worker
+from tests.core.history.logs import (
+    GROUP,
+    A,
+    GroupLog,
+    classic,
+    commit,
+    epoch,
+    existing,
+    generation,
+    gone,
+    kinds,
+    member,
+    worker,
+)
 
 
 def born(log: GroupLog) -> GroupLog:
@@ -88,7 +101,7 @@ def test_cooperative_rebalances_come_in_two_halves():
     log.write(generation(2, members, "cooperative-sticky"))
     members = {"a": classic({"t": [0]}, owned={"t": [0]}), "b": classic({"t": [1]})}
     log.write(generation(3, members, "cooperative-sticky"), after_ms=400)
-    _, first, second = log.rebalances()
+    _, first, second = log.rebalances(existing(t=2))
     assert (kinds(first), first.units_moved, first.units_lost) == (["member_joined"], 0, 1)
     assert [(each.member_id, each.units) for each in first.revocations] == [("a", 1)]
     assert kinds(second) == ["partitions_revoked"]
@@ -131,7 +144,7 @@ def test_a_topic_that_grew_is_a_cause_once_the_leader_acts_on_it():
     assert kinds(unaware) == ["member_joined"]
     assert kinds(aware) == ["topic_grown"]
     assert aware.causes[0].at == LogPosition(0, 2, 2000)
-    assert kinds(log.rebalances()[2]) == ["topic_grown"], "without a topic history the new partition shows it"
+    assert kinds(log.rebalances()[2]) == ["topic_metadata_changed"], "or the leader had not known the partition"
 
 
 def test_a_leader_that_does_not_know_its_topics_yet_comes_to_know_them():
@@ -257,7 +270,7 @@ def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
     (cause,) = log.rebalances(topics)[1].causes
     assert (cause.kind, cause.topics, cause.source) == ("topic_deleted", ("u",), "topic snapshot")
     assert log.rebalances(topics)[1].units_lost == 0, "what is gone is not lost"
-    assert kinds(log.rebalances()[1]) == ["topic_deleted"]
+    assert kinds(log.rebalances()[1]) == ["topic_metadata_changed"]
 
 
 @pytest.mark.parametrize(("protocol", "first"), [("range", ["topic_deleted"]), ("cooperative-sticky", ["unknown"])])
@@ -393,7 +406,7 @@ def test_nobody_has_what_an_empty_group_had_and_nobody_waits_for_it():
     log = GroupLog().write(generation(1, {"m": classic({"t": [0, 1]})}))
     log.write(generation(2, {}), after_ms=5_000)
     log.write(generation(3, {"n": classic({"t": [0, 1]})}), after_ms=9_000)
-    _, empty, full = log.rebalances()
+    _, empty, full = log.rebalances(existing(t=2))
     assert (empty.outcome, empty.units_lost, empty.idle_ms) == ("emptied", 2, 0)
     assert (full.units_moved, full.units_lost, full.idle_ms) == (0, 0, 0)
 

@@ -25,6 +25,7 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.topics import plan_topics
 from jobs.settings import load
 from tests.core.audit.histories import assignment
+from tests.core.known_topics import at_end
 from tests.core.simulator.simulations import decoded, rows_of
 
 Truth = list[dict[str, Any]]
@@ -57,7 +58,7 @@ def found(records: list[AnyRecord], rows: list[AuditedRow]) -> Iterator[FindingR
     end_ms = records[-1].at.timestamp_ms
     logs = ShareLogs({0: end_ms}, frozenset((0,)))
     partitions = {"orders": 3, "__share_group_state": 1}
-    history = GroupHistory.gather("g", end_ms, rows, partitions, logs)
+    history = GroupHistory.gather("g", end_ms, rows, at_end(partitions), logs)
     return iter(findings(history, load(environment={}).findings))
 
 

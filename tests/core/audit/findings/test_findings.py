@@ -10,14 +10,17 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow, documen
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import (
+    NO_SHARE_LOGS,
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
     Removal,
     Rewind,
+    TopicsAtEnd,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.lost_records import LostRecords
@@ -26,6 +29,7 @@ from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.builders import GroupLog
+from tests.core.known_topics import at_end
 
 LIMITS = load(environment={}).findings
 HOUR = 3_600_000
@@ -238,7 +242,7 @@ def test_a_member_that_joins_needs_its_share() -> None:
 
 def test_partitions_of_a_settled_group_that_nobody_has() -> None:
     parts = {"epochs": [epoch(2, at(2))], "memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))]}
-    (row,) = found(FindingKind.UNASSIGNED_PARTITIONS, partitions={"t": 3}, **parts)
+    (row,) = found(FindingKind.UNASSIGNED_PARTITIONS, topics=at_end({"t": 3}), **parts)
     assert (row.number, row.subject) == (2, "t")
     assert found(FindingKind.UNASSIGNED_PARTITIONS, **parts) == []
 
@@ -353,9 +357,12 @@ def test_zombies_are_groups_and_topics_that_nobody_works_on() -> None:
     old = [commits(topic="t"), commits(topic="gone")]
     (group,) = found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old)
     assert group.number == 2 * DAY - 100_000
-    parts = {"memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))], "partitions": {"t": 1}}
+    parts = {"memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))], "topics": at_end({"t": 1})}
     (topic,) = found(FindingKind.ZOMBIE_TOPIC, now_ms=2 * DAY, commits=old, **parts)
     assert (topic.subject, topic.detail.endswith("the topic was deleted")) == ("gone", True)
+    unsure = parts | {"topics": TopicsAtEnd({"t": 1}, TopicReach(0, DAY))}
+    (topic,) = found(FindingKind.ZOMBIE_TOPIC, now_ms=2 * DAY, commits=old, **unsure)
+    assert "deleted" not in topic.detail, "the metadata log ends before"
     assert found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old, **parts) == []
 
 
@@ -467,3 +474,20 @@ def test_targets_with_an_error_of_the_assignor_are_found() -> None:
     (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=epochs)
     assert (row.number, row.detail, row.evidence) == (1, "epochs 3 (error 4)", (at(3),))
     assert found(FindingKind.ASSIGNOR_FAILED, epochs=epochs[:1]) == []
+
+
+def test_offsets_that_may_have_gone_with_their_topic_are_not_certainly_expired() -> None:
+    """Where the metadata log does not show the time, the topic may have been deleted."""
+
+    def removed(reach: TopicReach, how: str) -> tuple[str, list[bool]]:
+        row = commits(topic="t")._replace(removals=(Removal(at(100), 5, how),))
+        history = GroupHistory.gather("g", 200_000, [row], TopicsAtEnd({"t": 1}, reach), NO_SHARE_LOGS)
+        rows = [row.history_complete for row in findings(history, LIMITS) if row.kind == FindingKind.OFFSETS_EXPIRED]
+        return history.commits[0].removals[0].how, rows
+
+    whole, later, ended = TopicReach(0, 200_000), TopicReach(95_000, 200_000), TopicReach(0, 80_000)
+    assert removed(whole, "expired or deleted") == ("expired or deleted", [True])
+    assert removed(later, "expired or deleted") == ("expired or deleted, or removed with its topic", [False])
+    assert removed(ended, "expired or deleted") == ("expired or deleted, or removed with its topic", [False])
+    assert removed(ended, "deleted") == ("deleted, or removed with its topic", [])
+    assert removed(ended, "group deleted") == ("group deleted", [])

@@ -30,6 +30,7 @@ from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, epoch, member, rebalance
+from tests.core.known_topics import at_end
 
 LIMITS = load(environment={}).findings
 DAY = 24 * 3_600_000
@@ -208,7 +209,7 @@ def without_owner(kind: Kind) -> Parts:
         "epochs": [kind.epoch(2, at(2), topology=topology)],
         "memberships": two_members(kind),
         "assignments": kind.held("a", 0, at(2)),
-        "partitions": {"t": 3},
+        "topics": at_end({"t": 3}),
     }
 
 
@@ -253,7 +254,7 @@ def dead(kind: Kind) -> Parts:
 
 def left_internal_topics(kind: Kind) -> Parts:
     deleted = kind.epoch(2, at(1), ended=at(5), ended_by="group deleted", is_open=False)
-    return {"epochs": [deleted], "partitions": {"g-store-changelog": 3, "t": 3}}
+    return {"epochs": [deleted], "topics": at_end({"g-store-changelog": 3, "t": 3})}
 
 
 def left_topic(kind: Kind) -> Parts:
@@ -262,13 +263,13 @@ def left_topic(kind: Kind) -> Parts:
         "commits": [commits(), commits("left")],
         "memberships": two_members(kind),
         "assignments": kind.held("a", 0, at(2)),
-        "partitions": {"t": 1, "left": 1},
+        "topics": at_end({"t": 1, "left": 1}),
         "epochs": [kind.epoch(2, at(2))],
     }
 
 
 def gone_topic(kind: Kind) -> Parts:
-    return left_topic(kind) | {"partitions": {"t": 1}}
+    return left_topic(kind) | {"topics": at_end({"t": 1})}
 
 
 class Case(NamedTuple):

@@ -21,6 +21,7 @@ from coordinator_core.records import AnyRecord
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog
+from tests.core.known_topics import at_end
 from tests.core.share_log import TOPIC_ID, ShareLog
 
 LIMITS = load(environment={}).findings
@@ -38,7 +39,7 @@ def found(
     kind: FindingKind, rows: Iterable[AuditedRow], now_ms: int = MINUTE, logs: ShareLogs | None = None
 ) -> list[FindingRow]:
     logs = logs or ShareLogs({0: now_ms}, frozenset((0,)))
-    history = GroupHistory.gather("g", now_ms, rows, PARTITIONS, logs)
+    history = GroupHistory.gather("g", now_ms, rows, at_end(PARTITIONS), logs)
     return [row for row in findings(history, LIMITS) if row.kind == kind]
 
 
@@ -235,7 +236,7 @@ def test_state_of_a_group_that_no_log_has_is_an_orphan() -> None:
     state = share_rows(records)
 
     def orphans(logs: ShareLogs, partitions: dict[str, int]) -> list[FindingRow]:
-        history = GroupHistory.gather("g", 0, state, partitions, logs)
+        history = GroupHistory.gather("g", 0, state, at_end(partitions), logs)
         return [row for row in findings(history, LIMITS) if row.kind == FindingKind.SHARE_STATE_ORPHANED]
 
     (row,) = orphans(whole, {GROUP_LOG: 1})

@@ -12,6 +12,7 @@ from tests.core.audit.histories import at
 from tests.core.audit.histories import epoch as epoch_row
 from tests.core.history.logs import GroupLog
 from tests.core.history.test_other_types import TOPOLOGY, streams, streams_current, streams_member
+from tests.core.known_topics import at_end
 
 KINDS = ("warmup_stuck", "topology_half_updated")
 
@@ -67,7 +68,7 @@ def test_internal_topics_of_a_deleted_application_are_named() -> None:
     deleted = epoch_row(2, at(1), group_type="STREAMS", ended=at(5), ended_by="group deleted", is_open=False)
     left = dict.fromkeys(["g-a-repartition", *(f"g-store{n}-changelog" for n in range(6))], 3)
     others = {"g-output": 3, "other-store-changelog": 3, "gg-store-changelog": 3}
-    gone = GroupHistory("g", 9_000, epochs=[deleted], partitions=left | others)
+    gone = GroupHistory("g", 9_000, epochs=[deleted], topics=at_end(left | others))
     (row,) = findings(gone, LIMITS)
     assert (row.kind, row.number, row.evidence, row.until_ms) == ("internal_topics_left", 7, (at(5),), 9_000)
     assert row.detail.endswith(
@@ -75,4 +76,4 @@ def test_internal_topics_of_a_deleted_application_are_named() -> None:
     )
     again = replace(gone, epochs=[deleted, epoch_row(2, at(7), group_type="STREAMS")])
     assert findings(again, LIMITS) == []
-    assert findings(replace(gone, partitions=others), LIMITS) == []
+    assert findings(replace(gone, topics=at_end(others)), LIMITS) == []

@@ -27,6 +27,7 @@ from tests.core.history.test_other_types import (
     streams_current,
     streams_member,
 )
+from tests.core.known_topics import at_end
 
 LIMITS = load(environment={}).findings
 HOUR = 3_600_000
@@ -82,7 +83,7 @@ DELETED = topics((0, IN), (900_000, None))
 
 
 def gathered(log: GroupLog, known: TopicHistory | None, now_ms: int, partitions: dict[str, int]) -> GroupHistory:
-    return GroupHistory.gather("g", now_ms, log.rows(known), partitions, NO_SHARE_LOGS)
+    return GroupHistory.gather("g", now_ms, log.rows(known), at_end(partitions), NO_SHARE_LOGS)
 
 
 def found(

@@ -12,18 +12,19 @@ from coordinator_core.audit.findings.broker_logs import conversions_refused, dec
 from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import never_converges, slow
 from coordinator_core.audit.folds.group_history import (
-    EXPIRED_OR_DELETED,
     NO_SHARE_LOGS,
     GroupHistory,
     PartitionCommits,
     Removal,
 )
+from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
 from coordinator_core.audit.folds.witness import absences
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
 from coordinator_core.history.lost_records import NOTHING_LOST
 from jobs.settings import load
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
+from tests.core.known_topics import at_end
 
 GONE = "member_left_or_expired"
 
@@ -40,7 +41,7 @@ def gathered(lines: list[BrokerEvent], *rows: Any) -> GroupHistory:
     """The history of group g from its rows and the lines, the log of which ends after 1000 seconds."""
     others = [each for each in lines if each.group_id is None]
     own = [each for each in lines if each.group_id is not None]
-    return GroupHistory.gather("g", 1_000_000, [*rows, *own], {}, NO_SHARE_LOGS, NOTHING_LOST, others)
+    return GroupHistory.gather("g", 1_000_000, [*rows, *own], at_end({}), NO_SHARE_LOGS, NOTHING_LOST, others)
 
 
 def departure(member_id: str = "m", *, second: int = 20, **more: Any) -> list[Any]:

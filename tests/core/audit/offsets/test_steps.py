@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
-from coordinator_core.audit.offsets.steps import SAME_TOMBSTONES, TWO_OWNERS, CommitStep, StepCause, commit_steps
+from coordinator_core.audit.offsets.steps import (
+    SAME_TOMBSTONES,
+    TOPICS_MISSING,
+    TWO_OWNERS,
+    CommitStep,
+    StepCause,
+    commit_steps,
+)
+from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.builders import GroupLog, classic_member
+from tests.core.known_topics import EVERYWHEN
 
 MINUTE = 60
 
 
-def steps_of(records, *, lost=(), group_ends=(), topic_ends=None):
+def steps_of(records, *, lost=(), group_ends=(), topic_ends=None, reach=EVERYWHEN):
     coverage = Coverage({0: [(each.at.offset, each.at.offset) for each in records if each.at.offset not in lost]})
     fold, order = GroupAudit.begin("g", Family.GROUP, None, coverage, None, from_start=True), CommitOrder()
     rows, runs = [], []
@@ -24,8 +33,8 @@ def steps_of(records, *, lost=(), group_ends=(), topic_ends=None):
         rows += fold.feed(record, 0)
         if record.type == RecordType.OFFSET_COMMIT:
             runs += order.feed(record)
-    history = GroupHistory.gather("g", 0, [*rows, *fold.open_rows()], {}, NO_SHARE_LOGS)
-    return commit_steps(history, GroupCommits(runs, coverage, group_ends, topic_ends or {}))
+    history = GroupHistory.gather("g", 0, [*rows, *fold.open_rows()], NO_TOPICS, NO_SHARE_LOGS)
+    return commit_steps(history, GroupCommits(runs, coverage, group_ends, topic_ends or {}, 0, reach))
 
 
 def told(steps: list[CommitStep]):
@@ -98,20 +107,23 @@ def test_a_commit_for_a_topic_that_was_created_again_is_a_first_one():
     assert (again.kind, again.cause) == ("first", StepCause.TOPIC_CREATED_AGAIN)
 
 
-def removal(seconds=1, *, group_ends=(), topic_ends=None, **value):
+def removal(seconds=1, *, group_ends=(), topic_ends=None, reach=EVERYWHEN, **value):
     log = GroupLog()
     records = [log.commit("orders", 0, 9, **value)]
     log.offset += seconds
     records.append(log.no_commit("orders", 0))
     ends = [record.at for record in group_ends and [log.record(RecordType.GROUP_METADATA, None)]]
     ends = [at._replace(timestamp_ms=records[-1].at.timestamp_ms) for at in ends]
-    *_, removed = steps_of(records, group_ends=ends, topic_ends=topic_ends)
+    *_, removed = steps_of(records, group_ends=ends, topic_ends=topic_ends, reach=reach)
     assert (removed.kind, removed.commits, removed.offset_before, removed.offset_after) == ("removed", 0, 9, None)
     return removed
 
 
 def test_why_an_offset_was_removed():
     assert removal().cause == StepCause.DELETED
+    unsure = removal(reach=NO_REACH)
+    assert (unsure.cause, TOPICS_MISSING in unsure.missing) == (StepCause.UNKNOWN, True)
+    assert removal(reach=NO_REACH, group_ends=[True]).cause == StepCause.GROUP_DELETED
     assert removal(topic_ends={"orders": [1_000]}).cause == StepCause.TOPIC_DELETED
     assert removal(group_ends=[True]).cause == StepCause.GROUP_DELETED
     assert removal(expireTimestamp=1_500).cause == StepCause.EXPIRED

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from coordinator_core.audit.folds.commits import CommitFold, how_removed
+from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.removals import how_removed
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from jobs.pipeline.commits.fold import INPUT, STATE, PassOver, What, summarizer

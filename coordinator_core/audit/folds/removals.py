@@ -1,0 +1,43 @@
+"""Why an offset was removed, as far as its tombstone, the age of the commit and deleted topics prove it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import TopicReach
+
+SHORTEST_RETENTION_MS: Final = 60_000
+"""Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
+TOPIC_CLEANUP_MS: Final = 10_000
+"""After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
+
+EXPIRED: Final = "expired"
+DELETED: Final = "deleted"
+EXPIRED_OR_DELETED: Final = "expired or deleted"
+"""How an offset was removed where its tombstone does not tell."""
+OR_WITH_TOPIC: Final = ", or removed with its topic"
+"""Added where it is not known whether the topic was deleted."""
+
+
+def removal_window(deleted_ms: Any) -> tuple[Any, Any]:
+    """Return between which times of the coordinator's clock the offsets of a topic are removed that was deleted at this
+    time of the controller's clock: numbers, or columns of them.
+    """
+    return deleted_ms - CLOCK_TOLERANCE_MS, deleted_ms + (TOPIC_CLEANUP_MS + CLOCK_TOLERANCE_MS)
+
+
+def shows_deletions(reach: TopicReach, removed_ms: int) -> bool:
+    """Whether the deletion of a topic with which an offset was removed at this time would be known."""
+    return reach.covers(max(removed_ms - TOPIC_CLEANUP_MS - CLOCK_TOLERANCE_MS, 0), removed_ms)
+
+
+def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
+    """Return what a tombstone proves that was written for neither a deleted group nor a deleted topic.
+
+    ``age_ms`` is the time since the commit, None if that is not known; ``past_expiry``: the expiry that the commit
+    itself names had passed. Of another commit a request must have removed what is too young to expire.
+    """
+    if past_expiry:
+        return EXPIRED
+    return DELETED if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else EXPIRED_OR_DELETED

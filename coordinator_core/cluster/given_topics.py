@@ -1,0 +1,82 @@
+"""What was given of the topics, beside the logs of groups: over which times they are known, and what is missing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+
+
+class TopicReach(NamedTuple):
+    """Over which times a source of topics shows each change of them, by the controller's clock, both included.
+
+    ``since_ms`` is 0 where the source begins with the cluster.
+    """
+
+    since_ms: int
+    until_ms: int
+
+    def covers(self, first_ms: int, last_ms: int) -> bool:
+        """Whether each change of topics between two times is shown, by whichever clock."""
+        return self.since_ms <= first_ms and last_ms <= self.until_ms + CLOCK_TOLERANCE_MS
+
+
+NO_REACH: Final = TopicReach(0, -1 - CLOCK_TOLERANCE_MS)
+"""That of no source, and of one that lacks records."""
+
+UNKNOWN_CHANGES: Final = "which topics there were, and when they changed, is not known"
+
+
+class GivenTopics(NamedTuple):
+    """What the metadata log, or lists of topics, tell of the topics.
+
+    ``gap`` names records that are missing, ``whole_ms`` is the time up to which none is (None: not known).
+    """
+
+    is_log: bool = False
+    is_listed: bool = False
+    since_ms: int = 0
+    until_ms: int = -1
+    gap: str | None = None
+    whole_ms: int | None = None
+
+    @property
+    def reach(self) -> TopicReach:
+        """Over which times each change of topics is known; lists show topics at their times only."""
+        if not self.is_log or (self.gap is not None and self.whole_ms is None):
+            return NO_REACH
+        if self.whole_ms is None:
+            return TopicReach(self.since_ms, self.until_ms)
+        return TopicReach(self.since_ms, self.whole_ms - 2 * CLOCK_TOLERANCE_MS)
+
+    def missing(self, first_ms: int | None, last_ms: int | None) -> str | None:
+        """Return what is missing for answers about groups whose logs have these times, in words; None: nothing.
+
+        Lists of topics are given where there is no metadata log: whoever gives them knows what they are.
+        """
+        if self.is_listed:
+            return None
+        if not self.is_log:
+            return f"the metadata log (__cluster_metadata) was not given: {UNKNOWN_CHANGES}"
+        if self.gap is not None:
+            return f"{self.gap}: topics that were created, changed or deleted in it are not known"
+        if last_ms is not None and last_ms > self.until_ms + CLOCK_TOLERANCE_MS:
+            return (
+                f"the metadata log ends at {_utc(self.until_ms)}, {last_ms - self.until_ms} ms before the logs of "
+                f"groups: from then on {UNKNOWN_CHANGES}"
+            )
+        if first_ms is not None and first_ms < self.since_ms:
+            return f"the metadata log begins at {_utc(self.since_ms)}, after the logs of groups: {_before()}"
+        return None
+
+
+NO_TOPICS_GIVEN: Final = GivenTopics()
+
+
+def _before() -> str:
+    return "which topics there were before, and when they changed, is not known"
+
+
+def _utc(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,70 @@
+"""What was given of the topics: over which times they are known, and what is said of the rest."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import NO_REACH, NO_TOPICS_GIVEN, GivenTopics
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import TopicHistory, hole_before
+from coordinator_core.history.knowledge import GROUP_LOG, GivenLogs, Knowledge
+from coordinator_core.records import LogPosition
+
+HOUR = 3_600_000
+WHOLE = GivenTopics(is_log=True, since_ms=0, until_ms=10 * HOUR)
+
+
+def history(*, until_ms: int = 10 * HOUR) -> TopicHistory:
+    known = TopicHistory()
+    known.open_version(LogPosition(0, 5, HOUR))
+    known.put_topic(Topic("t", "id-t", 3))
+    known.open_version(LogPosition(0, 9, 4 * HOUR))
+    known.remove_topic("t")
+    known.last_seen_ms = until_ms
+    return known
+
+
+def test_what_is_missing_of_the_topics_is_said() -> None:
+    assert WHOLE.missing(HOUR, 10 * HOUR + CLOCK_TOLERANCE_MS) is None, "clocks may be apart"
+    assert WHOLE.missing(None, None) is None
+    absent = NO_TOPICS_GIVEN.missing(HOUR, 2 * HOUR)
+    assert absent is not None
+    assert absent.startswith("the metadata log (__cluster_metadata) was not given")
+    short = WHOLE.missing(HOUR, 11 * HOUR)
+    assert short is not None
+    assert "ends at 1970-01-01T10:00:00.000Z, 3600000 ms before the logs of groups" in short
+    late = WHOLE._replace(since_ms=2 * HOUR).missing(HOUR, 3 * HOUR)
+    assert late is not None
+    assert "begins at 1970-01-01T02:00:00.000Z, after the logs of groups" in late
+    hole = WHOLE._replace(gap="the metadata log has a hole before offset 7", whole_ms=HOUR).missing(HOUR, 3 * HOUR)
+    assert hole is not None
+    assert hole.startswith("the metadata log has a hole before offset 7: ")
+    assert GivenTopics(is_listed=True).missing(HOUR, 3 * HOUR) is None, "whoever gives lists knows what they are"
+
+
+def test_only_answers_about_topics_say_what_is_missing_of_them() -> None:
+    known = Knowledge(GivenLogs({GROUP_LOG: frozenset([0])}), first_ms=HOUR, last_ms=2 * HOUR)
+    assert (known.reasons(), len(known.reasons_with_topics())) == ([], 1)
+    assert Knowledge(GivenLogs({"__worker_offsets": frozenset([0])})).reasons_with_topics() == []
+
+
+def test_topics_are_known_up_to_the_end_of_the_log_or_the_first_hole() -> None:
+    known = history()
+    assert [known.partitions_at("id-t", hour * HOUR) for hour in (2, 5, 11)] == [3, 0, None]
+    assert known.partitions_at("never", 2 * HOUR) == 0
+    known.gaps.append(hole_before(LogPosition(0, 8, 3 * HOUR), 2 * HOUR))
+    assert known.reach.covers(HOUR, 2 * HOUR - CLOCK_TOLERANCE_MS)
+    assert not known.reach.covers(HOUR, 2 * HOUR), "what is lost may have come right behind"
+    assert [known.partitions_at("id-t", hour * HOUR) for hour in (1, 5)] == [3, None]
+    known.complete = False
+    assert known.partitions_at("never", HOUR) is None, "it may be older than the log"
+
+
+def test_an_image_that_may_be_out_of_date_is_not_whole() -> None:
+    known = history(until_ms=4 * HOUR)
+    images = [known.image_at(2 * HOUR), known.image_at(None, 4 * HOUR), known.image_at(None, 6 * HOUR)]
+    assert [image is not None and image.is_whole for image in images] == [True, True, False]
+
+
+def test_no_source_reaches_anywhere() -> None:
+    assert not NO_REACH.covers(0, 0)
+    assert not NO_TOPICS_GIVEN.reach.covers(0, 0)

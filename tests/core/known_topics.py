@@ -1,0 +1,15 @@
+"""Topics at the end of a log, as histories of groups take them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from coordinator_core.audit.folds.group_history import TopicsAtEnd
+from coordinator_core.cluster.given_topics import TopicReach
+
+EVERYWHEN = TopicReach(0, 1 << 62)
+
+
+def at_end(partitions: Mapping[str, int]) -> TopicsAtEnd:
+    """Return topics with these numbers of partitions; all that ever happened to them is known."""
+    return TopicsAtEnd(partitions, EVERYWHEN)
