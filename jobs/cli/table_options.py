@@ -24,7 +24,8 @@ from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
 from jobs.tables.lease import LEASES, WRITER, held
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.reader import absolute, is_folder, missing_table
 
 
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
@@ -114,8 +115,13 @@ class TableOptions:
         A damaged table of leases is set aside first: nothing else says who is writing.
 
         Raises:
+            MissingTableError: there is no such folder, so nothing can be damaged in it.
             BusyError: another run is writing the tables.
         """
+        before = self.chosen()
+        is_here = is_folder(before.tables) and before.spark.remote is None
+        if is_here and not Path(before.tables).is_dir():
+            raise missing_table(absolute(before.tables), RUNS.name)
         tables, chosen = self.open()
         if tables.is_folder and list(find(tables.location, [LEASES.name], {})):
             rebuild.run(tables, [LEASES.name], datetime.now(UTC))

@@ -192,3 +192,11 @@ def test_the_headline_of_the_report_names_absent_partitions(tmp_path: Path) -> N
     (quarter / "__consumer_offsets-1" / "00000000000000000000.log").write_bytes(b"")
     assert run("report", "--log", quarter, "--out", page).exit_code == 0
     assert "were not given" not in page.read_text()
+
+
+def test_a_folder_that_is_not_there_is_not_said_to_be_undamaged(tmp_path: Path) -> None:
+    """Nor is it made: ``rebuild`` says that there are no tables, before it starts Spark."""
+    done = CliRunner().invoke(app, ["rebuild", "--tables", str(tmp_path / "none")])
+    assert done.exit_code == 1
+    assert "the folder does not exist" in done.stderr
+    assert not (tmp_path / "none").exists()
