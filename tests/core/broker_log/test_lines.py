@@ -156,8 +156,8 @@ MESSAGES = [
         (EventKind.COORDINATOR_UNLOADED, None, None, 4, None, None),
     ),
     (
-        "Finished loading offsets and group metadata from __consumer_offsets-45 in 5 milliseconds for epoch 3, of which 1 "
-        "milliseconds was spent in the scheduler.",
+        "Finished loading offsets and group metadata from __consumer_offsets-45 in 5 milliseconds for epoch 3, of "
+        "which 1 milliseconds was spent in the scheduler.",
         (EventKind.COORDINATOR_LOADED, None, None, 3, None, 5),
     ),
     (
