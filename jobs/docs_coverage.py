@@ -39,9 +39,10 @@ records and timers are the same. A question counts as asked if the model is brou
 same request. Of `GroupMetadataManagerTest` the recorded traces and the random requests ask the same kinds of questions,
 not test by test.
 
-Three things that this showed stay different. Kafka answers Describe and List from the last record that is committed:
-where an operation changes memory and writes nothing (a first commit that is refused as a whole, an empty group that a
-refused JoinGroup drops), they show it after the next record of the log partition; the model shows it at once.
+Three things that this showed stay different. Kafka answers Describe, List and OffsetFetch (without `requireStable`)
+from the last record that is committed: where an operation changes memory and writes nothing (a first commit that is
+refused as a whole, an empty group that a refused JoinGroup drops), they show it after the next record of the log
+partition; the model shows it at once.
 Tombstones of several offsets are in the order of a hash map in Kafka, in that of the commits in the model. Topics and
 partitions that do not exist are refused by a broker before the coordinator sees the request
 (UNKNOWN_TOPIC_OR_PARTITION); the model is the coordinator, and knows only topic ids that do not exist.

@@ -68,10 +68,11 @@ def _fetch_group(op: Operation, asked: Fields, *, stable: bool, by_id: bool) -> 
         consumer.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
     elif isinstance(group, LiveStreamsGroup):
         streams.check_offset_fetch(group, asked["memberId"], asked["memberEpoch"])
-    # Offsets of a former group of this id are still in the log of a share group, but no longer its own.
+    logged = op.memory.log.offsets_of(asked["groupId"])
+    unstable = _in_transaction(logged) if stable else frozenset[TopicPartition]()
+    # A group that was dropped from memory leaves offsets in the log, which a share group of its name does not have.
     has_offsets = group is not None and not isinstance(group, LiveShareGroup)
-    offsets = op.memory.log.offsets_of(asked["groupId"]) if has_offsets else GroupOffsets()
-    unstable = _in_transaction(offsets) if stable else frozenset[TopicPartition]()
+    offsets = logged if has_offsets else GroupOffsets()
     if asked["topics"] is None:
         partitions = sorted(offsets.committed)
         topics = [

@@ -392,7 +392,10 @@ public final class CoordinatorReference {
             case "OffsetCommit" -> commit(context, (OffsetCommitRequestData) data);
             case "TxnOffsetCommit" -> service.commitTransactionalOffsets(context, (TxnOffsetCommitRequestData) data, BufferSupplier.NO_CACHING);
             case "OffsetDelete" -> service.deleteOffsets(context, (OffsetDeleteRequestData) data, BufferSupplier.NO_CACHING);
-            case "OffsetFetch" -> fetch(context, (OffsetFetchRequestData) data);
+            case "OffsetFetch" -> {
+                catchUp();
+                yield fetch(context, (OffsetFetchRequestData) data);
+            }
             default -> throw new IllegalArgumentException(api);
         };
         waiting.add(new Waiting(correlation, api, number, future));
@@ -477,11 +480,15 @@ public final class CoordinatorReference {
      * Reads show the state as of the last record, also where an operation changed memory and wrote nothing. So a record
      * of another group is written before, which changes nothing.
      */
-    private static void describe(JsonNode step, ObjectNode answer) throws Exception {
-        runtime.scheduleWriteOperation("describe", PARTITION, each -> new CoordinatorResult<>(
+    private static void catchUp() {
+        runtime.scheduleWriteOperation("catch-up", PARTITION, each -> new CoordinatorResult<>(
             List.of(GroupCoordinatorRecordHelpers.newOffsetCommitTombstoneRecord("nobody's", "topic", 0))));
         settle();
         log.written.clear();
+    }
+
+    private static void describe(JsonNode step, ObjectNode answer) throws Exception {
+        catchUp();
         List<String> groups = List.of(step.get("group").asText());
         RequestContext context = context(ApiKeys.DESCRIBE_GROUPS, (short) 6, "admin", 0);
         var consumers = service.consumerGroupDescribe(context, groups);
