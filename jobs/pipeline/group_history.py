@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from itertools import groupby
@@ -41,39 +42,41 @@ SUMMED: Final = {
     BrokerEvent: "events",
 }
 ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}
-"""The row types that make up a history, by the name of the column that holds them."""
+"""The row types that make up a history, by the name of their kind."""
 
 Given = dict[str, Any]
 
 
 def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True) -> DataFrame:
-    """Return all rows of the history of each group, or of one: ``group_id``, ``own_ms``, a column for each row type.
+    """Return all rows of the history of each group, or of one: ``group_id``, ``own_ms``, ``kind``, ``row``.
 
-    In each row exactly one of these columns is not null, and holds the row as a struct. One more row for each group has
-    ``own_ms``: the latest time of its log partition. With ``for_findings``, sums of commits are added, and sums replace
-    the rows of share partitions.
+    ``row`` is one of the row type that ``kind`` names, as JSON: with a column for each row type, every row would carry
+    the null structs of all others through the shuffle and into Python. One more row for each group has only ``own_ms``:
+    the latest time of its log partition. With ``for_findings``, sums of commits are added, and sums replace the rows of
+    share partitions.
     """
 
     def selected(rows: DataFrame) -> DataFrame:
         of_cluster = rows.where(F.col("cluster") == cluster)
         return of_cluster if group_id is None else of_cluster.where(F.col("group_id") == group_id)
 
-    def structs(rows: DataFrame, kind: str) -> DataFrame:
-        return rows.select("group_id", F.struct(*ROW_TYPES[kind]._fields).alias(kind))
+    def of_kind(rows: DataFrame, kind: str) -> DataFrame:
+        row = F.to_json(F.struct(*ROW_TYPES[kind]._fields))
+        return rows.select("group_id", F.lit(kind).alias("kind"), row.alias("row"))
 
     shares = FOLDED[SharePartitionRow]
-    kinds = [structs(selected(tables.read(HISTORY[name])), name) for name in FOLDED.values() if name != shares]
+    kinds = [of_kind(selected(tables.read(HISTORY[name])), name) for name in FOLDED.values() if name != shares]
     if not for_findings:
-        kinds.append(structs(selected(tables.read(HISTORY[shares])), shares))
+        kinds.append(of_kind(selected(tables.read(HISTORY[shares])), shares))
     else:
-        kinds.append(structs(share_deliveries(selected(tables.read(HISTORY[shares]))), "deliveries"))
+        kinds.append(of_kind(share_deliveries(selected(tables.read(HISTORY[shares]))), "deliveries"))
         commits = selected(commit_summaries.all_commits(tables))
-        kinds.append(structs(partition_commits(tables, commits), "commits"))
-        kinds.append(structs(open_transactions(commits), "transactions"))
-        kinds.append(structs(record_sizes(selected(tables.read(GROUP_RECORDS))), "sizes"))
+        kinds.append(of_kind(partition_commits(tables, commits), "commits"))
+        kinds.append(of_kind(open_transactions(commits), "transactions"))
+        kinds.append(of_kind(record_sizes(selected(tables.read(GROUP_RECORDS))), "sizes"))
     states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
     if tables.exists(BROKER_EVENTS):
-        kinds.append(structs(selected(tables.read(BROKER_EVENTS)).where("group_id IS NOT NULL"), "events"))
+        kinds.append(of_kind(selected(tables.read(BROKER_EVENTS)).where("group_id IS NOT NULL"), "events"))
     known = states.select("group_id", *LOG_PARTITION)
     ends = tables.read(LOG_RANGES).where(F.col("cluster") == cluster)
     known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("last_ms").alias("own_ms")), [*LOG_PARTITION])
@@ -94,7 +97,9 @@ def gathered(rows: Iterable[Given], logs: LogFacts) -> Iterator[GroupHistory]:
         own_ms, found = 0, []
         for row in mine:
             own_ms = max(own_ms, row["own_ms"] or 0)
-            found += [read(row[kind]) for kind, read in readers.items() if row.get(kind) is not None]
+            if row["kind"] is not None:
+                # A field that is null is not in the text, and None for the reader.
+                found.append(readers[row["kind"]](json.loads(row["row"])))
         if all(isinstance(each, BrokerEvent) for each in found) and found and not own_ms:
             continue  # these logs have no record of the group
         yield GroupHistory.gather(group_id, own_ms, found, *logs)
@@ -107,5 +112,5 @@ def histories(
     rows = history_rows(tables, cluster, group_id, for_findings=for_findings)
     # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
     rows = by_group(rows) if group_id is None else rows.coalesce(1)
-    found = (row.asDict(recursive=True) for row in rows.toLocalIterator())
+    found = (row.asDict() for row in rows.toLocalIterator())
     return gathered(found, LogFacts.read(tables.engine(), cluster))
