@@ -43,6 +43,8 @@ def metadata_batches(metadata: Iterable[tuple[int, Sequence[MetadataRecord]]]) -
     """The metadata log with these records, which were written at these times (ms), as batches."""
     offset = 0
     for time_ms, records in metadata:
+        if not records:
+            continue
         new = [
             NewRecord(offset + at, time_ms, None, encode_value(each.type, each.version, each.value, Family.METADATA))
             for at, each in enumerate(records)
