@@ -35,7 +35,7 @@ def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNa
         list(_groups(groups, followed)),
         groups.lags.ends,
         tallies,
-        [*(row for each in followed for row in each.findings), *groups.of_cluster],
+        list(groups.findings()),
         lag=[point for points in groups.lags.points.values() for point in points],
         is_whole=all(log.is_whole for log in groups.logs.values()),
         moment_ms=max((each.last_ms for each in of_groups if each.last_ms >= 0), default=None),

@@ -255,6 +255,15 @@ class FollowedGroups:
         if is_any_lost:
             yield from self._cluster_findings()
 
+    def findings(self) -> Iterator[FindingRow]:
+        """Yield the findings of all groups as of their last looks, and those of the cluster."""
+        for group in self.groups.values():
+            yield from group.findings
+        for group_id, share in self.shares.items():
+            if (Family.GROUP, group_id) not in self.groups:
+                yield from share.findings
+        yield from self.of_cluster
+
     def read_ends(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagChanged]:
         """Take end offsets as of a time, when the logs had been read up to ``end_ms``; yield what changed of lag."""
         for row in list(self.lags.read(time_ms, ends, end_ms)):
@@ -322,6 +331,8 @@ class FollowedGroups:
         if group is not None:
             group.findings, group.sessions = found, list(lost_sessions(history))
             group.is_changed |= told.findings != before
+        elif key[1] in self.shares:
+            self.shares[key[1]].findings = found
 
     def _cluster_findings(self) -> Iterator[FindingArose]:
         sessions = in_order(each for group in self.groups.values() for each in group.sessions)

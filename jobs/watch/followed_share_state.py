@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.share_deliveries import DeliverySum, ShareDelivery
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.violations import Violation
@@ -25,6 +26,8 @@ class FollowedShareState:
     audit: ShareAudit
     sums: dict[Unit, DeliverySum] = field(default_factory=dict)
     violations: list[Violation] = field(default_factory=list)
+    findings: list[FindingRow] = field(default_factory=list)
+    """Those of the last look, of a group that is in no log of groups."""
     is_changed: bool = True
 
     def feed(self, record: AnyRecord) -> list[Violation]:

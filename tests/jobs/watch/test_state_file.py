@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -123,6 +127,34 @@ def test_a_watch_that_is_killed_anywhere_loses_nothing_and_says_what_may_come_tw
     counts = Counter(identity(line) for line in printed if line["event"] != "finding")
     sure = Counter(identity(line) for line in printed if "repeated" not in line)
     assert kills > 1
+    assert set(counts) == expected
+    assert max(sure.values()) == 1
+
+
+@pytest.mark.long
+def test_a_process_that_is_killed_loses_nothing(tmp_path: Path, expected: set[tuple[Any, ...]]) -> None:
+    chance, out, errors = random.Random(1), tmp_path / "out", tmp_path / "errors"
+    options = ["--log", str(tmp_path / "logs"), "--state", str(tmp_path / "state"), "--json"]
+    command = [sys.executable, "-m", "coordinator_audit", "watch", *options]
+
+    def watch_for(seconds: float, number: signal.Signals) -> None:
+        errors.write_text("")
+        with out.open("a") as printed, errors.open("a") as said:
+            process = subprocess.Popen(command, stdout=printed, stderr=said)
+        end = time.monotonic() + 60
+        while "watching" not in errors.read_text() and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(seconds)
+        process.send_signal(number)
+        process.wait()
+
+    for _ in growing(tmp_path / "logs"):
+        for _ in range(2):
+            watch_for(chance.random() / 2, signal.SIGKILL)
+    watch_for(2, signal.SIGTERM)
+    printed = [json.loads(line) for line in out.read_text().splitlines()]
+    counts = Counter(identity(line) for line in printed if line["event"] != "finding")
+    sure = Counter(identity(line) for line in printed if line["event"] != "finding" and "repeated" not in line)
     assert set(counts) == expected
     assert max(sure.values()) == 1
 

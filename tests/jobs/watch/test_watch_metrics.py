@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
+from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
@@ -20,6 +22,7 @@ from jobs.settings import load
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.growing_logs import GrowingLogs
 from tests.jobs.watch.samples import SAMPLES, followed, growing
+from tests.shared_data import ROOT
 
 CLUSTER = load(environment={}).cluster
 
@@ -86,3 +89,30 @@ def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, ["watch", "--log", str(SAMPLES), "--listen", f"127.0.0.1:{port}"])
     assert result.exit_code == 1
     assert f"--listen 127.0.0.1:{port}: Address already in use" in result.stderr
+
+
+def found_by_command(logs: Path) -> set[tuple[Any, ...]]:
+    printed = CliRunner().invoke(app, ["findings", "--log", str(logs), "--json"]).stdout
+    rows = map(json.loads, printed.splitlines())
+    return {(row["group_id"], row["kind"], row["subject"], row["number"], row["detail"]) for row in rows}
+
+
+def found_by_watch(watched: FollowedGroups) -> set[tuple[Any, ...]]:
+    return {(row.group_id, row.kind, row.subject, row.number, row.detail) for row in watched.findings()}
+
+
+def test_a_watch_finds_what_findings_finds(watched: FollowedGroups) -> None:
+    expected = found_by_command(SAMPLES)
+    assert found_by_watch(watched) == expected
+    assert {"rebalance_storm", "offsets_expired", "offsets_reset"} <= {kind for _, kind, *_ in expected}
+
+
+def test_a_watch_finds_what_share_state_shows() -> None:
+    logs = ROOT / "data" / "samples" / "share_delivery" / "logs"
+    groups, source = followed(), GrowingLogs([logs], pytest.fail)
+    for new in source.poll():
+        groups.feed(new)
+    groups.begin()
+    expected = found_by_command(logs)
+    assert found_by_watch(groups) == expected
+    assert {kind for _, kind, *_ in expected} & {"share_archived", "share_redelivered"}
