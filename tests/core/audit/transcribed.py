@@ -50,7 +50,7 @@ class RecordedPlay(Play):
 
     def _topics(self, words: list[str]) -> Iterator[str]:
         before = self.topics.by_name
-        shown = Play._topics(self, words)
+        shown = list(Play._topics(self, words))  # all of it: the topics change on the way
         self.metadata.append((self.now, list(self._metadata(before))))
         self.history.open_version(LogPosition(0, len(self.history), self.now))
         for word in words:
@@ -59,7 +59,7 @@ class RecordedPlay(Play):
         for topic in self.topics.by_name.values():
             self.history.put_topic(topic)
         self.history.last_seen_ms = self.now
-        return shown
+        return iter(shown)
 
     def _metadata(self, before: Mapping[str, Topic]) -> Iterator[MetadataRecord]:
         """The records of the metadata log that make the topics what they are now."""
