@@ -31,7 +31,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def in_logs() -> Sizes:
-    logs = find_logs([LOGS], topics=["__consumer_offsets"])
+    logs = find_logs([LOGS])
     return {each.group_id: set(each.sizes) for each in group_histories(logs, pytest.fail) if each.sizes}
 
 
