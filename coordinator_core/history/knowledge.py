@@ -3,7 +3,8 @@
 An answer about a group rests on the partition of its log, an answer about all groups on all partitions. What is missing
 of them is one of three: a partition that was not given, offsets without a record, records that cannot be decoded.
 Causes, verdicts, findings and the names of topic ids rest on the metadata log too: it may be absent, begin after the
-logs of groups or end before them, or lack records.
+logs of groups or end before them, or lack records. The offsets and deliveries of share groups rest on
+the share state log.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
 
@@ -63,7 +65,8 @@ class Knowledge:
 
     ``gaps`` is what each log partition lacks as seen from the moment of the answer, by its name; ``lost`` names the
     records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
-    times of the first and the last record of the logs of groups (None: there is none).
+    times of the first and the last record of the logs of groups (None: there is none). ``share_state`` is what was
+    given of the share state log (None: not asked).
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -72,6 +75,7 @@ class Knowledge:
     topics: GivenTopics = NO_TOPICS_GIVEN
     first_ms: int | None = None
     last_ms: int | None = None
+    share_state: GivenShareState | None = None
 
     @property
     def lists_all(self) -> bool:
@@ -91,6 +95,10 @@ class Knowledge:
         """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
         missing = self.topics.missing(self.first_ms, self.last_ms) if GROUP_LOG in self.given.partitions else None
         return [*self.reasons(), *([] if missing is None else [missing])]
+
+    def about_share_groups(self) -> list[str]:
+        """Return what is missing for an answer about offsets or deliveries of share groups, beside ``reasons``."""
+        return [] if self.share_state is None else self.share_state.missing()
 
     def about_group(self, group_id: str) -> list[str]:
         """Return what is missing for a group of which there is no trace, in words."""

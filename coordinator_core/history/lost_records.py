@@ -16,6 +16,7 @@ from coordinator_core.history.rows import (
     RebalanceRow,
     ShareInitializationRow,
 )
+from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 Place = tuple[str, int]
@@ -83,8 +84,8 @@ class LostRecords:
 
     def _since(self, row: LastingRow) -> str | None:
         """Return in words what is lost after a row began; None: nothing."""
-        at, is_connect = _begin(row), getattr(row, "group_type", None) == GroupType.CONNECT
-        place = (LOG_TOPICS[Family.CONNECT if is_connect else Family.GROUP], at.partition)
+        at = _begin(row)
+        place = (LOG_TOPICS[_family(row)], at.partition)
         for first, last in self.ranges.get(place, ()):
             if last > at.offset:
                 return f"records between offsets {first} and {last}"
@@ -127,8 +128,31 @@ class UnreadableOffsets:
         )
 
 
-LastingRow = AssignmentRow | GroupEpochRow | MembershipRow | RebalanceRow | ShareInitializationRow | Violation
-_LASTING = (AssignmentRow, GroupEpochRow, MembershipRow, RebalanceRow, ShareInitializationRow, Violation)
+LastingRow = (
+    AssignmentRow
+    | GroupEpochRow
+    | MembershipRow
+    | RebalanceRow
+    | ShareInitializationRow
+    | SharePartitionRow
+    | Violation
+)
+_LASTING = (
+    AssignmentRow,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+    ShareInitializationRow,
+    SharePartitionRow,
+    Violation,
+)
+
+
+def _family(row: LastingRow) -> Family:
+    """Return the kind of log that the positions of a row are of."""
+    if isinstance(row, SharePartitionRow):
+        return Family.SHARE
+    return Family.CONNECT if getattr(row, "group_type", None) == GroupType.CONNECT else Family.GROUP
 
 
 def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:

@@ -19,9 +19,10 @@ from coordinator_core.groups.share.state_log import (
 )
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from coordinator_core.state_json import StoredAs
 
+SHARE_LOG = LOG_TOPICS[Family.SHARE]
 DELIVERY_LIMIT = "share.delivery.count.limit"
 STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
 """How a row ends."""
@@ -99,7 +100,7 @@ class SharePartitionFold:
         row, ended = old, list[SharePartitionRow]()
         if old is None or after is None or _differ(before, after, is_whole):
             row = None if after is None else self._row(which, record, before, after, old, is_whole=is_whole)
-            ended = [] if old is None else [_ended(old, record)]
+            ended = [] if old is None else [_ended(old, record, before)]
         partitions = self.open_history.partitions.setdefault(which.topic_id, {})
         partitions[which.partition] = TrackedPartition(record.at.offset, after, is_whole, row)
         return ended
@@ -180,8 +181,11 @@ def _differ(before: KnownBefore, after: SharePartitionState, is_whole: bool) -> 
     )
 
 
-def _ended(row: SharePartitionRow, record: ShareStateRecord) -> SharePartitionRow:
+def _ended(row: SharePartitionRow, record: ShareStateRecord, before: KnownBefore) -> SharePartitionRow:
+    """End a row. What it said may have ended before, by a record that is lost."""
     ended_by = STATE_DELETED if record.value is None else NEXT_WRITE
+    if not before.is_certain:
+        row = row._replace(history_complete=False, missing=row.missing or _missing(before, record.at))
     return row._replace(until=record.at, ended_by=ended_by, is_open=False)
 
 
@@ -253,4 +257,4 @@ def _missing(before: KnownBefore, at: LogPosition) -> str:
         return "the snapshot that this update follows"
     known = before.state
     after = "from the beginning of the log" if known is None else f"after offset {known.at.offset}"
-    return f"records of __share_group_state-{at.partition} {after}, up to offset {at.offset}"
+    return f"records of {SHARE_LOG}-{at.partition} {after}, up to offset {at.offset}"

@@ -27,7 +27,7 @@ from coordinator_core.groups.share.offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import find_group, warn_of_missing, warn_of_times
+from jobs.cli.gaps import find_group, warn_of_missing, warn_of_share_state, warn_of_times
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -124,6 +124,7 @@ def describe_command(
     one = None if group is None else find_group(then, group)
     warn_of_times(source.console, then, moment)
     warn_of_missing(source.console, then, of_topics=one is None or not isinstance(one.group.state, ClassicGroup))
+    warn_of_share_state(source.console, then, then.groups() if one is None else [one])
     chosen = then.groups() if one is None else iter([one])
     found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
@@ -186,6 +187,7 @@ def offsets_command(
     known = known_ends(answers, ends, moment)
     if isinstance(found.state, ShareGroup):
         warn_of_missing(source.console, then)
+        warn_of_share_state(source.console, then, [GroupThen(found, offsets, certainty)])
         shared = _share_partitions(found.group_id, found.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return

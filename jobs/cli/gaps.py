@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.groups.share.offsets import lacks_share_state
+from coordinator_core.groups.share.state import ShareGroup
 from jobs.cli.console import Console
 from jobs.cli.output import utc
 from jobs.queries.interface import AsOf, GroupsThen
@@ -23,6 +27,21 @@ def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = Fal
     for number, reason in enumerate(known.reasons_with_topics() if of_topics else known.reasons()):
         console.warn(reason, **facts if gaps and number == 0 else {})
     return known.lists_all
+
+
+def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[GroupThen]) -> None:
+    """Say what the share state log lacks where it does not prove the state of all share partitions of these groups."""
+    around = then.surroundings()
+    if any(
+        isinstance(each.group.state, ShareGroup)
+        and (
+            around.share_state is None
+            or lacks_share_state(each.group.group_id, each.group.state, around.share_state, around.topics)
+        )
+        for each in groups
+    ):
+        for reason in then.knowledge().about_share_groups():
+            console.warn(reason)
 
 
 def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:

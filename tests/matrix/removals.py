@@ -138,6 +138,52 @@ def metadata_unreadable(folder: Path) -> None:
     file.write_bytes(b"".join(found))
 
 
+def without_share(number: int) -> Callable[[Path], None]:
+    return lambda folder: shutil.rmtree(folder / f"{SHARE}-{number}")
+
+
+def share_file(folder: Path, number: int) -> Path:
+    return folder / f"{SHARE}-{number}" / FIRST
+
+
+def share_part(number: int, first: float, last: float) -> Callable[[Path], None]:
+    """Of a partition of the share state log only the batches between two parts of it are left."""
+
+    def change(folder: Path) -> None:
+        file = share_file(folder, number)
+        found = list(batches(file.read_bytes()))
+        kept = found[int(len(found) * first) : int(len(found) * last)]
+        file.unlink()
+        base = kept[0][0] if kept else 0
+        (file.parent / f"{base:020}.log").write_bytes(b"".join(data for _, data in kept))
+
+    return change
+
+
+def share_hole(number: int) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = share_file(folder, number)
+        found = list(batches(file.read_bytes()))
+        del found[len(found) // 2]
+        file.write_bytes(b"".join(data for _, data in found))
+
+    return change
+
+
+def share_damaged(number: int) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        file = share_file(folder, number)
+        found = [bytearray(data) for _, data in batches(file.read_bytes())]
+        found[len(found) // 2][-1] ^= 1
+        file.write_bytes(b"".join(found))
+
+    return change
+
+
+def share_unreadable(number: int) -> Callable[[Path], None]:
+    return lambda folder: rewritten(share_file(folder, number), newer_value, 3, 1)
+
+
 def damaged(partition: int, *numbers: int, cut_off: bool = False) -> Callable[[Path], None]:
     """Batches of the whole partition with a wrong bit; ``cut_off``: and its last file ends within a batch."""
 
@@ -392,5 +438,19 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         "a FIFO among the segments": Removal(with_fifo),
     }
     if has_share:
-        found["share state absent"] = Removal(without_topic(SHARE), SHARE, (), True)
+        found |= share_removals()
+    return found
+
+
+def share_removals() -> dict[str, Removal]:
+    """What may be missing of the share state log."""
+    found = {"share state absent": Removal(without_topic(SHARE), SHARE, (), True)}
+    for number in (0, 1):
+        found |= {
+            f"share state {number} absent": Removal(without_share(number), f"{SHARE}.*{ABSENT}", (), True),
+            f"share state {number} without its first half": Removal(share_part(number, 0.5, 1), SHARE, (), True),
+            f"share state {number} with a hole": Removal(share_hole(number), SHARE, (), True),
+            f"share state {number} damaged": Removal(share_damaged(number), SHARE, (), True),
+            f"share state {number} unreadable": Removal(share_unreadable(number), SHARE, (), True),
+        }
     return found

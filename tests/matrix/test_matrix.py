@@ -1,5 +1,5 @@
 """Parts of the samples taken away: no answer says another thing than on the whole log. ``python -m tests.matrix`` tells
-the tallies over all removals and questions; what of the share state log is missing is not judged here yet.
+the tallies over all removals and questions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,18 @@ from tests.matrix.removals import cut, removals
 
 PARTITIONS = 4
 QUICK = ("partition 1 absent", "unreadable values in 1")
-REMOVALS = {name: each for name, each in removals([0, 1, 3]).items() if not name.startswith("share")}
-ASKED = ("groups", "describe", "rebalances", "findings", "findings gate", "audit", "metrics", "history D-share-38")
+REMOVALS = removals([0, 1, 3])
+ASKED = (
+    "groups",
+    "describe",
+    "rebalances",
+    "findings",
+    "findings gate",
+    "audit",
+    "metrics",
+    "history D-share-38",
+    "offsets D-share-38",
+)
 
 
 @pytest.fixture(scope="module")

@@ -205,6 +205,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if each.current is not None
         and unit not in known
         and (unit[0], ALL_PARTITIONS) not in known
+        and each.current.history_complete
         and _is_left_over(history, each, each.current)
     ]
     if left:

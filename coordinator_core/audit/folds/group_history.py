@@ -203,7 +203,10 @@ class GroupHistory:
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
             deliveries=sorted(
-                by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow]),
+                (
+                    each if each.current is None else each._replace(current=lost.as_known(each.current))
+                    for each in by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow])
+                ),
                 key=lambda row: (row.topic_id, row.partition),
             ),
             topics=topics,
@@ -269,12 +272,12 @@ class GroupHistory:
     ) -> FindingRow:
         """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
 
-        ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding about the
-        group's own log is not complete if records of that log are lost.
+        ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding is not
+        complete if records of the log are lost in which its evidence lies.
         """
         own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
-        if not in_share_state:
-            complete = complete and not self._lacks_some(LOG_TOPICS[own_log], evidence)
+        log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
+        complete = complete and not self._lacks_some(log, evidence)
         times = [at.timestamp_ms for at in evidence]
         return FindingRow(
             self.group_id,
@@ -288,7 +291,7 @@ class GroupHistory:
             min(times, default=self.now_ms),
             max(times, default=self.now_ms) if until_ms is None else until_ms,
             tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
-            LOG_TOPICS[Family.SHARE if in_share_state else own_log],
+            log,
             complete,
         )
 

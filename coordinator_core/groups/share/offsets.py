@@ -21,6 +21,12 @@ def unknown_share_offsets(
             yield partition
 
 
+def lacks_share_state(group_id: str, group: ShareGroup, state: ShareStateLog, topics: TopicImage | None) -> bool:
+    """Return whether the state of an initialised partition, or a part of it, is not known."""
+    known = (state.partitions.get(which) for _, which in _initialized(group_id, group, topics))
+    return any(each is None or not each.is_whole for each in known)
+
+
 def _initialized(
     group_id: str, group: ShareGroup, topics: TopicImage | None
 ) -> Iterator[tuple[TopicPartition, SharePartition]]:
@@ -110,12 +116,13 @@ def _delivery(
             "counts": [],
         }
     is_set, is_whole = state.start_offset != UNSET, state.is_whole
+    not_set = "not set" if is_whole else "unknown"
     totals = state.by_state
     counts = state.by_state_and_count
     return {
         "topic": topic,
         "partition": partition,
-        "status": "set" if is_set else "not set",
+        "status": "set" if is_set else not_set,
         "startOffset": state.start_offset if is_set else None,
         "nextOffset": state.next_offset if is_set and is_whole else None,
         "endOffset": state.end_offset if is_set else None,

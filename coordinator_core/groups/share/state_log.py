@@ -189,7 +189,8 @@ class ShareStateLog:
         state = self.partitions.get(which)
         if state is None:
             return not self.lost and which not in self.undated
-        return state.is_whole or state.at.partition not in self.lost
+        tells_start = UNSET not in (state.start_offset, state.leader_epoch)
+        return state.is_whole or tells_start or state.at.partition not in self.lost
 
     def apply(self, record: ShareStateRecord) -> None:
         """Change the state by a record; records of one share partition come in the order of the log."""
@@ -203,7 +204,9 @@ class ShareStateLog:
             self.partitions[which] = state
 
     def lose(self, log_partition: int) -> None:
-        """Records of this partition of the log are missing here: batches that they held are not known."""
-        for state in self.partitions.values():
-            if state.at.partition == log_partition:
-                state.is_whole = False
+        """Records of this partition of the log are missing here: each share partition in it may have another state
+        now, or none. What later records say of it is known.
+        """
+        self.lost.add(log_partition)
+        for which in [which for which, state in self.partitions.items() if state.at.partition == log_partition]:
+            del self.partitions[which]

@@ -8,6 +8,7 @@ from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.history.given_share_state import SHARE_LOG, GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family
@@ -49,6 +50,7 @@ def knowledge(
     readers: Iterable[LogReader],
     lost: LostRecords,
     times: Sequence[int],
+    share_state: GivenShareState,
 ) -> Knowledge:
     """Return what logs lack whose partitions were read to their end by these readers; ``times``: of their records."""
     gaps = {
@@ -58,7 +60,16 @@ def knowledge(
         for reader in readers
     }
     first_ms, last_ms = min(times, default=None), max(times, default=None)
-    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms)
+    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms, share_state)
+
+
+def given_share_state(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenShareState:
+    """Return which partitions of the share state log are among these files; what they lack is noted when read."""
+    partitions = {log.partition for log in logs if log.family is Family.SHARE}
+    image = None if topics is None else topics.image_at(None)
+    topic = None if image is None else image.by_name.get(SHARE_LOG)
+    is_placed = UNKNOWN_PARTITION not in partitions
+    return GivenShareState(partitions, 0 if topic is None else topic.partitions, is_placed)
 
 
 def given_topics(topics: TopicHistory | None) -> GivenTopics:

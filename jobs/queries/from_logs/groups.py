@@ -14,12 +14,13 @@ from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state_log import ShareStateLog
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.from_logs.given import given_logs, given_topics
+from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
 from jobs.queries.interface import AsOf
 from jobs.sources.bounded_warnings import Warn
@@ -35,6 +36,7 @@ class ReplayedGroups:
     partitions: list[LogPartition] = field(default_factory=list)
     topics: TopicHistory | None = None
     share_state: ShareStateLog | None = None
+    given_share_state: GivenShareState = field(default_factory=GivenShareState)
     time_ms: int | None = None
     logs: Sequence[LogPart] = ()
 
@@ -55,7 +57,8 @@ class ReplayedGroups:
         times = self._times()
         topics = given_topics(self.topics)
         first_ms, last_ms = min(times, default=None), max(times, default=None)
-        return Knowledge(given_logs(self.logs, self.topics), self.gaps(), lost, topics, first_ms, last_ms)
+        given = given_logs(self.logs, self.topics)
+        return Knowledge(given, self.gaps(), lost, topics, first_ms, last_ms, self.given_share_state)
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
@@ -101,15 +104,16 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     if cuts:
         share_time, sure = min(cut.before_ms for cut in cuts), min(cut.sure_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
-    for files in partitions[Family.SHARE].values():
-        replayed.share_state = replayed.share_state or ShareStateLog(sure_ms=sure)
-        _replay_share_state(replayed.share_state, LogReader(files, warn), share_time)
     replayed.topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
+    given = replayed.given_share_state = given_share_state(logs, replayed.topics)
+    for files in partitions[Family.SHARE].values():
+        replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.absent), sure_ms=sure)
+        _replay_share_state(replayed.share_state, LogReader(files, warn), share_time, given)
     return replayed
 
 
-def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | None) -> None:
-    """Replay a partition of the share state log up to a time."""
+def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | None, given: GivenShareState) -> None:
+    """Replay a partition of the share state log up to a time, and note what it lacks until then."""
     end: int | None = None
     last: int | None = None
     for batch in reader.batches():
@@ -121,6 +125,7 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
             record = reader.read(row) if row.kind == Kind.RECORD.value else None
             if isinstance(record, UnreadableRecord):
                 state.lose(reader.partition)
+                given.note_unreadable(reader.partition, row.offset)
             elif record is not None:
                 state.apply(record)
         if beyond is not None:
@@ -128,3 +133,5 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
             break
     if reader.gaps.last_lost_below(end) >= 0:
         state.lost.add(reader.partition)
+    lost = ((gone.first, gone.last) for gone in reader.gaps.lost if end is None or gone.first < end)
+    given.note_lost(reader.partition, lost)

@@ -21,14 +21,16 @@ from coordinator_core.audit.targets.rounds import Round, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
+from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
-from jobs.queries.from_logs.given import knowledge
+from jobs.queries.from_logs.given import given_share_state, knowledge
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
@@ -69,14 +71,22 @@ def group_histories(
     """
     logs = list(logs)
     readers, topics, share_readers = _opened(logs, warn, listed)
-    surroundings = _Surroundings(topics, _ShareState.read(share_readers, topics, group_id), brokers)
+    surroundings = _Surroundings(
+        topics, _ShareState.read(share_readers, topics, group_id, given_share_state(logs, topics)), brokers
+    )
     lost = NOTHING_LOST
+    shares = 0
     for reader in readers:
         unreadable = UnreadableOffsets()
-        yield from _partition(reader, surroundings, group_id, audit, unreadable)
+        for history in _partition(reader, surroundings, group_id, audit, unreadable):
+            shares += any(row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations)
+            yield history
         lost = lost.joined(_lost(reader, unreadable))
-    found = knowledge(logs, topics, readers, lost, surroundings.times)
+    found = knowledge(logs, topics, readers, lost, surroundings.times, surroundings.shares.given)
     _tell(found, warn)
+    if shares or surroundings.shares.groups:
+        for reason in found.about_share_groups():
+            warn(reason)
     if noted is not None:
         noted(found)
     for other in list(surroundings.shares.groups):
@@ -97,7 +107,8 @@ def group_rounds(
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         found += rounds(records, group, topics, settings)
         lost = lost.joined(_lost(reader, unreadable))
-    _tell(knowledge(logs, topics, readers, lost, [each.at.timestamp_ms for each in found]), warn)
+    times = [each.at.timestamp_ms for each in found]
+    _tell(knowledge(logs, topics, readers, lost, times, given_share_state(logs, topics)), warn)
     return sorted(found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
 
 
@@ -136,33 +147,45 @@ def _tell(found: Knowledge, warn: Warn) -> None:
 class _ShareState:
     """The share state log, read: the rows of each group whose history was not made yet.
 
-    ``groups_ms`` is as in ``ShareLogs``: the partitions of the log of groups that have been read so far.
+    ``groups_ms`` is as in ``ShareLogs``: the partitions of the log of groups that have been read so far. ``given`` is
+    what the log lacks.
     """
+
+    given: GivenShareState
 
     groups: dict[str, tuple[ShareAudit, list[AuditedRow]]] = field(default_factory=dict)
     last_ms: dict[int, int] = field(default_factory=dict)
     whole: set[int] = field(default_factory=set)
+    lost: LostRecords = NOTHING_LOST
     groups_ms: dict[int, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None) -> _ShareState:
+    def read(
+        cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None, given: GivenShareState
+    ) -> _ShareState:
         """``wanted`` is a group, None: all."""
-        found, coverage = cls(), Coverage({})
+        found, coverage = cls(given), Coverage({})
         for reader in readers:
-            last = -1
+            last, unreadable = -1, UnreadableOffsets()
             for row in reader.rows():
                 last = row.offset
                 found.last_ms[reader.partition] = max(row.timestamp, found.last_ms.get(reader.partition, 0))
-                record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
-                if record is not None or row.kind != Kind.RECORD.value:
-                    coverage.note(reader.partition, row.offset)
+                record = reader.read(row) if row.kind == Kind.RECORD.value else None
+                if isinstance(record, UnreadableRecord):
+                    given.note_unreadable(reader.partition, row.offset)
+                    unreadable.note(record.group_id, row.offset)
+                    continue
+                coverage.note(reader.partition, row.offset)
                 if record is None or (wanted is not None and record.group_id != wanted):
                     continue
                 known = found.groups.get(record.group_id)
                 if known is None:
                     known = found.groups[record.group_id] = ShareAudit.begin(record.group_id, topics, coverage), []
                 known[1].extend(known[0].feed(record))
-            if last >= 0 and coverage.unbroken(reader.partition, 0, last):
+            given.note_lost(reader.partition, ((gone.first, gone.last) for gone in reader.gaps.lost))
+            found.lost = found.lost.joined(_lost(reader, unreadable))
+            is_lost = reader.partition in given.lost or reader.partition in given.unreadable
+            if last >= 0 and not is_lost and coverage.unbroken(reader.partition, 0, last):
                 found.whole.add(reader.partition)
         return found
 
@@ -194,7 +217,7 @@ class _Surroundings:
             chain[GatheredRow](rows, of_share_state, self.brokers.of_group.get(group_id, ())),
             TopicsAtEnd.of(self.topics),
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
-            lost,
+            lost.joined(self.shares.lost),
             self.brokers.others,
         )
 

@@ -1,0 +1,71 @@
+"""What was given of the share state log, on which the offsets and deliveries of share groups rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator_core.history.coverage import UNREADABLE
+from coordinator_core.records import LOG_TOPICS, Family
+
+SHARE_LOG: Final = LOG_TOPICS[Family.SHARE]
+NOT_KNOWN: Final = "the offsets and deliveries of share groups"
+MOST_NAMED: Final = 5
+"""So many partitions, or ranges of offsets, are named."""
+
+
+@dataclass(slots=True)
+class GivenShareState:
+    """The partitions of the share state log that were given, and what they lack.
+
+    ``count`` is how many there are as topics say, 0 if that is not known. ``is_placed``: each log tells its partition.
+    ``lost`` has the offsets without a record, both included, by partition; ``unreadable`` the first offset whose record
+    cannot be decoded.
+    """
+
+    partitions: set[int] = field(default_factory=set)
+    count: int = 0
+    is_placed: bool = True
+    lost: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    unreadable: dict[int, int] = field(default_factory=dict)
+
+    def note_lost(self, partition: int, spans: Iterable[tuple[int, int]]) -> None:
+        """Note offsets without a record, both included; none is given where nothing is lost."""
+        if found := list(spans):
+            self.lost[partition] = found
+
+    def note_unreadable(self, partition: int, offset: int) -> None:
+        """Note a record that cannot be decoded; those of a partition are noted in order."""
+        self.unreadable.setdefault(partition, offset)
+
+    @property
+    def absent(self) -> list[int]:
+        """The partitions that exist and were not given."""
+        return [number for number in range(self.count) if number not in self.partitions] if self.is_placed else []
+
+    def missing(self) -> list[str]:
+        """Return what is missing for answers about share groups, in words; the list is empty if nothing is."""
+        if not self.partitions and self.is_placed:
+            return [f"the share state log ({SHARE_LOG}) was not given: {NOT_KNOWN} are not known"]
+        found = []
+        if absent := self.absent:
+            named = ", ".join(map(str, absent[:MOST_NAMED])) + (" and others" if len(absent) > MOST_NAMED else "")
+            found.append(
+                f"{len(absent)} of {self.count} partitions of {SHARE_LOG} were not given ({named}): {NOT_KNOWN} that "
+                "are in them are not known"
+            )
+        if self.lost:
+            named = "; ".join(f"{SHARE_LOG}-{number} {_spans(spans)}" for number, spans in sorted(self.lost.items()))
+            found.append(f"the share state log lacks records, and what they said of {NOT_KNOWN} is not known: {named}")
+        if self.unreadable:
+            named = "; ".join(
+                f"{SHARE_LOG}-{number} from offset {at} on" for number, at in sorted(self.unreadable.items())
+            )
+            found.append(f"some records each {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
+        return found
+
+
+def _spans(spans: list[tuple[int, int]]) -> str:
+    named = ", ".join(f"{first} to {last}" for first, last in spans[:MOST_NAMED])
+    return f"offsets {named}" + (" and others" if len(spans) > MOST_NAMED else "")
