@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
-from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from coordinator_core.groups.classic.protocols import CONNECT_EAGER, CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
@@ -140,11 +140,11 @@ def _change_owners(
 ) -> None:
     """Give the units to their new owners, and forget those that went with their topic or connector.
 
-    Members whose group uses an eager assignor give up all that they have before they join: from when all had joined
-    until the assignment was there, nobody read anything.
+    Members whose group uses an eager assignor, and Connect workers with the eager protocol, give up all that they have
+    before they join: from when all had joined until the assignment was there, nobody read or ran anything.
     """
     ownership, last = writer.open_history.ownership, writer.open_history.epoch
-    stopped = {each: set(owners) for each, owners in ownership.owners.items()} if old.protocol in ASSIGNS_ALL else {}
+    stopped = {each: set(owners) for each, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
         ownership.were_stopped(stopped, max(at.timestamp_ms - _began_before_ms(new, at), 0))
@@ -153,6 +153,13 @@ def _change_owners(
         ownership.forget_idle()
     ownership.forget(writer.wanted(at, topics if new.members or last is None else last.topics))
     ownership.end(at)
+
+
+def _is_eager(group: ClassicGroup) -> bool:
+    """Whether members of the group give up all that they have before they join again."""
+    if group.protocol_type == CONNECT_PROTOCOL_TYPE:
+        return group.protocol == CONNECT_EAGER
+    return group.protocol in ASSIGNS_ALL
 
 
 # --- members ---------------------------------------------------------------------------------------------------------

@@ -31,13 +31,13 @@ from coordinator_core.audit.targets.verdict import (
 )
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, DecodeError, InputError
-from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONNECT_EAGER, CONNECT_PROTOCOL_TYPE
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
 NO_TOPICS = TopicImage.of(())
-EAGER = "default"
+EAGER = CONNECT_EAGER
 MOST_CONFIGURATIONS = 256
 """At most this many sets of connectors are tried against one round."""
 

@@ -200,6 +200,16 @@ def _classic_member(subscription: bytes, assignment: bytes, instance: str | None
     }
 
 
+def eager_worker(new: dict[str, list[int]]) -> Fields:
+    """A Connect worker of the eager protocol, which has nothing when it joins: what it gets."""
+    work = [{"connector": name, "tasks": tasks} for name, tasks in new.items()]
+    assignment = {"error": 0, "leader": "w1", "leaderUrl": "u", "configOffset": 1, "assignment": work}
+    metadata = {"url": "u", "configOffset": 1}
+    return _classic_member(
+        encode_blob("ConnectProtocolMetadata", 0, metadata), encode_blob("ConnectProtocolAssignment", 0, assignment)
+    )
+
+
 def worker(
     offset: int,
     new: dict[str, list[int]] | None,

@@ -15,6 +15,7 @@ from tests.core.history.logs import (
     GroupLog,
     classic,
     commit,
+    eager_worker,
     epoch,
     existing,
     generation,
@@ -409,6 +410,22 @@ def test_nobody_has_what_an_empty_group_had_and_nobody_waits_for_it():
     _, empty, full = log.rebalances(existing(t=2))
     assert (empty.outcome, empty.units_lost, empty.idle_ms) == ("emptied", 2, 0)
     assert (full.units_moved, full.units_lost, full.idle_ms) == (0, 0, 0)
+
+
+def test_eager_workers_of_connect_stop_all_work_before_they_join():
+    """Work of both tasks and of the connector stood still from when all had joined; incremental workers keep theirs."""
+    work = {"c": [-1, 0, 1]}
+    group = {"protocolType": "connect"}
+    log = born(GroupLog()).write(generation(1, {"w1": eager_worker(work)}, "default", **group))
+    again = {"w1": eager_worker({"c": [-1, 0]}), "w2": eager_worker({"c": [1]})}
+    log.write(generation(2, again, "default", currentStateTimestamp=3900, **group))
+    row = log.rebalances()[-1]
+    lasted_ms = row.at.timestamp_ms - 3900
+    assert (row.units_moved, row.idle_ms, row.idle_max_ms) == (1, 3 * lasted_ms, lasted_ms)
+    kept = born(GroupLog()).write(generation(1, {"w1": worker(1, work)}, "compatible", **group))
+    again = {"w1": worker(1, {}, had=work), "w2": worker(1, {})}
+    kept.write(generation(2, again, "compatible", currentStateTimestamp=3900, **group))
+    assert kept.rebalances()[-1].idle_ms == 0
 
 
 def test_work_of_a_deleted_connector_is_not_lost():
