@@ -153,6 +153,7 @@ class Lives:
         """Return tables in the state that a life begins with; not to be written to."""
         if state not in self._begun:
             home = self._home / "begun" / state
+            shutil.rmtree(home, ignore_errors=True)  # of an attempt that failed
             before = {"ingested": "night", "decoded": "ingested"}.get(state)
             if before is None:
                 (home / "tables").mkdir(parents=True)

@@ -151,9 +151,9 @@ class _Points:
         """Begin to count, for the rest of the life of this process."""
         check, release = lease.Lease.check, lease.Lease.release
 
-        def checked(held: lease.Lease) -> None:
+        def checked(held: lease.Lease, *, ask: bool = False) -> None:
             self._passes()
-            check(held)
+            check(held, ask=ask)
 
         def released(held: lease.Lease) -> None:
             self._passes()
