@@ -68,7 +68,7 @@ def processor_seconds() -> float:
     return spent
 
 
-class StepTimes(nightly_run.NullListener):
+class ProcessorTimes(nightly_run.NullListener):
     """Notes the processor time of each step."""
 
     def __init__(self) -> None:
@@ -105,7 +105,7 @@ def hold_back(log: Path, out: Path, share: float) -> None:
 
 def night(tables: Tables, chosen: settings.Settings) -> dict[str, Any]:
     """Run one night; return its figures."""
-    times, start, before = StepTimes(), time.monotonic(), processor_seconds()
+    times, start, before = ProcessorTimes(), time.monotonic(), processor_seconds()
     steps = nightly_run.run(tables, chosen, times).steps
     seconds = time.monotonic() - start
     records = next(step.counts.get("records", 0) for step in steps)

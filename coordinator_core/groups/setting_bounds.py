@@ -18,7 +18,7 @@ OfBrokers = Callable[[str], str | None]
 """Returns the value of a broker setting; None: no snapshot shows it."""
 
 
-class Bounds(NamedTuple):
+class SettingBounds(NamedTuple):
     """The lowest and highest value of a setting of groups: by default, and the broker settings that change them."""
 
     lowest: int
@@ -27,11 +27,11 @@ class Bounds(NamedTuple):
     highest_from: str | None = None
 
 
-def _of_brokers(kind: str, setting: str, lowest: int, highest: int) -> Bounds:
-    return Bounds(lowest, highest, f"group.{kind}.min.{setting}", f"group.{kind}.max.{setting}")
+def _of_brokers(kind: str, setting: str, lowest: int, highest: int) -> SettingBounds:
+    return SettingBounds(lowest, highest, f"group.{kind}.min.{setting}", f"group.{kind}.max.{setting}")
 
 
-BOUNDS: dict[str, Bounds] = {
+BOUNDS: dict[str, SettingBounds] = {
     f"{kind}.{setting}": _of_brokers(kind, setting, lowest, highest)
     for kind in ("consumer", "share", "streams")
     for setting, lowest, highest in (("session.timeout.ms", 45_000, 60_000), ("heartbeat.interval.ms", 5_000, 15_000))
@@ -39,10 +39,10 @@ BOUNDS: dict[str, Bounds] = {
     "share.record.lock.duration.ms": _of_brokers("share", "record.lock.duration.ms", 15_000, 60_000),
     "share.delivery.count.limit": _of_brokers("share", "delivery.count.limit", 2, 10),
     "share.partition.max.record.locks": _of_brokers("share", "partition.max.record.locks", 100, 4_000),
-    "streams.num.standby.replicas": Bounds(0, 2, None, "group.streams.max.standby.replicas"),
-    "streams.num.warmup.replicas": Bounds(0, 20, None, "group.streams.max.warmup.replicas"),
-    "streams.acceptable.recovery.lag": Bounds(0, None),
-    "streams.task.offset.interval.ms": Bounds(15_000, None, "group.streams.min.task.offset.interval.ms"),
+    "streams.num.standby.replicas": SettingBounds(0, 2, None, "group.streams.max.standby.replicas"),
+    "streams.num.warmup.replicas": SettingBounds(0, 20, None, "group.streams.max.warmup.replicas"),
+    "streams.acceptable.recovery.lag": SettingBounds(0, None),
+    "streams.task.offset.interval.ms": SettingBounds(15_000, None, "group.streams.min.task.offset.interval.ms"),
 }
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
 

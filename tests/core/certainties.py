@@ -39,12 +39,16 @@ def _wrong(said: Description, true: Description, path: str) -> Iterator[tuple[st
         if part not in true:
             yield part, f"{path}: in truth a group of another type"
             continue
+        if part == "settings":
+            if said[part] != true[part]:
+                yield part, f"{path}: {said[part]}, in truth {true[part]}"
+            continue
         if isinstance(said[part], list):
             is_whole = part not in incomplete and "share_offsets" not in said["unknownFields"]
             yield from _wrong_partitions(part, said, true, is_whole=is_whole, path=path)
             continue
         for name, value in said[part].items():
-            if name == "members":
+            if name == "members" and isinstance(value, list):
                 yield from _wrong_members(said, value, true[part]["members"], path=f"{path}.{part}")
             elif value is not None and value != true[part].get(name):
                 yield f"{part}.{name}", f"{path}: {value}, in truth {true[part].get(name)}"

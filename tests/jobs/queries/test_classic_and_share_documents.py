@@ -39,7 +39,11 @@ from tests.jobs.logs import batch, write_segment
 from tests.jobs.queries.played_logs import PlayedLogs
 from tests.jobs.queries.same_answers import descriptions
 
-NAMES = sorted(path.stem for pattern in ("classic_*.txt", "share_*.txt") for path in TRANSCRIPTS.glob(pattern))
+FULL = "classic_full_group"
+"""Its leaders give what no assignor would: it is about who may join."""
+
+FOUND = (path.stem for pattern in ("classic_*.txt", "share_*.txt") for path in TRANSCRIPTS.glob(pattern))
+NAMES = sorted(name for name in FOUND if name != FULL)
 ROLLING_UPGRADE = "classic_rolling_upgrade"
 DESCRIBED = ["classic_changes", "classic_coordinator_failures", "classic_rebalance", "share_group"]
 """Those that describe the group in between."""

@@ -22,7 +22,7 @@ def ask(command: str, log: str, *options: str) -> tuple[list[dict[str, Any]], st
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
-@pytest.mark.parametrize("log", ["docrec", "unk3", "unk3one", "unk8"])
+@pytest.mark.parametrize("log", ["unkkeys", "unk3", "unk3one", "unk8"])
 def test_no_rule_is_broken_by_what_cannot_be_read(log: str) -> None:
     rows, warnings = ask("audit", log)
     assert [row for row in rows if row["table"] == "violations"] == []
@@ -58,13 +58,13 @@ def test_a_member_whose_assignment_cannot_be_read_has_an_unknown_one() -> None:
 
 
 def test_a_record_whose_key_cannot_be_read_may_be_about_any_group() -> None:
-    (row,), warnings = ask("describe --all", "docrec")
+    (row,), warnings = ask("describe --all", "unkkeys")
     assert row["certainty"] == "known in part"
     assert NEWER in warnings
 
 
 def test_what_lasts_is_incomplete_behind_an_unreadable_record() -> None:
-    rows, _ = ask("history billing", "docrec")
+    rows, _ = ask("history billing", "unkkeys")
     lasting = [row for row in rows if row.get("is_open")]
     assert lasting
     assert {row["history_complete"] for row in lasting} == {False}

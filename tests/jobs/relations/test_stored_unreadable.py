@@ -27,9 +27,9 @@ from tests.shared_data import ROOT
 LOGS = ROOT / "tests" / "data" / "unreadable"
 
 
-@pytest.fixture(params=["docrec", "unk3", "unk3one", "unk8"])
+@pytest.fixture(params=["unkkeys", "unk3", "unk3one", "unk8"])
 def log(request: pytest.FixtureRequest) -> Path:
-    """A log of one group; in ``docrec`` there are keys that cannot be decoded either."""
+    """A log of one group; in ``unkkeys`` there are keys that cannot be decoded."""
     return LOGS / str(request.param)
 
 
