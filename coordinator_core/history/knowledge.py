@@ -93,8 +93,12 @@ class Knowledge:
 
     def reasons_with_topics(self) -> list[str]:
         """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
+        return [*self.reasons(), *self.about_topics()]
+
+    def about_topics(self) -> list[str]:
+        """Return what is missing of the topics for answers about the logs of groups, in words."""
         missing = self.topics.missing(self.first_ms, self.last_ms) if GROUP_LOG in self.given.partitions else None
-        return [*self.reasons(), *([] if missing is None else [missing])]
+        return [] if missing is None else [missing]
 
     def about_share_groups(self) -> list[str]:
         """Return what is missing for an answer about offsets or deliveries of share groups, beside ``reasons``."""

@@ -66,7 +66,7 @@ def owners_command(
     if not parts and not found and topic in connectors:
         _require_task(connectors[topic], topic, partition)
     elif not parts and not found and image is not None:
-        _require_partition(image, topic, partition)
+        _require_partition(image, topic, partition, then.knowledge().about_topics())
     if not history:
         warn_of_times(source.console, then, moment)
     is_whole = warn_of_missing(source.console, then)
@@ -130,9 +130,17 @@ def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
         raise InputError(f"connector {connector!r} had no task {number} at that moment; its tasks: {listed}")
 
 
-def _require_partition(image: TopicImage, topic: str, partition: int | None) -> None:
-    """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment."""
+def _require_partition(image: TopicImage, topic: str, partition: int | None, missing: Sequence[str]) -> None:
+    """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment.
+
+    ``missing``: what is not known of topics, in words.
+    """
     known = image.by_name.get(topic)
+    if known is None and missing:
+        raise InputError(
+            f"no trace of a topic or connector {topic!r} in these logs at that moment, which does not prove that there "
+            f"was none: {'; '.join(missing)}"
+        )
     if known is None:
         raise InputError(f"no topic or connector {topic!r} in these logs at that moment")
     if partition is not None and not 0 <= partition < known.partitions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.removals import metadata_hole
 from tests.shared_data import ROOT
 
 LOG = ["--log", str(SAMPLE_LOGS)]
@@ -30,6 +32,18 @@ def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says
         assert says in result.stderr
     else:
         assert "the moment" not in result.stderr
+
+
+def test_a_topic_that_lost_records_may_tell_of_is_not_denied(tmp_path: Path) -> None:
+    whole = CliRunner().invoke(app, ["owners", "d-nowhere", *LOG])
+    assert "no topic or connector 'd-nowhere' in these logs at that moment" in whole.stderr
+    shutil.copytree(SAMPLE_LOGS, tmp_path / "logs")
+    metadata_hole(tmp_path / "logs")
+    result = CliRunner().invoke(app, ["owners", "d-nowhere", "--log", str(tmp_path / "logs")])
+    assert result.exit_code == 1
+    assert "no trace of a topic or connector 'd-nowhere'" in result.stderr
+    assert "which does not prove that there was none: " in result.stderr
+    assert "the metadata log has a hole" in result.stderr
 
 
 TABLE_QUESTIONS = (
