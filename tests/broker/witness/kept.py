@@ -10,7 +10,8 @@ from typing import Final
 from tests.shared_data import ROOT
 
 KEPT: Final = ROOT / "tests" / "data" / "broker_log" / "witness.tar.xz"
-PARTS: Final = ("*.log", "truth.json", "__consumer_offsets-*/*.log", "__cluster_metadata-*/*.log")
+LOGS: Final = ("__consumer_offsets", "__share_group_state", "__cluster_metadata")
+PARTS: Final = ("*.log", "truth.json", *(f"{topic}-*/*.log" for topic in LOGS))
 
 
 def pack(folder: Path) -> None:
