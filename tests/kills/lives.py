@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 from pyspark.sql import SparkSession
 
+from jobs.checks.unchanged import AGE
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.history import HISTORY
@@ -266,7 +267,8 @@ def content(tables: Path, table: Table, wanted: Callable[[dict[str, Any]], bool]
 def newest(tables: Path, table: Table) -> list[str]:
     """Return the rows of the newest run that a table has."""
     last = max((row["run_id"] for row in _rows(tables, table)), default="")
-    return content(tables, table, lambda row: row["run_id"] == last)
+    # The age of the log is another one at each run.
+    return content(tables, table, lambda row: row["run_id"] == last and row.get("check") != AGE)
 
 
 def _rows(tables: Path, table: Table) -> list[dict[str, Any]]:
