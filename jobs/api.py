@@ -24,16 +24,16 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DoubleType, StructType, TimestampType
+from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
 from coordinator_core.audit.offsets.lag import ActivityPoint, LagPoint, LogReach
 from coordinator_core.errors import InputError
 from jobs import times
-from jobs.pipeline import commit_history, decode, ingest, offsets, replay
+from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
-from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.queries.from_tables.history import stored_history
+from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
 from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.stored_reach import log_reaches
@@ -41,6 +41,7 @@ from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.commits import POSITION
 from jobs.tables.delta import Tables, column
 from jobs.tables.history import CLUSTER, HISTORY
 from jobs.tables.lease import WRITER, held
@@ -83,6 +84,32 @@ RATES_SCHEMA: Final = StructType(
         column("tombstones", LONG, "Tombstones in it"),
         column("partitions", LONG, "Partitions that they name"),
         column("share", DoubleType(), "Share of the group in the commits and tombstones of all groups"),
+    ]
+)
+
+STEP: Final = [
+    *(field for field in GROUP_OFFSETS.schema if field.name in OFFSET_KEY),
+    column("log_offset", LONG, "Log offset of the commit, or of the tombstone"),
+    column("timestamp_ms", LONG, "Its time, ms since the epoch"),
+    column("offset_before", LONG, "Offset committed before"),
+    column("log_offset_before", LONG, "Log offset of the commit before"),
+]
+REWINDS_SCHEMA: Final = StructType(
+    [
+        *STEP,
+        column("committed_offset", LONG, "Offset committed now"),
+        column("owner", STRING, "Member that owned the partition then; null: none is known"),
+        column("rebalance_at", POSITION, "The last rebalance before"),
+        column("rebalance_to", LONG, "Its epoch"),
+        column("in_rebalance", BooleanType(), "True: it had not finished"),
+    ]
+)
+REMOVALS_SCHEMA: Final = StructType(
+    [
+        *STEP,
+        column("age_ms", LONG, "Time since the commit, ms; null: the commit has no time"),
+        column("past_expiry", BooleanType(), "True: the expiry that the commit names had passed"),
+        column("cause", STRING, "Why it was removed"),
     ]
 )
 
@@ -265,9 +292,6 @@ class CoordinatorAudit:
 
     # --- offsets -----------------------------------------------------------------------------------------------------
 
-    def _hours(self) -> DataFrame:
-        return commit_summaries.hours(self.tables).where(F.col("cluster") == self.cluster)
-
     def offsets(self) -> DataFrame:
         """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
         return self._reader().frame(OFFSETS, OFFSETS_SCHEMA, cluster=self.cluster)
@@ -281,12 +305,25 @@ class CoordinatorAudit:
         return self._reader().frame(COMMIT_RATES, RATES_SCHEMA, cluster=self.cluster, every=every)
 
     def rewinds(self) -> DataFrame:
-        """Return the commits with a lower offset than the commit before, with the owner and the last rebalance."""
-        return commit_history.rewinds(self.tables, self._hours())
+        """Return the commits with a lower offset than the commit before, with the owner and the last rebalance.
+
+        ``owner``: the member that owned the partition at that time; null if none is known. ``rebalance_at`` and
+        ``rebalance_to``: the last rebalance before the commit. ``in_rebalance``: that rebalance had not finished.
+        """
+        return self._reader().frame(REWINDS, REWINDS_SCHEMA, cluster=self.cluster)
 
     def removals(self) -> DataFrame:
-        """Return the committed offsets that expired or were deleted."""
-        return commit_history.removals(self.tables, self._hours())
+        """Return the tombstones of committed offsets: the removed offset, its age, and the cause if the log shows it.
+
+        ``cause``: ``topic deleted`` if the metadata log has the deletion just before; ``group deleted`` if a tombstone
+        of the group itself was written at the same time; ``expired`` if the expiry that the commit itself names (value
+        version 1) had passed; ``deleted`` if the commit was too young to expire; otherwise ``expired or deleted``,
+        because Kafka writes the same tombstone for an expired offset and for a request to delete offsets. ``age_ms``:
+        time since the last commit.
+        """
+        fold = removal_rows(topic_ends(self.tables.engine(), self.cluster), to_arrow_schema(REMOVALS_SCHEMA))
+        values: dict[str, Value] = {"cluster": self.cluster, "types": END_TYPES}
+        return self._reader().folded(REMOVALS, ("log_partition",), (), fold, REMOVALS_SCHEMA, **values)
 
     def lag(self, end_offsets: str | None, at: Moment) -> DataFrame:
         """Return the lag of each group and partition at the newest end offset up to a time, as ``lag_history`` has it.

@@ -9,7 +9,7 @@ broker's log that is new bears on all groups.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.group_history import by_group, gathered, history_rows
+from jobs.relations.commit_sums import topic_ends
 from jobs.relations.stored_histories import histories_for_findings
 from jobs.relations.stored_logs import LogFacts
 from jobs.relations.stored_sessions import stored_lost_sessions
@@ -140,17 +141,20 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    find = finder(limits, LogFacts.read(tables.engine(), cluster))
+    found = tables.engine()
+    find = finder(limits, LogFacts.read(found, cluster), topic_ends(found, cluster))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 
-def finder(limits: Thresholds, logs: LogFacts) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+def finder(
+    limits: Thresholds, logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = (row for batch in batches for row in batch.to_pylist())
-        for history in gathered(rows, logs):
+        for history in gathered(rows, logs, topic_ends):
             rows_of_group = [row._asdict() for row in findings(history, limits)]
             yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)
 

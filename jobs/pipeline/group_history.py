@@ -1,88 +1,86 @@
-"""The history of groups from the tables, one group at a time; ``queries.from_logs`` makes the same from log files."""
+"""The histories of all groups, as rows that Spark brings together; in this process: ``relations.stored_histories``."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.audit.folds.group_history import (
-    GroupHistory,
-    OpenTransaction,
-    PartitionCommits,
-    RecordSize,
-)
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.share_rows import SharePartitionRow
-from jobs.pipeline.commit_history import open_transactions, partition_commits
-from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.pipeline.record_sizes import record_sizes
+from coordinator_core.records import LogPosition
 from jobs.pipeline.share_delivery import share_deliveries
+from jobs.relations.commit_sums import END_TYPES, GROUP_ENDS_TEXT, SUMMARIES, Summary, sums_of_group
+from jobs.relations.record_sizes import SIZES, record_size
+from jobs.relations.stored_histories import OWN_TIMES
 from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.delta import Tables
-from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES
-from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.history import FOLDED
 from jobs.tables.row_reader import reader
+from jobs.tables.spark_reader import SparkReader
 
-SUMMED: Final = {
-    PartitionCommits: "commits",
-    OpenTransaction: "transactions",
-    ShareDelivery: "deliveries",
-    RecordSize: "sizes",
-    BrokerEvent: "events",
+ROW_TYPES: Final[dict[str, Any]] = {
+    **{name: row for row, name in FOLDED.items() if row is not SharePartitionRow},
+    "deliveries": ShareDelivery,
+    "events": BrokerEvent,
 }
-ROW_TYPES: Final[dict[str, Any]] = {name: row for row, name in {**FOLDED, **SUMMED}.items()}
-"""The row types that make up a history, by the name of their kind."""
+"""Row types that make up a history, by the name of their kind."""
+
+IN_LOG: Final = ("log_topic", "log_partition", "log_offset", "timestamp_ms")
+SIZE: Final = (*IN_LOG, "record_type", "size", "records")
+
+LEFT_OUT: Final = "map('ignoreNullFields', 'true')"
+"""Fields that are null are not in the text: for a reader of a row type they are None then."""
+KEPT: Final = "map('ignoreNullFields', 'false')"
+"""Fields that are null are in the text: functions of the relations read the row, and they expect all columns."""
 
 Given = dict[str, Any]
+Place = tuple[str, int]
+"""Log topic and log partition."""
 
 
-def history_rows(tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True) -> DataFrame:
-    """Return all rows of the history of each group, or of one: ``group_id``, ``own_ms``, ``kind``, ``row``.
+def history_rows(tables: Tables, cluster: str) -> DataFrame:
+    """Return the rows of the history of each group: ``group_id``, ``own_ms``, ``kind``, ``row``.
 
-    ``row`` is one of the row type that ``kind`` names, as JSON: with a column for each row type, every row would carry
-    the null structs of all others through the shuffle and into Python. One more row for each group has only ``own_ms``:
-    the latest time of its log partition. With ``for_findings``, sums of commits are added, and sums replace the rows of
-    share partitions.
+    ``row`` is one of the row type in ``ROW_TYPES`` that ``kind`` names, a row of ``Summary`` (kind ``summaries``), the
+    tombstone of a group (``group_ends``) or a row of ``SIZES`` (``sizes``), as JSON: with a column for each kind, every
+    row would carry the null structs of all others through the shuffle and into Python. One more row for each group has
+    only ``own_ms``: the latest time of its log partition. Sums replace the rows of share partitions.
     """
+    read = SparkReader(tables.spark, tables.location)
 
-    def selected(rows: DataFrame) -> DataFrame:
-        of_cluster = rows.where(F.col("cluster") == cluster)
-        return of_cluster if group_id is None else of_cluster.where(F.col("group_id") == group_id)
+    def query(text: str, **values: Any) -> DataFrame:
+        return read.query(text, cluster=cluster, **values)
 
-    def of_kind(rows: DataFrame, kind: str) -> DataFrame:
-        row = F.to_json(F.struct(*ROW_TYPES[kind]._fields))
-        return rows.select("group_id", F.lit(kind).alias("kind"), row.alias("row"))
-
-    shares = FOLDED[SharePartitionRow]
-    kinds = [of_kind(selected(tables.read(HISTORY[name])), name) for name in FOLDED.values() if name != shares]
-    if not for_findings:
-        kinds.append(of_kind(selected(tables.read(HISTORY[shares])), shares))
-    else:
-        kinds.append(of_kind(share_deliveries(selected(tables.read(HISTORY[shares]))), "deliveries"))
-        commits = selected(commit_summaries.all_commits(tables))
-        kinds.append(of_kind(partition_commits(tables, commits), "commits"))
-        kinds.append(of_kind(open_transactions(commits), "transactions"))
-        kinds.append(of_kind(record_sizes(selected(tables.read(GROUP_RECORDS))), "sizes"))
-    states = selected(tables.read(GROUP_STATES)).where(F.col("log_topic").isin(GROUP_TOPICS))
+    of_cluster = "SELECT * FROM ${} WHERE cluster = :cluster".format
+    rows = {name: query(of_cluster(name)) for name in FOLDED.values() if name in ROW_TYPES}
+    rows["deliveries"] = share_deliveries(query(of_cluster(FOLDED[SharePartitionRow])))
     if tables.exists(BROKER_EVENTS):
-        kinds.append(of_kind(selected(tables.read(BROKER_EVENTS)).where("group_id IS NOT NULL"), "events"))
-    known = states.select("group_id", *LOG_PARTITION)
-    ends = tables.read(LOG_RANGES).where(F.col("cluster") == cluster)
-    known = known.join(ends.groupBy(*LOG_PARTITION).agg(F.max("last_ms").alias("own_ms")), [*LOG_PARTITION])
-    return reduce(
-        lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known.select("group_id", "own_ms")
-    )
+        rows["events"] = query(of_cluster(BROKER_EVENTS.name) + " AND group_id IS NOT NULL")
+    kinds = [
+        *(_of_kind(frame, name, ROW_TYPES[name]._fields, LEFT_OUT) for name, frame in rows.items()),
+        _of_kind(query(SUMMARIES), "summaries", Summary._fields, KEPT),
+        _of_kind(query(GROUP_ENDS_TEXT, types=END_TYPES), "group_ends", IN_LOG, KEPT),
+        _of_kind(query(SIZES.format(among="TRUE"), topics=GROUP_TOPICS), "sizes", SIZE, KEPT),
+    ]
+    known = query(OWN_TIMES.format(among="TRUE"), topics=GROUP_TOPICS)
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), kinds, known)
+
+
+def _of_kind(rows: DataFrame, kind: str, columns: Sequence[str], nulls: str) -> DataFrame:
+    """Return these columns as the JSON of rows of a kind; ``nulls``: what becomes of null fields."""
+    row = f"to_json(struct({', '.join(f'`{column}`' for column in columns)}), {nulls})"
+    return rows.selectExpr("group_id", f"'{kind}' AS kind", f"{row} AS row")
 
 
 def by_group(rows: DataFrame) -> DataFrame:
@@ -90,27 +88,29 @@ def by_group(rows: DataFrame) -> DataFrame:
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
-def gathered(rows: Iterable[Given], logs: LogFacts) -> Iterator[GroupHistory]:
-    """Yield the history of each group from rows of ``history_rows``, in which the rows of a group are adjacent."""
+def gathered(rows: Iterable[Given], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]) -> Iterator[GroupHistory]:
+    """Yield the history of each group from rows of ``history_rows``, in which the rows of a group are adjacent.
+
+    ``topic_ends``: when topics were deleted (ms), by name.
+    """
     readers = {kind: reader(row) for kind, row in ROW_TYPES.items()}
-    for group_id, mine in groupby(rows, itemgetter("group_id")):
-        own_ms, found = 0, []
-        for row in mine:
+    for group_id, of_group in groupby(rows, itemgetter("group_id")):
+        own_ms, found = 0, list[Any]()
+        summaries, ends = defaultdict[Place, list[Summary]](list), defaultdict[Place, list[LogPosition]](list)
+        for row in of_group:
             own_ms = max(own_ms, row["own_ms"] or 0)
-            if row["kind"] is not None:
-                # A field that is null is not in the text, and None for the reader.
-                found.append(readers[row["kind"]](json.loads(row["row"])))
-        if all(isinstance(each, BrokerEvent) for each in found) and found and not own_ms:
+            if (kind := row["kind"]) is None:
+                continue
+            given = json.loads(row["row"])
+            if kind == "group_ends":
+                at = LogPosition(given["log_partition"], given["log_offset"], given["timestamp_ms"])
+                ends[given["log_topic"], given["log_partition"]].append(at)
+            elif kind == "summaries":
+                summaries[given["log_topic"], given["log_partition"]].append(Summary(**given))
+            else:
+                found.append(record_size(given) if kind == "sizes" else readers[kind](given))
+        for place, of_log in summaries.items():
+            found += sums_of_group(of_log, ends[place], topic_ends)
+        if all(isinstance(each, BrokerEvent) for each in found) and not own_ms:
             continue  # these logs have no record of the group
         yield GroupHistory.gather(group_id, own_ms, found, *logs)
-
-
-def histories(
-    tables: Tables, cluster: str, group_id: str | None = None, *, for_findings: bool = True
-) -> Iterator[GroupHistory]:
-    """Yield the histories of all groups, or of one; one group is in memory at a time."""
-    rows = history_rows(tables, cluster, group_id, for_findings=for_findings)
-    # The rows of a single group need no sorting; in one partition, toLocalIterator runs one job instead of several.
-    rows = by_group(rows) if group_id is None else rows.coalesce(1)
-    found = (row.asDict() for row in rows.toLocalIterator())
-    return gathered(found, LogFacts.read(tables.engine(), cluster))

@@ -1,8 +1,15 @@
-"""How many bytes a record takes in a batch, as SQL; ``audit.folds.record_sizes`` counts the same in a log."""
+"""The largest records and batches of each group; ``audit.folds.record_sizes`` finds the same in a log."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coordinator_core.audit.folds.group_history import RecordSize
+from coordinator_core.records import LogPosition
+from coordinator_core.wire.batch_format import HEADER_SIZE
+
+OF_LOG: Final = "log_topic, log_partition, group_id"
 
 
 def _varint(length: str) -> str:
@@ -21,3 +28,39 @@ RECORD_BYTES: Final = f"CAST({_BODY} + {_varint(_BODY)} AS BIGINT)"
 offset of the batch. Attributes, time and number of headers take a byte each: a coordinator writes no headers, and the
 records of a batch within a few milliseconds.
 """
+
+SIZES: Final = f"""
+WITH measured AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, coalesce(batch_base, log_offset) AS base,
+    CAST(bytes_of(key) AS BIGINT) AS key_bytes, CAST(coalesce(bytes_of(value), 0) AS BIGINT) AS value_bytes
+  FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND {{among}} AND log_offset IS NOT NULL
+    AND log_partition IS NOT NULL
+), sized AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, base, {RECORD_BYTES} AS size FROM measured
+), in_batches AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, size, base,
+    row_number() OVER (PARTITION BY {OF_LOG}, record_type ORDER BY size DESC, log_offset) AS nth,
+    sum(size) OVER (PARTITION BY {OF_LOG}, base) AS total,
+    count(*) OVER (PARTITION BY {OF_LOG}, base) AS records,
+    row_number() OVER (PARTITION BY {OF_LOG}, base ORDER BY log_offset DESC) AS from_end
+  FROM sized
+), batches AS (
+  SELECT {OF_LOG}, base, total, records, timestamp_ms,
+    row_number() OVER (PARTITION BY {OF_LOG} ORDER BY total DESC, base) AS nth
+  FROM in_batches WHERE from_end = 1
+)
+SELECT {OF_LOG}, CAST(record_type AS INT) AS record_type, size + {HEADER_SIZE} AS size, CAST(1 AS BIGINT) AS records,
+  log_offset, timestamp_ms
+FROM in_batches WHERE nth = 1
+UNION ALL
+SELECT {OF_LOG}, CAST(NULL AS INT), total + {HEADER_SIZE}, records, base, timestamp_ms FROM batches WHERE nth = 1
+"""
+"""The largest record of each type with a batch of its own, and the largest batch, which has no type; of equal ones the
+first in the log.
+"""
+
+
+def record_size(row: Mapping[str, Any]) -> RecordSize:
+    """Return a row of ``SIZES``."""
+    at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+    return RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)

@@ -100,6 +100,10 @@ class SparkReader:
         rows = self._frame(sql, values).repartition(*by)  # sorting by range would read all rows twice
         return rows.sortWithinPartitions(*by, *order).mapInArrow(function, schema)
 
+    def query(self, sql: str, **values: Value) -> DataFrame:
+        """Return the rows of a query."""
+        return self._frame(sql, values)
+
     def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
         return self._spark.sql(with_names(sql, self._name, values, DIALECT))
 

@@ -124,3 +124,38 @@ def test_the_drawing_is_what_is_imported() -> None:
     jobs_to_core = {(start, end) for start in of_jobs for end in nodes - of_jobs}
     assert found - reached(arrows) - jobs_to_core == set()
     assert arrows - found == set()
+
+
+COLUMNS_OF_SPARK = {
+    "jobs/api.py": "selects rows of DataFrames that it hands out",
+    "jobs/cli/pipeline.py": "ingest",
+    "jobs/pipeline/commits/slices.py": "the commit pass",
+    "jobs/pipeline/commits/summaries.py": "the commit pass",
+    "jobs/pipeline/decode.py": "ingest",
+    "jobs/pipeline/findings.py": "brings the rows of changed groups together",
+    "jobs/pipeline/ingest.py": "ingest",
+    "jobs/pipeline/log_ranges.py": "replay: the ranges beside its records",
+    "jobs/pipeline/rebuilds.py": "replay",
+    "jobs/pipeline/replay.py": "replay",
+    "jobs/pipeline/replayed.py": "replay",
+    "jobs/pipeline/share_delivery.py": "sums before rows reach Python",
+    "jobs/pipeline/snapshots.py": "ingest",
+    "jobs/pipeline/transaction_outcomes.py": "ingest: later facts",
+    "jobs/pipeline/typed_tables.py": "typed tables",
+    "jobs/sources/dump.py": "ingest",
+    "jobs/sources/kafka_columns.py": "ingest",
+    "jobs/tables/lease.py": "compares the row of the lease in one statement",
+    "jobs/tables/spark_reader.py": "the engine",
+}
+"""The modules that compute with columns of Spark, and why a text that both engines know does not do it there."""
+
+
+def test_only_these_modules_compute_with_columns_of_spark() -> None:
+    """A relation is a text for both engines: a new twin in columns of Spark would come apart from it."""
+    functions = re.compile(r"pyspark\.sql import (functions|.*\bfunctions\b)|pyspark\.sql\.functions")
+    modules = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "jobs").rglob("*.py")
+        if functions.search(path.read_text(encoding="utf-8"))
+    }
+    assert modules == set(COLUMNS_OF_SPARK)

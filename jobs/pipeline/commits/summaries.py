@@ -67,11 +67,6 @@ def update(tables: Tables) -> None:
             _Update(tables, cluster, names, known.get(cluster, "")).run()
 
 
-def all_commits(tables: Tables) -> DataFrame:
-    """Return the rows of all commits, one for each ``OFFSET_KEY``."""
-    return tables.read(COMMIT_SUMMARIES).where(ALL)
-
-
 def hours(tables: Tables) -> DataFrame:
     """Return the rows of hours, which add up."""
     return tables.read(COMMIT_SUMMARIES).where(~F.expr(ALL))

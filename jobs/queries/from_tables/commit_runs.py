@@ -13,6 +13,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
 from jobs.relations import stored_topics
+from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commits import ABORTED
 from jobs.tables.reader import TableReader
 
@@ -111,7 +112,7 @@ def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCom
         [_run(row) for row in tables.rows(RUNS, **of)],
         _coverage(tables, cluster),
         _group_ends(tables, cluster, group_id),
-        _topic_ends(tables, cluster),
+        topic_ends(tables, cluster),
         left_out["commits"],
         stored_topics.given(tables, cluster).reach,
     )
@@ -164,14 +165,3 @@ def _group_ends(tables: TableReader, cluster: str, group_id: str) -> list[LogPos
         types=sorted(each.value for each in GROUP_ENDS),
     )
     return [LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]) for row in rows]
-
-
-def _topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
-    for row in tables.rows(
-        "SELECT t.topic AS topic, t.until.timestamp_ms AS ended_ms FROM $topic_history AS t "
-        "WHERE cluster = :cluster AND ended_by IN ('deleted', 'replaced')",
-        cluster=cluster,
-    ):
-        found[row["topic"]].append(row["ended_ms"])
-    return found

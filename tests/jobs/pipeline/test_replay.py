@@ -22,7 +22,6 @@ from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
 from jobs.pipeline import findings as findings_job
 from jobs.pipeline import replay
-from jobs.pipeline.group_history import histories
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
@@ -37,6 +36,7 @@ from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.logs import write_segment
+from tests.jobs.pipeline.spark_histories import histories
 from tests.jobs.split_nights import by_offset, decoded, in_nights, rows_of
 
 pytestmark = pytest.mark.long

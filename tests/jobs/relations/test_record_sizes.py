@@ -9,12 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import RecordSize
-from coordinator_core.records import LogPosition
-from jobs.pipeline.record_sizes import record_sizes
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.stored_histories import largest_records
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.spark_reader import SparkReader
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 from tests.shared_data import ROOT
 
@@ -44,10 +43,8 @@ def test_the_sql_text_measures_what_the_fold_measures(tables: Path, in_logs: Siz
 
 
 @pytest.mark.long
-def test_the_step_of_spark_measures_what_the_fold_measures(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
+def test_spark_measures_the_same(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
     found: Sizes = defaultdict(set)
-    for row in record_sizes(spark.read.format("delta").load(str(tables / "group_records"))).collect():
-        at = LogPosition(*row["at"])
-        size = RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)
-        found[row["group_id"]].add(size)
+    for group_id, size in largest_records(SparkReader(spark, str(tables)), CLUSTER, None):
+        found[group_id].add(size)
     assert found == in_logs

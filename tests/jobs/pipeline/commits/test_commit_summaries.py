@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline import log_ranges, offsets
 from jobs.pipeline.commits import here as commits_here
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.settings import EngineLimits
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
@@ -95,11 +96,17 @@ def _ended(rows: list[tuple[str, Row]], commit: Row, runs: dict[int, int], run: 
     )
 
 
+def all_commits(tables: Tables) -> DataFrame:
+    """The rows of all commits, one for each group and partition."""
+    return tables.read(COMMIT_SUMMARIES).where(commit_summaries.ALL)
+
+
 def summaries(tables: Tables) -> list[str]:
     """All commits, and the sums of each hour, as text."""
     of_the_run = ("run_id", "log_end", "hour_ms")
-    columns = [name for name in commit_summaries.all_commits(tables).columns if name not in of_the_run]
-    found = commit_summaries.all_commits(tables).select(F.to_json(F.struct(*columns)).alias("row")).collect()
+    rows = all_commits(tables)
+    columns = [name for name in rows.columns if name not in of_the_run]
+    found = rows.select(F.to_json(F.struct(*columns)).alias("row")).collect()
     sums = ("commits", "written", "tombstones", "rewind_count", "removal_count")
     hours = commit_summaries.hours(tables).groupBy("log_partition", *OF_COMMITS, "hour_ms")
     summed = hours.agg(*(F.sum(name).alias(name) for name in sums)).collect()
@@ -178,5 +185,5 @@ def test_runs_give_what_one_run_gives(
     assert {row[0] for row in found} == {"committed", "pending"} if has_transactions else {"committed"}
     assert {row[-1] for row in found} > {None, 0}
     if case == "in this process":
-        written = {row.run_id for row in commit_summaries.all_commits(nightly).select("run_id").distinct().collect()}
+        written = {row.run_id for row in all_commits(nightly).select("run_id").distinct().collect()}
         assert written == set(RUN_IDS)

@@ -1,0 +1,252 @@
+"""What ``commit_summaries`` says of a group: sums of its commits, commits that went back, removed offsets and why they
+were removed, and open transactions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
+from coordinator_core.audit.folds.removals import how_removed, removal_window
+from coordinator_core.groups.group import GROUP_ENDS
+from coordinator_core.records import LogPosition
+from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.tables.reader import TableReader
+
+Batches: TypeAlias = "Iterable[pa.RecordBatch]"
+
+Place = tuple[str, str, int]
+"""Group, log topic and log partition."""
+OF_PLACE: Final = itemgetter(0, 1, 2)
+
+
+class Summary(NamedTuple):
+    """What histories need of a row of all commits of ``commit_summaries``."""
+
+    group_id: str
+    log_topic: str
+    log_partition: int
+    topic: str
+    partition: int
+    commits: int | None
+    ended: int | None
+    offset: int | None
+    first_partition: int
+    first_offset: int
+    first_ms: int
+    last_partition: int
+    last_offset: int
+    last_ms: int
+    rewinds: Sequence[Mapping[str, Any]] | None
+    removals: Sequence[Mapping[str, Any]] | None
+    pending: Sequence[Mapping[str, Any]] | None
+
+
+NESTED: Final = {
+    "offset": "s.committed.committed_offset",
+    **{
+        f"{end}_{name}": f"s.{end}.{part}"
+        for end in ("first", "last")
+        for name, part in zip(("partition", "offset", "ms"), LogPosition._fields, strict=True)
+    },
+    **{name: f"CASE WHEN cardinality(s.{name}) > 0 THEN s.{name} END" for name in ("rewinds", "removals", "pending")},
+}
+"""Most partitions have no steps. Structs and lists take most of the time that a row takes on its way here."""
+
+SUMMARY: Final = ", ".join(f"{NESTED.get(name, f's.{name}')} AS {name}" for name in Summary._fields)
+
+SUMMARIES: Final = f"SELECT {SUMMARY} FROM $commit_summaries AS s WHERE cluster = :cluster AND hour_ms IS NULL"
+"""The columns of ``Summary``."""
+
+GROUP_ENDS_TEXT: Final = (
+    "SELECT group_id, log_topic, log_partition, log_offset, timestamp_ms FROM $group_records "
+    "WHERE cluster = :cluster AND is_tombstone AND record_type IN :types AND log_offset IS NOT NULL"
+)
+"""The tombstones of groups, of the types ``END_TYPES``."""
+
+END_TYPES: Final = sorted(each.value for each in GROUP_ENDS)
+
+OF_GROUP: Final = ("cluster", "log_topic", "log_partition", "group_id")
+KEYS: Final = ", ".join((*OF_GROUP, "topic", "partition"))
+OF_RECORD: Final = ("cluster", "log_topic", "log_partition", "log_offset")
+
+
+def _same(one: str, other: str, names: Sequence[str]) -> str:
+    return " AND ".join(f"{one}.{name} = {other}.{name}" for name in names)
+
+
+def _steps(kind: str) -> str:
+    """Return a text of the rewinds or removals of each hour, as ``step``."""
+    return (
+        f"SELECT {KEYS}, each_of({kind}) AS step FROM $commit_summaries "
+        f"WHERE cluster = :cluster AND hour_ms IS NOT NULL AND cardinality({kind}) > 0"
+    )
+
+
+REWINDS: Final = f"""
+WITH steps AS ({_steps("rewinds")}), went_back AS (
+  SELECT {KEYS}, s.step.at.offset AS log_offset, s.step.at.timestamp_ms AS timestamp_ms,
+    s.step.before AS offset_before, s.step.log_offset_before AS log_offset_before, s.step.after AS committed_offset
+  FROM steps AS s
+), owners AS (
+  SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)}, min(a.member_id) AS owner
+  FROM went_back AS b JOIN $assignments AS a ON {_same("a", "b", ("cluster", "group_id", "topic", "partition"))}
+    AND a.kind = 'current' AND a.role = 'partition' AND a.since.partition = b.log_partition
+    AND a.since.offset <= b.log_offset AND coalesce(a.until.offset > b.log_offset, TRUE)
+  GROUP BY {", ".join(f"b.{name}" for name in OF_RECORD)}
+), before AS (
+  SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)}, r.at AS rebalance_at, r.to_epoch AS rebalance_to,
+    coalesce(r.finished.offset >= b.log_offset, TRUE) AS in_rebalance,
+    row_number() OVER (PARTITION BY {", ".join(f"b.{name}" for name in OF_RECORD)} ORDER BY r.at.offset DESC) AS nth
+  FROM went_back AS b JOIN $rebalances AS r ON {_same("r", "b", ("cluster", "group_id"))}
+    AND r.at.partition = b.log_partition AND r.at.offset <= b.log_offset
+)
+SELECT b.*, o.owner AS owner, l.rebalance_at AS rebalance_at, l.rebalance_to AS rebalance_to,
+  l.in_rebalance AS in_rebalance
+FROM went_back AS b LEFT JOIN owners AS o ON {_same("o", "b", OF_RECORD)}
+LEFT JOIN (SELECT * FROM before WHERE nth = 1) AS l ON {_same("l", "b", OF_RECORD)}
+"""
+"""The commits that went back, with the owner of the partition then and the last rebalance before."""
+
+REMOVALS: Final = f"""
+WITH steps AS ({_steps("removals")}), removed AS (
+  SELECT {KEYS}, s.step.at.offset AS log_offset, s.step.at.timestamp_ms AS timestamp_ms,
+    s.step.offset AS offset_before, s.step.log_offset_before AS log_offset_before, s.step.age_ms AS age_ms,
+    s.step.past_expiry AS past_expiry
+  FROM steps AS s
+), ends AS (
+  SELECT cluster, log_topic, log_partition, group_id, timestamp_ms, max(log_offset) AS group_end FROM $group_records
+  WHERE cluster = :cluster AND is_tombstone AND record_type IN :types AND log_offset IS NOT NULL
+  GROUP BY cluster, log_topic, log_partition, group_id, timestamp_ms
+)
+SELECT r.*, e.group_end AS group_end
+FROM removed AS r LEFT JOIN ends AS e ON {_same("e", "r", (*OF_GROUP, "timestamp_ms"))}
+"""
+"""The tombstones of committed offsets; ``group_end``: the last tombstone of the group at the same time."""
+
+
+def removal_rows(
+    topic_ends: Mapping[str, Sequence[int]], schema: pa.Schema
+) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Return the fold of ``REMOVALS``, in any order, that adds the ``cause`` of each."""
+
+    def with_cause(row: dict[str, Any]) -> dict[str, Any]:
+        in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
+        cause = removal_cause(row["timestamp_ms"], topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
+        return {**row, "cause": cause}
+
+    def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.RecordBatch.from_pylist([with_cause(row) for row in batch.to_pylist()], schema)
+
+    return fold
+
+
+def sums_of_groups(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None = None
+) -> Iterator[tuple[str, list[PartitionCommits | OpenTransaction]]]:
+    """Yield for each group and log partition the sums of its commits for each partition, and its open transactions."""
+    among = "TRUE" if groups is None else "group_id IN :groups"
+    rows = tables.tuples(
+        f"{SUMMARIES} AND {among} ORDER BY group_id, log_topic, log_partition",
+        cluster=cluster,
+        groups=groups,
+    )
+    group_ends, topics = _group_ends(tables, cluster), topic_ends(tables, cluster)
+    for place, of_group in groupby(map(Summary._make, rows), OF_PLACE):
+        yield place[0], list(sums_of_group(list(of_group), group_ends.get(place, ()), topics))
+
+
+def sums_of_group(
+    summaries: Sequence[Summary], group_ends: Sequence[LogPosition], topic_ends: Mapping[str, Sequence[int]]
+) -> Iterator[PartitionCommits | OpenTransaction]:
+    """Yield the sums of the commits of a group in one log partition, and its open transactions.
+
+    ``group_ends``: the tombstones of the group there; ``topic_ends``: when topics were deleted (ms), by name.
+    """
+    for row in summaries:
+        if row.commits:
+            yield _partition_commits(row, group_ends, topic_ends.get(row.topic, ()))
+    yield from _open_transactions(summaries)
+
+
+def _partition_commits(row: Summary, group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> PartitionCommits:
+    """Return the sums; ``group_ends``: positions of the group's tombstones; ``topic_ends``: deletions of the topic."""
+    rewinds: tuple[Rewind, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    if row.rewinds is not None:
+        rewinds = tuple(Rewind(LogPosition(**each["at"]), each["before"], each["after"]) for each in row.rewinds)
+    if row.removals is not None:
+        removals = tuple(_removal(each, group_ends, topic_ends) for each in row.removals)
+    return PartitionCommits(
+        row.topic,
+        row.partition,
+        row.commits or 0,
+        LogPosition(row.first_partition, row.first_offset, row.first_ms),
+        LogPosition(row.last_partition, row.last_offset, row.last_ms),
+        row.offset,
+        rewinds,
+        removals,
+    )
+
+
+def _removal(row: Mapping[str, Any], group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> Removal:
+    at = LogPosition(**row["at"])
+    in_deletion = any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in group_ends)
+    return Removal(at, row["offset"], removal_cause(at.timestamp_ms, topic_ends, row, in_deletion=in_deletion))
+
+
+def removal_cause(at_ms: int, topic_ends: Sequence[int], row: Mapping[str, Any], *, in_deletion: bool) -> str:
+    """Return why an offset was removed; ``row`` has the age of the commit, and whether its expiry had passed.
+
+    ``in_deletion``: a tombstone of the group follows at the same time. A coordinator that deletes a group writes the
+    tombstones of its offsets before that of the group.
+    """
+    if in_deletion:
+        return "group deleted"
+    if any(since <= at_ms <= until for since, until in map(removal_window, topic_ends)):
+        return "topic deleted"
+    return how_removed(row["age_ms"], past_expiry=bool(row["past_expiry"]))
+
+
+def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction]:
+    """Yield the transactions of one group without an end in the log, as far as no tombstone ended their commits."""
+    positions: dict[int, list[LogPosition]] = defaultdict(list)
+    partitions: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    for row in summaries:
+        ended = -1 if row.ended is None else row.ended
+        for each in row.pending or ():
+            if each["outcome"] == TransactionOutcome.OPEN.value and each["log_offset"] > ended:
+                producer_id = each["producer_id"]
+                positions[producer_id].append(LogPosition(row.log_partition, each["log_offset"], each["timestamp_ms"]))
+                partitions[producer_id].add((row.topic, row.partition))
+    for producer_id, found in positions.items():
+        yield OpenTransaction(producer_id, min(found), len(partitions[producer_id]))
+
+
+def topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
+    """Return the times (ms) at which topics of a cluster were deleted, or created again, by name."""
+    rows = tables.rows(
+        "SELECT t.topic AS topic, t.until.timestamp_ms AS ended_ms FROM $topic_history AS t "
+        "WHERE cluster = :cluster AND ended_by IN ('deleted', 'replaced')",
+        cluster=cluster,
+    )
+    found: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        found[row["topic"]].append(row["ended_ms"])
+    return found
+
+
+def _group_ends(tables: TableReader, cluster: str) -> dict[Place, list[LogPosition]]:
+    rows = tables.rows(GROUP_ENDS_TEXT, cluster=cluster, types=END_TYPES)
+    found: dict[Place, list[LogPosition]] = defaultdict(list)
+    for row in rows:
+        place = row["group_id"], row["log_topic"], row["log_partition"]
+        found[place].append(LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]))
+    return found

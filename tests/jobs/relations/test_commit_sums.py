@@ -1,0 +1,169 @@
+"""Commits that went back and removed offsets: both engines say what the cases prove; each part of the texts matters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS
+from jobs.api import REMOVALS_SCHEMA
+from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
+from jobs.tables.commits import COMMIT_SUMMARIES
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import HISTORY, TOPIC_HISTORY
+from jobs.tables.records import GROUP_RECORDS
+from tests.jobs.relations.engines import of_both, write
+
+CLUSTER = "c"
+GROUP = {"cluster": CLUSTER, "log_topic": "log", "log_partition": 0, "group_id": "g"}
+DAY_MS = 86_400_000
+VALUES: dict[str, Any] = {"cluster": CLUSTER, "types": END_TYPES}
+
+
+def at(offset: int, partition: int = 0) -> dict[str, int]:
+    return {"partition": partition, "offset": offset, "timestamp_ms": offset}
+
+
+REWOUND = {"owned": 10, "owned by two": 20, "by nobody": 30, "handed over": 40, "of another group": 50}
+"""Each case is a topic, with the offset of the commit in the log."""
+
+OWNERS = [
+    # topic, member, since, until, kind, role, group
+    ("owned", "a", at(5), None, "current", "partition", "g"),
+    ("owned", "A", at(5), None, "target", "partition", "g"),
+    ("owned", "A", at(5), None, "current", "task", "g"),
+    ("owned", "A", at(5, 1), None, "current", "partition", "g"),
+    ("owned by two", "c", at(5), at(21), "current", "partition", "g"),
+    ("owned by two", "b", at(20), None, "current", "partition", "g"),
+    ("by nobody", "a", at(31), None, "current", "partition", "g"),
+    ("handed over", "a", at(5), at(40), "current", "partition", "g"),
+    ("of another group", "a", at(5), None, "current", "partition", "other"),
+]
+REBALANCES = [(at(15), 1, at(18)), (at(25), 2, at(45)), (at(35, 1), 9, None), (at(48), 3, None)]
+EXPECTED_REWINDS = [
+    ("by nobody", 30, None, 2, True),
+    ("handed over", 40, None, 2, True),
+    ("of another group", 50, None, 3, True),
+    ("owned by two", 20, "b", 1, False),
+    ("owned", 10, "a", None, None),
+]
+
+REMOVED: dict[str, tuple[int, bool, int | None, str]] = {
+    # time and offset in the log, whether it was past its expiry, the age of the commit
+    "expired": (100, True, 5, "expired"),
+    "young": (101, False, 5, "deleted"),
+    "old": (102, False, SHORTEST_RETENTION_MS, "expired or deleted"),
+    "no age": (103, False, None, "expired or deleted"),
+    "with its group": (200, True, 5, "group deleted"),
+    "behind its group": (301, False, 5, "deleted"),
+    "with its topic": (DAY_MS, True, 5, "topic deleted"),
+}
+ENDS = [(202, 200, 3, "g"), (150, 200, 3, "g"), (300, 301, 3, "g"), (900, 100, 3, "other"), (901, 101, 4, "g")]
+"""Offset, time, record type and group of tombstones of groups and of what is not a group."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("sums")
+    of_hour = {**GROUP, "run_id": "1", "hour_ms": 0, "partition": 0}
+    rewinds = [
+        {**of_hour, "topic": topic, "rewinds": [{"at": at(offset), "before": 9, "after": 4, "log_offset_before": 1}]}
+        for topic, offset in REWOUND.items()
+    ]
+    removals = [
+        {
+            **of_hour,
+            "topic": topic,
+            "removals": [
+                {"at": at(offset), "offset": 9, "past_expiry": expired, "age_ms": age, "log_offset_before": 1}
+            ],
+        }
+        for topic, (offset, expired, age, _) in REMOVED.items()
+    ]
+    whole = [{**row, "hour_ms": None} for row in rewinds + removals]
+    current = ("topic", "member_id", "since", "until", "kind", "role", "group_id")
+    owners = [{**GROUP, "partition": 0, **dict(zip(current, row, strict=True))} for row in OWNERS]
+    rebalances = [
+        {**GROUP, "group_id": group, "at": begun, "to_epoch": epoch, "finished": finished}
+        for begun, epoch, finished in REBALANCES
+        for group in ("g", "other")
+    ]
+    rebalances.append({**rebalances[-1], "at": at(49), "to_epoch": 8})
+    ends = [
+        {**GROUP, "group_id": group, "log_offset": offset, "timestamp_ms": time_ms, "record_type": kind}
+        | {"is_tombstone": True}
+        for offset, time_ms, kind, group in ENDS
+    ]
+    topic = {"cluster": CLUSTER, "topic": "with its topic", "topic_id": "1", "ended_by": "deleted", "until": at(DAY_MS)}
+    tables = {
+        COMMIT_SUMMARIES: rewinds + removals + whole,
+        HISTORY["assignments"]: owners,
+        HISTORY["rebalances"]: rebalances,
+        GROUP_RECORDS: ends,
+        TOPIC_HISTORY: [topic],
+    }
+    write(made, tables)
+    return made
+
+
+BACK = "SELECT topic, log_offset, owner, rebalance_to, in_rebalance FROM ({}) AS found"
+
+
+def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home: Path) -> None:
+    assert of_both(spark, home, BACK.format(REWINDS), **VALUES) == EXPECTED_REWINDS
+
+
+def causes(home: Path, text: str = REMOVALS) -> list[tuple[str, str]]:
+    fold = removal_rows(topic_ends(FolderReader(str(home)), CLUSTER), to_arrow_schema(REMOVALS_SCHEMA))
+    rows: pa.Table = FolderReader(str(home)).folded(text, (), fold, to_arrow_schema(REMOVALS_SCHEMA), **VALUES)
+    return sorted((row["topic"], row["cause"]) for row in rows.to_pylist())
+
+
+def test_causes_of_removals(spark: SparkSession, home: Path) -> None:
+    assert causes(home) == sorted((topic, cause) for topic, (*_, cause) in REMOVED.items())
+    of_both(spark, home, REMOVALS, **VALUES)
+
+
+MUTATIONS = [
+    (REWINDS, "hour_ms IS NOT NULL AND", ""),
+    (REWINDS, "min(a.member_id)", "max(a.member_id)"),
+    (REWINDS, "a.group_id = b.group_id AND ", ""),
+    (REWINDS, "a.topic = b.topic AND ", ""),
+    (REWINDS, "AND a.kind = 'current'", ""),
+    (REWINDS, "AND a.role = 'partition'", ""),
+    (REWINDS, "AND a.since.partition = b.log_partition", ""),
+    (REWINDS, "a.since.offset <= b.log_offset", "a.since.offset < b.log_offset"),
+    (REWINDS, "a.until.offset > b.log_offset", "a.until.offset >= b.log_offset"),
+    (REWINDS, "b.log_offset, TRUE)\n  GROUP", "b.log_offset, FALSE)\n  GROUP"),
+    (REWINDS, "r.finished.offset >= b.log_offset", "r.finished.offset < b.log_offset"),
+    (REWINDS, "b.log_offset, TRUE) AS in_rebalance", "b.log_offset, FALSE) AS in_rebalance"),
+    (REWINDS, "r.at.offset DESC", "r.at.offset"),
+    (REWINDS, "AND r.group_id = b.group_id", ""),
+    (REWINDS, "AND r.at.partition = b.log_partition", ""),
+    (REWINDS, "AND r.at.offset <= b.log_offset", ""),
+    (REWINDS, "WHERE nth = 1", ""),
+    (REWINDS, "LEFT JOIN owners", "JOIN owners"),
+    (REMOVALS, "hour_ms IS NOT NULL AND", ""),
+    (REMOVALS, "max(log_offset)", "min(log_offset)"),
+    (REMOVALS, "AND record_type IN :types", ""),
+    (REMOVALS, "e.timestamp_ms = r.timestamp_ms", "TRUE"),
+    (REMOVALS, "e.group_id = r.group_id AND", ""),
+    (REMOVALS, "FROM removed AS r LEFT JOIN", "FROM removed AS r JOIN"),
+]
+
+
+@pytest.mark.parametrize(("text", "part", "instead"), MUTATIONS, ids=[str(number) for number in range(len(MUTATIONS))])
+def test_a_mutated_text_is_found(home: Path, text: str, part: str, instead: str) -> None:
+    """Each part of the texts matters to one of the cases."""
+    assert part in text
+    mutated = text.replace(part, instead)
+    if text is REMOVALS:
+        assert causes(home, mutated) != causes(home)
+    else:
+        found = FolderReader(str(home)).tuples(BACK.format(mutated), **VALUES)
+        assert sorted(found, key=repr) != EXPECTED_REWINDS
