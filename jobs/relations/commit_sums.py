@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.removals import how_removed, removal_window
+from coordinator_core.audit.folds.removals import how_removed, or_with_topic, removal_window
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
@@ -132,14 +133,17 @@ FROM removed AS r LEFT JOIN ends AS e ON {_same("e", "r", (*OF_GROUP, "timestamp
 
 
 def removal_rows(
-    topic_ends: Mapping[str, Sequence[int]], schema: pa.Schema
+    topic_ends: Mapping[str, Sequence[int]], reach: TopicReach, schema: pa.Schema
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return the fold of ``REMOVALS``, in any order, that adds the ``cause`` of each."""
+    """Return the fold of ``REMOVALS``, in any order, that adds the ``cause`` of each.
+
+    ``topic_ends``: when topics were deleted (ms), by name; ``reach``: over which times each deletion is known.
+    """
 
     def with_cause(row: dict[str, Any]) -> dict[str, Any]:
         in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
         cause = removal_cause(row["timestamp_ms"], topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
-        return {**row, "cause": cause}
+        return {**row, "cause": or_with_topic(cause, reach, row["timestamp_ms"])}
 
     def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:

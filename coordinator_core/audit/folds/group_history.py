@@ -17,8 +17,7 @@ from coordinator_core.audit.folds.removals import (
     DELETED,
     EXPIRED,
     EXPIRED_OR_DELETED,
-    OR_WITH_TOPIC,
-    shows_deletions,
+    or_with_topic,
 )
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
@@ -365,8 +364,7 @@ def _with_removals(
             return EXPIRED
         if deleted_topic(lines, row.topic, removal.at) is not None:
             return "topic deleted"
-        knows_topic = shows_deletions(reach, removal.at.timestamp_ms)
-        return removal.how if knows_topic else f"{removal.how}{OR_WITH_TOPIC}"
+        return or_with_topic(removal.how, reach, removal.at.timestamp_ms)
 
     for row in rows:
         yield row._replace(removals=tuple(each._replace(how=how(row, each)) for each in row.removals))

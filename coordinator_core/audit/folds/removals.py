@@ -41,3 +41,12 @@ def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
     if past_expiry:
         return EXPIRED
     return DELETED if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else EXPIRED_OR_DELETED
+
+
+def or_with_topic(how: str, reach: TopicReach, removed_ms: int) -> str:
+    """Return how an offset was removed, with ``OR_WITH_TOPIC`` if a topic may have been deleted unseen.
+
+    ``how`` is how it was removed if the topic was not deleted, ``removed_ms`` the time of the tombstone.
+    """
+    is_open = how in (DELETED, EXPIRED_OR_DELETED) and not shows_deletions(reach, removed_ms)
+    return f"{how}{OR_WITH_TOPIC}" if is_open else how

@@ -11,12 +11,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS
+from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from jobs.api import REMOVALS_SCHEMA
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.records import GROUP_RECORDS
+from tests.core.known_topics import EVERYWHEN
 from tests.jobs.relations.engines import of_both, write
 
 CLUSTER = "c"
@@ -118,8 +120,8 @@ def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home
     assert of_both(spark, home, BACK.format(REWINDS), **VALUES) == EXPECTED_REWINDS
 
 
-def causes(home: Path, text: str = REMOVALS) -> list[tuple[str, str]]:
-    fold = removal_rows(topic_ends(FolderReader(str(home)), CLUSTER), to_arrow_schema(REMOVALS_SCHEMA))
+def causes(home: Path, text: str = REMOVALS, reach: TopicReach = EVERYWHEN) -> list[tuple[str, str]]:
+    fold = removal_rows(topic_ends(FolderReader(str(home)), CLUSTER), reach, to_arrow_schema(REMOVALS_SCHEMA))
     rows: pa.Table = FolderReader(str(home)).folded(text, (), fold, to_arrow_schema(REMOVALS_SCHEMA), **VALUES)
     return sorted((row["topic"], row["cause"]) for row in rows.to_pylist())
 
@@ -127,6 +129,15 @@ def causes(home: Path, text: str = REMOVALS) -> list[tuple[str, str]]:
 def test_causes_of_removals(spark: SparkSession, home: Path) -> None:
     assert causes(home) == sorted((topic, cause) for topic, (*_, cause) in REMOVED.items())
     of_both(spark, home, REMOVALS, **VALUES)
+
+
+def test_offsets_may_have_gone_with_a_topic_whose_deletion_is_not_shown(home: Path) -> None:
+    unsure = {"young", "old", "no age", "behind its group"}
+    expected = {
+        (topic, f"{cause}, or removed with its topic" if topic in unsure else cause)
+        for topic, (*_, cause) in REMOVED.items()
+    }
+    assert set(causes(home, reach=NO_REACH)) == expected
 
 
 MUTATIONS = [
