@@ -19,6 +19,8 @@ from jobs.cli.output import print_lines
 from jobs.queries.interface import Answers, RebalanceFilter
 from jobs.whole_numbers import whole_number
 
+ENDS = ("emptied", "group deleted")
+"""How a rebalance ends that leaves no member."""
 SHARE_LOG = LOG_TOPICS[Family.SHARE]
 
 
@@ -92,7 +94,8 @@ def whatif_command(
     if not happened:
         missing = "; ".join(["", *known.knowledge().about_group(group)])
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
-    found = what_if(happened, change, _idle_ms(known.rebalances(RebalanceFilter(group))))
+    rows = known.rebalances(RebalanceFilter(group))
+    found = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))
     outcomes = found._asdict()
     if found.hypothetical == found.repeated:
         source.console.note("the change makes no difference to these rebalances")
@@ -129,6 +132,13 @@ def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:
         row.group_type == GroupType.CLASSIC or not row.history_complete for row in rows
     )
     return None if is_vague or not known else sum(known)
+
+
+def _end_ms(rows: Sequence[RebalanceRow], known: Answers) -> int | None:
+    """Return when the log of the group ends, or when its last member went; None: not known."""
+    last = max(rows, key=lambda row: row.at.timestamp_ms, default=None)
+    is_over = last is not None and last.outcome in ENDS
+    return last.at.timestamp_ms if last is not None and is_over else known.knowledge().last_ms
 
 
 def _counts(texts: list[str]) -> dict[str, int]:

@@ -28,7 +28,7 @@ from coordinator_core.groups.classic.protocols import (
     STREAMS_PROTOCOL,
 )
 from coordinator_core.groups.connect.configured_work import ConfiguredWork
-from coordinator_core.groups.connect.describe import common_assignor
+from coordinator_core.groups.connect.describe import common_assignor, computing_worker
 from coordinator_core.groups.connect.state import ConnectGroup, max_delay_ms
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import EpochGroup
@@ -168,7 +168,7 @@ def _connect(
 def declared_rounds(records: Iterable[AnyRecord], group: Group) -> Iterator[Round]:
     """Yield the targets of a Connect group on KIP-848, without those of an assignor that failed.
 
-    Which worker computed is not in the log: it is taken for the same one as long as it is in the group.
+    Which worker computed is not in the log: it is taken for the one that the coordinator chooses first.
     """
     work, leader = ConfiguredWork(), ""
     for record in records:
@@ -180,7 +180,8 @@ def declared_rounds(records: Iterable[AnyRecord], group: Group) -> Iterator[Roun
         configured = work.at(record.value["assignmentEpoch"])
         failed = any(target.error for target in state.targets.values())
         if configured is not None and state.targets and not failed:
-            leader = leader if leader in state.targets else next(iter(state.targets))
+            chosen = computing_worker(state, leader)
+            leader = chosen if chosen in state.targets else next(iter(state.targets))
             yield _declared(record, state, as_work(configured), leader)
 
 

@@ -7,7 +7,7 @@ computed with it. Source: KIP-415.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
@@ -20,6 +20,8 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.targets.rounds import Round, asks_again, connect_units
 from coordinator_core.history.work_units import WorkUnit
 
+NOT_DUE = -1
+"""No work waits for a worker."""
 MOST_FOLLOWING = 100
 """One change leads to at most this many rebalances; Kafka's assignor needs far fewer."""
 
@@ -41,61 +43,67 @@ def changes(happened: Sequence[Round]) -> list[Round]:
 
 
 class Following(NamedTuple):
-    """One rebalance: what each worker runs after it, and for how long work then waited, summed over its units, in
-    milliseconds.
+    """One rebalance: when it is, what is configured then, and what each worker runs after it."""
+
+    at_ms: int
+    wanted: frozenset[WorkUnit]
+    assigned: Mapping[str, frozenset[WorkUnit]]
+
+
+def recorded_step(of: Round) -> Following:
+    """Return a rebalance of the log."""
+    return Following(of.at.timestamp_ms, _units(of.connectors), of.recorded)
+
+
+def following(changed: Sequence[Round], until_ms: int | None = None) -> Iterator[list[Following]]:
+    """For each change, yield the rebalances that it leads to; the next change ends what still waits.
+
+    What would come after ``until_ms``, the end of the log, is left out (None: nothing is).
     """
-
-    assigned: dict[str, frozenset[WorkUnit]]
-    waited_ms: int
-
-
-def following(changed: Sequence[Round]) -> Iterator[list[Following]]:
-    """For each change, yield the rebalances that it leads to; the next change ends what still waits."""
-    generation, memory, leader = 0, None, ""
+    generation = 0
+    memories: dict[str, Any] = {}
     running: dict[str, ConnectorsAndTasks] = {}
+    due_ms = NOT_DUE
     for each, later in zip_longest(changed, changed[1:]):
         now = each.at.timestamp_ms
-        until = None if later is None else later.at.timestamp_ms
-        memory = memory if each.leader == leader else None
-        leader = each.leader
-        assigned = []
+        until = until_ms if later is None else later.at.timestamp_ms
+        memories = {worker: memory for worker, memory in memories.items() if worker in each.members}
+        if any(work for worker, work in running.items() if worker not in each.members) and due_ms <= now:
+            due_ms = now + each.max_delay_ms
+        steps = []
         for _ in range(MOST_FOLLOWING):
             generation += 1
-            spec = _spec(each, running, generation, now, memory)
-            step = _declared(each, spec) if each.is_declared else _told(each, spec)
-            running, memory, generation = step.running, step.memory, step.generation
+            spec = _spec(each, running, generation, now, memories.get(each.leader))
+            step = _declared(each, spec, due_ms) if each.is_declared else _told(each, spec)
+            running, memories[each.leader], generation = step.running, step.memory, step.generation
             runs = {worker: connect_units(work) for worker, work in running.items()}
-            then = now + step.delay_ms if step.asks_again else until
-            then = then if until is None or then is None else min(then, until)
-            ends_here = until is not None and then == until
-            afterwards = later.connectors if later is not None and ends_here else each.connectors
-            assigned.append(Following(runs, waiting_ms(each.connectors, afterwards, runs, now, then)))
-            if not step.asks_again or ends_here:
-                break
+            steps.append(Following(now, _units(each.connectors), runs))
             now += step.delay_ms
-        yield assigned
+            if not step.asks_again or (until is not None and now >= until):
+                break
+        yield steps
 
 
-def waiting_ms(
-    connectors: Mapping[str, int],
-    afterwards: Mapping[str, int],
-    runs: Mapping[str, frozenset[WorkUnit]],
-    since_ms: int,
-    until_ms: int | None,
-) -> int:
-    """Return for how long connectors and tasks had no worker between two times, summed over them.
+def waited_ms(steps: Iterable[Following]) -> int:
+    """Return for how long work that a worker had run had none, summed over connectors and tasks.
 
-    Both mappings have numbers of tasks. As in the history of the group, what is no longer there ``afterwards`` does not
-    count. ``until_ms`` None: it is not known how long this lasted, and counts nothing.
+    As in the history of the group, what is no longer configured when the wait ends does not count, nor what still
+    waits at the end.
     """
-    if until_ms is None:
-        return 0
-    waiting = (_units(connectors) & _units(afterwards)).difference(*runs.values())
-    return len(waiting) * max(until_ms - since_ms, 0)
+    total, since, ran = 0, dict[WorkUnit, int](), frozenset[WorkUnit]()
+    for at_ms, wanted, assigned in steps:
+        runs = frozenset[WorkUnit]().union(*assigned.values())
+        total += sum(max(at_ms - since[unit], 0) for unit in since.keys() & runs)
+        since = {unit: begin for unit, begin in since.items() if unit in wanted and unit not in runs}
+        since |= dict.fromkeys((ran & wanted) - runs, at_ms)
+        ran = runs
+    return total
 
 
-def _units(connectors: Mapping[str, int]) -> set[WorkUnit]:
-    return {WorkUnit("", name, number) for name, tasks in connectors.items() for number in range(CONNECTOR, tasks)}
+def _units(connectors: Mapping[str, int]) -> frozenset[WorkUnit]:
+    return frozenset(
+        WorkUnit("", name, number) for name, tasks in connectors.items() for number in range(CONNECTOR, tasks)
+    )
 
 
 class _Step(NamedTuple):
@@ -116,11 +124,17 @@ def _told(of: Round, spec: ConnectGroupSpec) -> _Step:
     return _Step(target(spec.members, result.members), result.memory, spec.generation, delay_ms, asks_again(told))
 
 
-def _declared(of: Round, spec: ConnectGroupSpec) -> _Step:
-    """A rebalance on KIP-848: the target says what workers run in the end; only work that waits needs another one."""
+def _declared(of: Round, spec: ConnectGroupSpec, due_ms: int) -> _Step:
+    """A rebalance on KIP-848: the target says what workers run in the end; only work that waits needs another one.
+
+    The coordinator lets work wait from a worker's departure until ``due_ms``, whatever the assignor of the worker that
+    computes still remembers: then another worker has to compute, which remembers nothing.
+    """
     declared = declare_target(of.assignor, spec)
-    running = dict(declared.works)
-    return _Step(running, declared.memory, declared.generation, declared.delay_ms, bool(declared.waiting))
+    if declared.waiting and due_ms <= spec.now_ms:
+        declared = declare_target(of.assignor, replace(spec, memory=None))
+    delay_ms = due_ms - spec.now_ms if declared.waiting else 0
+    return _Step(dict(declared.works), declared.memory, declared.generation, delay_ms, bool(declared.waiting))
 
 
 def _spec(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import leader_order
@@ -32,7 +32,7 @@ from coordinator_core.assignors.registry import ASSIGNORS, assign, assignor
 from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.targets.verdict import units
-from coordinator_core.audit.whatif.connect import changes, following, waiting_ms
+from coordinator_core.audit.whatif.connect import Following, changes, following, recorded_step, waited_ms
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
@@ -108,15 +108,18 @@ class _Assignment(NamedTuple):
     members: Assigned
     eager: bool
     rebalances: int = 1
-    waited_ms: int = 0
+    of_connect: Following | None = None
 
 
-def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None) -> Comparison:
+def what_if(
+    happened: Sequence[Round], change: WhatIf, idle_ms: int | None = None, until_ms: int | None = None
+) -> Comparison:
     """Compare what happened with a changed setting.
 
     ``idle_ms`` is the idle time of these rounds in the history, None if unknown. The hypothetical idle time assumes
     that each stopped partition is idle as long as a stopped one was on average. Connect's work that waits for its
-    worker does so for as long as the delay says: that time is computed, and only the rest is an average.
+    worker does so for as long as the delay says: that time is computed, and only the rest is an average. ``until_ms``
+    is the end of the log, or of the group: no delay ends after it (None: not known).
 
     Raises:
         InputError: the group cannot use this assignor.
@@ -126,11 +129,15 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
     recorded = [
-        _Assignment(each.recorded, each.eager, waited_ms=_waited_ms(each, later))
-        for each, later in zip_longest(happened, happened[1:])
+        _Assignment(
+            each.recorded,
+            each.eager,
+            of_connect=recorded_step(each) if each.type is AssignedGroupType.CONNECT else None,
+        )
+        for each in happened
     ]
     actual = _outcome(recorded, idle_ms)
-    supposed = [list(_assignments(list(_supposed(happened, each)))) for each in (WhatIf(), change)]
+    supposed = [list(_assignments(list(_supposed(happened, each)), until_ms)) for each in (WhatIf(), change)]
     repeated, hypothetical = (_outcome(each, None) for each in supposed)
     if idle_ms is not None and actual.stopped:
         mean = max(idle_ms - _all_waited_ms(recorded), 0) / actual.stopped
@@ -141,15 +148,8 @@ def what_if(happened: Sequence[Round], change: WhatIf, idle_ms: int | None = Non
     return Comparison(actual, repeated, hypothetical)
 
 
-def _waited_ms(of: Round, later: Round | None) -> int:
-    """For how long work of a Connect group had no worker between two rounds; other groups have no work that waits."""
-    if later is None or of.type is not AssignedGroupType.CONNECT:
-        return 0
-    return waiting_ms(of.connectors, later.connectors, of.recorded, of.at.timestamp_ms, later.at.timestamp_ms)
-
-
 def _all_waited_ms(assignments: Iterable[_Assignment]) -> int:
-    return sum(each.waited_ms for each in assignments)
+    return waited_ms(each.of_connect for each in assignments if each.of_connect is not None)
 
 
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
@@ -292,11 +292,11 @@ def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, Round
     return renamed
 
 
-def _assignments(supposed: Sequence[Round]) -> Iterator[_Assignment]:
+def _assignments(supposed: Sequence[Round], until_ms: int | None) -> Iterator[_Assignment]:
     """What the rounds assign, one after the other."""
     if supposed and supposed[0].type is AssignedGroupType.CONNECT:
-        for change, assigned in zip(supposed, following(supposed), strict=True):
-            yield from (_Assignment(each.assigned, change.eager, waited_ms=each.waited_ms) for each in assigned)
+        for change, steps in zip(supposed, following(supposed, until_ms), strict=True):
+            yield from (_Assignment(each.assigned, change.eager, of_connect=each) for each in steps)
         return
     previous: Assigned = {}
     for number, each in enumerate(supposed):

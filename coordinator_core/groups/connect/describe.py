@@ -88,15 +88,22 @@ def worker_ranges(group: ConnectGroup, assignor: str) -> dict[str, VersionRange]
 
 def is_without_computing_worker(group: ConnectGroup) -> bool:
     """Whether the log shows that no worker can compute a target, as none supports the versions of all (FATAL)."""
+    return common_assignor(group) is not None and computing_worker(group, None) is None
+
+
+def computing_worker(group: ConnectGroup, former: str | None) -> str | None:
+    """Return the worker that the coordinator chooses to compute the next target, after ``former`` computed the last.
+
+    None: it cannot choose one.
+    """
     assignor = common_assignor(group)
     if assignor is None:
-        return False
-    ranges = worker_ranges(group, assignor)
+        return None
+    able = [each for each, member in group.members.items() if not is_classic(member)]
     try:
-        select_worker(ranges, None, [each for each, member in group.members.items() if not is_classic(member)])
+        return select_worker(worker_ranges(group, assignor), former, able)
     except AssignorError:
-        return True
-    return False
+        return None
 
 
 def knows_assignors(group: ConnectGroup, certainty: Certainty) -> bool:

@@ -10,6 +10,7 @@ from coordinator_core.assignors.inputs import AssignedGroupType
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_connect import NO_TOPICS
 from coordinator_core.audit.targets.rounds import Round, RoundMember, rounds
+from coordinator_core.audit.whatif.connect import Following, waited_ms
 from coordinator_core.audit.whatif.replay import WhatIf, WhatIfOutcome, what_if
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group import Group
@@ -162,3 +163,58 @@ def test_idle_time_is_that_of_the_delay() -> None:
     assert 0 < true[0] < true[60_000] < true[180_000]
     for (actual, other), idle in found.items():
         assert idle == pytest.approx(true[other], rel=0.2, abs=20_000), (actual, other, true)
+
+
+def test_work_waits_until_it_runs_again_and_not_at_all_where_it_is_removed_before() -> None:
+    one, two = WorkUnit("", "sink", 0), WorkUnit("", "sink", 1)
+    steps = [
+        Following(0, frozenset((one, two)), {"a": frozenset((one, two))}),
+        Following(10, frozenset((one, two)), {"b": frozenset[WorkUnit]()}),
+        Following(15, frozenset((one,)), {"b": frozenset[WorkUnit]()}),
+        Following(40, frozenset((one, two)), {"b": frozenset((one, two))}),
+    ]
+    assert waited_ms(steps) == 30
+    assert waited_ms(steps[:3]) == 0, "what still waits at the end"
+
+
+def test_no_delay_ends_after_the_log() -> None:
+    happened = [a_round(0, "a", "b"), a_round(10, "a", asks_again=True)]
+    assert what_if(happened, WhatIf(), None, 12 * MINUTE).hypothetical.rebalances == 2
+    assert what_if(happened, WhatIf(), None, 20 * MINUTE).hypothetical.rebalances == 3
+
+
+TROUBLED = [
+    {"at": "3m", "join": 1},
+    {"at": "6m", "crash": 1},
+    {"at": "12m", "connectors": {"jdbc": 6, "s3": 3, "es": 2, "hdfs": 1}},
+    {"at": "16m", "deploy": {"away": "10s", "step": "40s"}},
+    {"at": "24m", "zombie": {"lasts": "100s"}},
+    {"at": "30m", "leave": 2},
+    {"at": "36m", "connectors": {"jdbc": 2, "es": 2}},
+    {"at": "40m", "deploy": {"away": "10s", "step": "40s", "versions": [0, 3]}},
+    {"at": "46m", "assignor": "compatible"},
+    {"at": "50m", "flap": {"lasts": "3m", "stay": "15s", "away": "5s"}},
+    {"at": "56m", "crash": 2},
+]
+"""An hour in which each event has work wait, or ends its wait; no delay ends after the last one."""
+
+
+def test_idle_time_of_a_troubled_hour_is_that_of_the_delay() -> None:
+    """Delays that began before a worker came, deploys of wider versions, removed work, and a group without workers."""
+    connectors = {"jdbc": 4, "s3": 3, "es": 2}
+    group = {"type": "connect-kip-848", "assignor": "sessioned", "members": 4, "connectors": connectors}
+    delays = (0, 3 * MINUTE, 10 * MINUTE)
+    said, true = {}, {}
+    for delay in delays:
+        settings = group | {"delay": f"{delay // 1000}s", "events": TROUBLED}
+        cluster = {"partitions": 1, "brokers": 3, "outages": [{"at": "33m", "broker": 1, "lasts": "2m"}]}
+        world = World.of(1, Family.CONNECT, lasts="60m", cluster=cluster, groups={"sinks": settings})
+        records = world.logs[0]
+        true[delay] = idle_ms(records, world.group("sinks"))
+        happened = list(rounds(records, world.group("sinks"), None, AuditSettings()))
+        until_ms = records[-1].at.timestamp_ms
+        for other in delays:
+            said[delay, other] = what_if(happened, WhatIf(delay_ms=other), true[delay], until_ms).hypothetical.idle_ms
+    assert true[0] < true[3 * MINUTE] < true[10 * MINUTE]
+    for (actual, other), idle in said.items():
+        assert idle == pytest.approx(true[other], rel=0.15, abs=5 * MINUTE), (actual, other, said, true)
