@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import resource
 import signal
+import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import click
 import pytest
@@ -51,7 +52,12 @@ def _program() -> Any:
 def commands_kept() -> Iterator[None]:
     """Make each command's parser once, as they are many; and let a watch end once it has looked."""
 
-    def interrupted(seconds: float) -> NoReturn:
+    waited = time.sleep
+
+    def interrupted(seconds: float) -> None:
+        # Spark's threads sleep, too: the interrupt is for the watch, which runs in the main thread.
+        if threading.current_thread() is not threading.main_thread():
+            return waited(seconds)
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patched:
