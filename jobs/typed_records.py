@@ -2,7 +2,9 @@
 
 Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
 its key and value. A field that the decoder does not yield in every version, or only if it was written (a tagged
-or an optional field), is ``NotRequired``. A test compares the modules that are checked in with what this makes.
+or an optional field), is ``NotRequired``. A request to the coordinator becomes one ``TypedDict``, too: the model fills
+in what a client left out, so that each field is there. A test compares the modules that are checked in with what this
+makes.
 
 The types are final, so that mypy tells those of a union apart by their fields. A value has besides a field that no
 record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
@@ -18,7 +20,16 @@ from typing import Final, NamedTuple
 from coordinator_core import record_fields
 from coordinator_core.errors import SchemaError
 from coordinator_core.records import Family
-from coordinator_core.wire.schema import Field, Message, RecordSchema, control_schemas, embedded_schemas, record_schemas
+from coordinator_core.wire.schema import (
+    CoordinatorRequest,
+    Field,
+    Message,
+    RecordSchema,
+    control_schemas,
+    coordinator_requests,
+    embedded_schemas,
+    record_schemas,
+)
 
 PLACE: Final = Path(record_fields.__file__).parent
 MADE: Final = "Made by ``python -m jobs.typed_records``; change ``schemas/`` instead."
@@ -62,7 +73,9 @@ def modules() -> dict[str, str]:
     bodies = {name: list(_records(schemas)) for name, schemas in records.items()}
     bodies["embedded"] = [line for each in embedded_schemas().values() for line in _value(each.message, each.about)]
     bodies["control"] = [line for each in control_schemas().values() for line in _value(each, "A control record.")]
-    return {f"{name}.py": _module(name, body) for name, body in bodies.items()}
+    made = {f"{name}.py": _module(f"{name.replace('_', ' ')} records", body) for name, body in bodies.items()}
+    requests = [line for request in coordinator_requests().values() for line in _request(request)]
+    return made | {"coordinator_requests.py": _module("requests to the coordinator", requests)}
 
 
 def _module_of(schema: RecordSchema) -> str:
@@ -73,15 +86,18 @@ def _module_of(schema: RecordSchema) -> str:
     return next(known, "classic_group" if name.startswith("group") else "offset_commit")
 
 
-def _module(name: str, body: list[str]) -> str:
+def _module(subject: str, body: list[str]) -> str:
     text = "\n".join(body)
     typing = ", ".join(word for word in ("Literal", "NotRequired", "TypedDict", "final") if word in text)
     bases = ", ".join(word for word in ("TrailingBytes", "UnknownTaggedFields") if word in text)
-    imports = [f"from typing import {typing}", ""] if typing else []
-    imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
+    imports = [f"from typing import {typing}"] if typing else []
+    if typing and bases:
+        imports.append("")
+    if bases:
+        imports.append(f"from coordinator_core.record_fields.beyond_schema import {bases}")
     if "CoordinatorRecord[" in text:
         imports.append("from coordinator_core.records import CoordinatorRecord")
-    head = [f'"""Fields of the {name.replace("_", " ")} records. {MADE}"""', "", "from __future__ import annotations"]
+    head = [f'"""Fields of the {subject}. {MADE}"""', "", "from __future__ import annotations"]
     return "\n".join([*head, "", *imports, *body, ""])
 
 
@@ -106,18 +122,29 @@ def _split(line: str, opening: str, closing: str) -> Iterator[str]:
 
 
 def _stem(message: Message) -> str:
-    return message.name.removesuffix("Value")
+    return message.name.removesuffix("Value").removesuffix("Request")
 
 
 def _value(message: Message, about: str) -> Iterator[str]:
     """The classes of a value or an embedded blob, those of its structs first."""
+    yield from _structs(message)
+    made = _message(message)
+    made.fields["_type"] = (f'NotRequired[Literal["{message.name}"]]', "In no record: it sets this type apart.")
+    yield from _class(made, about)
+
+
+def _request(request: CoordinatorRequest) -> Iterator[str]:
+    """The classes of a request, those of its structs first."""
+    message = request.message
+    yield from _structs(message)
+    yield from _class(_typed_dict(message, message.name, message.fields, message.versions), request.about)
+
+
+def _structs(message: Message) -> Iterator[str]:
     structs: dict[str, tuple[_Class, list[str]]] = {}
     _add_structs(structs, message, message.fields, message.versions)
     for struct, used_by in structs.values():
         yield from _class(struct, f"Struct of {', '.join(f'``{name}``' for name in used_by)}.")
-    made = _message(message)
-    made.fields["_type"] = (f'NotRequired[Literal["{message.name}"]]', "In no record: it sets this type apart.")
-    yield from _class(made, about)
 
 
 def _message(message: Message) -> _Class:

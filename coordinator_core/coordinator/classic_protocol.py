@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from coordinator_core.coordinator.classic import leave as leaving
 from coordinator_core.coordinator.classic import rebalance, responses, validation
@@ -27,8 +26,8 @@ def handle_join_group(op: Operation, request: Request) -> Fields | None:
     An empty group of another type is replaced by a classic one, except a share group; a consumer group with members
     accepts the member.
     """
-    request = replace(request, data=validation.check_join_group(request))
-    data = request.data
+    data = validation.check_join_group(request)
+    valid = request.with_data(data)
     group_id, member_id, config = data["groupId"], data["memberId"], op.memory.config
     if not group_id:
         return responses.join_group_response(request.version, member_id, ErrorCode.INVALID_GROUP_ID)
@@ -36,35 +35,35 @@ def handle_join_group(op: Operation, request: Request) -> Fields | None:
         return responses.join_group_response(request.version, member_id, ErrorCode.INVALID_SESSION_TIMEOUT)
     group = op.memory.live.get(group_id)
     if group is None or isinstance(group, LiveClassicGroup):
-        return join(op, request, group)
+        return join(op, valid, group)
     if not group.is_empty or isinstance(group, LiveShareGroup):
         if isinstance(group, LiveConsumerGroup):
-            return classic_members.join(op, request, group)
+            return classic_members.join(op, valid, group)
         if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
-            return classic_threads.join(op, request, group)
+            return classic_threads.join(op, valid, group)
         return responses.join_group_response(request.version, "", ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     # Kafka drops the empty group from memory even where it then refuses the member and writes no tombstones.
     if not member_id:
         op.erase(group)
     op.memory.forget(group_id)
-    return join(op, request, None)
+    return join(op, valid, None)
 
 
 def handle_sync_group(op: Operation, request: Request) -> Fields | None:
     """Serve SyncGroup to a classic group, or to another group that has classic members."""
-    request = replace(request, data=validation.check_sync_group(request))
-    group_id = request.data["groupId"]
+    valid = request.with_data(validation.check_sync_group(request))
+    group_id = valid.data["groupId"]
     if not group_id:
         return responses.sync_group_response(request.version, ErrorCode.INVALID_GROUP_ID)
     group = op.memory.live.get(group_id)
     if group is None or group.is_empty:
         return responses.sync_group_response(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
     if isinstance(group, LiveClassicGroup):
-        return sync(op, request, group)
+        return sync(op, valid, group)
     if isinstance(group, LiveConsumerGroup):
-        return classic_members.sync(op, request, group)
+        return classic_members.sync(op, valid, group)
     if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
-        return classic_threads.sync(op, request, group)
+        return classic_threads.sync(op, valid, group)
     return responses.sync_group_response(request.version, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -96,17 +95,17 @@ def handle_leave_group(op: Operation, request: Request) -> Fields:
 
     Raises ApiError for a group that does not exist; a broker answers that with the same error for each member.
     """
-    request = replace(request, data=validation.check_leave_group(request))
-    group_id = request.data["groupId"]
+    valid = request.with_data(validation.check_leave_group(request))
+    group_id = valid.data["groupId"]
     if not group_id:
         return responses.leave_group_response(request.version, [], ErrorCode.INVALID_GROUP_ID)
     group = op.memory.live.get(group_id)
     if isinstance(group, LiveClassicGroup):
-        return leaving.leave(op, request, group)
+        return leaving.leave(op, valid, group)
     if isinstance(group, LiveConsumerGroup):
-        return classic_members.leave(op, request, group)
+        return classic_members.leave(op, valid, group)
     if isinstance(group, LiveStreamsGroup) and op.memory.profile.is_kip_1071:
-        return classic_threads.leave(op, request, group)
+        return classic_threads.leave(op, valid, group)
     raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id} not found.")
 
 

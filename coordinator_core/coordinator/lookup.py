@@ -10,6 +10,7 @@ from coordinator_core.coordinator.epoch_group import LiveEpochGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
+from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember
 from coordinator_core.records import Fields
 
 MemberT = TypeVar("MemberT")
@@ -82,7 +83,7 @@ class _HasStaticMembers(Protocol[EpochMemberT]):
 
 
 def leaving_members(
-    group: _HasStaticMembers[EpochMemberT], asked: Sequence[Fields]
+    group: _HasStaticMembers[EpochMemberT], asked: Sequence[LeaveGroupMember]
 ) -> tuple[dict[str, EpochMemberT], list[Fields]]:
     """Return the members that a LeaveGroup names, by id, and an answer for each that it names, in order.
 

@@ -12,12 +12,18 @@ from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, checked, int32, int64, string, structs
+from coordinator_core.coordinator.request_fields import checked, shape_of
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.coordinator_requests import (
+    OffsetCommitPartition,
+    OffsetCommitRequest,
+    OffsetCommitTopic,
+    TxnOffsetCommitRequest,
+)
 from coordinator_core.record_fields.offset_commit import OffsetCommitKey, OffsetCommitValue
 from coordinator_core.records import Fields, RecordType
 
@@ -31,32 +37,8 @@ THROTTLED_VERSION = 3
 """From this version on the answer has a throttle time."""
 NO_TOPIC_ID = "A" * 22
 
-_PARTITIONS = structs(
-    "partitions",
-    int32("partitionIndex"),
-    int64("committedOffset"),
-    int32("committedLeaderEpoch", -1),
-    string("committedMetadata", None, nullable=True),
-)
-_TOPICS = structs("topics", string("name", ""), string("topicId", NO_TOPIC_ID), _PARTITIONS)
-OFFSET_COMMIT = RequestShape(
-    string("groupId"),
-    int32("generationIdOrMemberEpoch", -1),
-    string("memberId", ""),
-    string("groupInstanceId", None, nullable=True),
-    int64("retentionTimeMs", -1),
-    _TOPICS,
-)
-TXN_OFFSET_COMMIT = RequestShape(
-    string("transactionalId"),
-    string("groupId"),
-    int64("producerId"),
-    int32("producerEpoch"),
-    int32("generationId", -1),
-    string("memberId", ""),
-    string("groupInstanceId", None, nullable=True),
-    _TOPICS,
-)
+OFFSET_COMMIT = shape_of(OffsetCommitRequest)
+TXN_OFFSET_COMMIT = shape_of(TxnOffsetCommitRequest)
 
 PartitionCheck = Callable[[str, str, int], None]
 """Raises ApiError if the member may not commit for this topic (name, id) and partition."""
@@ -64,7 +46,7 @@ PartitionCheck = Callable[[str, str, int], None]
 
 def commit(op: Operation, request: Request) -> Fields:
     """Serve OffsetCommit. Without a group, a commit without a member makes a simple group, which has only offsets."""
-    data = checked(request, OFFSET_COMMIT, range(2, 11))
+    data = checked(request, OFFSET_COMMIT)
     group_id, member_id = data["groupId"], data["memberId"]
     epoch, instance_id = data["generationIdOrMemberEpoch"], data["groupInstanceId"]
     group = op.memory.live.get(group_id)
@@ -97,7 +79,7 @@ _COMMITS_ARE_HEARTBEATS = (ClassicGroupState.STABLE, ClassicGroupState.PREPARING
 
 def commit_in_transaction(op: Operation, request: Request) -> Fields:
     """Serve TxnOffsetCommit: the offsets count once the producer's transaction is committed."""
-    data = checked(request, TXN_OFFSET_COMMIT, range(6))
+    data = checked(request, TXN_OFFSET_COMMIT)
     group_id, generation = data["groupId"], data["generationId"]
     check_group_id(group_id)
     group = op.memory.live.get(group_id)
@@ -161,7 +143,7 @@ def _write(
     op: Operation,
     group_id: str,
     name: str | None,
-    topic: Fields,
+    topic: OffsetCommitTopic,
     check: PartitionCheck | None,
     expires: int | None,
     *,
@@ -187,7 +169,7 @@ def _write(
 
 
 def _value(
-    op: Operation, partition: Fields, metadata: str, topic_id: str, expires: int | None
+    op: Operation, partition: OffsetCommitPartition, metadata: str, topic_id: str, expires: int | None
 ) -> tuple[OffsetCommitValue, int]:
     value: OffsetCommitValue = {"offset": partition["committedOffset"], "metadata": metadata, "commitTimestamp": op.now}
     if expires is not None:

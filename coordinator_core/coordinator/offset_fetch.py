@@ -12,7 +12,7 @@ from coordinator_core.coordinator.lookup import check_group_id
 from coordinator_core.coordinator.offset_commit import NO_TOPIC_ID, TOPIC_ID_VERSION
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, boolean, checked, int32, int32s, string, structs
+from coordinator_core.coordinator.request_fields import checked, shape_of
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams import validation as streams
@@ -21,36 +21,23 @@ from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.streams.topology import subtopology_of_sources
+from coordinator_core.record_fields.coordinator_requests import (
+    OffsetDeleteRequest,
+    OffsetFetchGroup,
+    OffsetFetchRequest,
+    OffsetFetchTopic,
+)
 from coordinator_core.records import Fields, RecordType
 
-OFFSET_FETCH = RequestShape(
-    structs(
-        "groups",
-        string("groupId"),
-        string("memberId", None, nullable=True),
-        int32("memberEpoch", -1),
-        structs(
-            "topics",
-            string("name", ""),
-            string("topicId", NO_TOPIC_ID),
-            int32s("partitionIndexes"),
-            default=None,
-            nullable=True,
-        ),
-    ),
-    boolean("requireStable", False),
-)
-OFFSET_DELETE = RequestShape(
-    string("groupId"),
-    structs("topics", string("name"), structs("partitions", int32("partitionIndex"))),
-)
+OFFSET_FETCH = shape_of(OffsetFetchRequest)
+OFFSET_DELETE = shape_of(OffsetDeleteRequest)
 
 NO_OFFSET = -1
 
 
 def fetch(op: Operation, request: Request) -> Fields:
     """Serve OffsetFetch from version 8 on, for several groups; each has its own result."""
-    data = checked(request, OFFSET_FETCH, range(8, 11))
+    data = checked(request, OFFSET_FETCH)
     groups = []
     for group in data["groups"]:
         try:
@@ -61,7 +48,7 @@ def fetch(op: Operation, request: Request) -> Fields:
     return {"throttleTimeMs": 0, "groups": groups}
 
 
-def _fetch_group(op: Operation, asked: Fields, *, stable: bool, by_id: bool) -> Fields:
+def _fetch_group(op: Operation, asked: OffsetFetchGroup, *, stable: bool, by_id: bool) -> Fields:
     """The committed offsets of one group; topics go ``by_id`` or by name, as the request's version has them."""
     group = op.memory.live.get(asked["groupId"])
     if isinstance(group, LiveConsumerGroup):
@@ -100,7 +87,7 @@ def _label(op: Operation, name: str, *, by_id: bool) -> Fields | None:
 
 
 def _fetch_topic_by_id(
-    op: Operation, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
+    op: Operation, topic: OffsetFetchTopic, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
 ) -> Fields:
     known = op.topics.by_id.get(topic["topicId"])
     if known is None:
@@ -110,7 +97,7 @@ def _fetch_topic_by_id(
 
 
 def _fetch_partitions(
-    name: str, topic: Fields, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
+    name: str, topic: OffsetFetchTopic, offsets: GroupOffsets, unstable: frozenset[TopicPartition]
 ) -> list[Fields]:
     answers = []
     for number in topic["partitionIndexes"]:
@@ -153,7 +140,7 @@ def _no_offset(number: int, error: ErrorCode) -> Fields:
 
 def delete(op: Operation, request: Request) -> Fields:
     """Serve OffsetDelete: delete offsets of topics that the group does not subscribe to."""
-    data = checked(request, OFFSET_DELETE, range(1))
+    data = checked(request, OFFSET_DELETE)
     group_id = data["groupId"]
     check_group_id(group_id)
     group = op.memory.live.get(group_id)

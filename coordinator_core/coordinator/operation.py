@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Task, Timer
+from coordinator_core.coordinator.protocol import AnyRequest, Completed, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.errors import InputError
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
@@ -99,7 +99,7 @@ class Operation:
         self.memory.tasks[key] = task
         self.outcome.tasks.append(task)
 
-    def complete(self, request: Request, response: Fields) -> None:
+    def complete(self, request: AnyRequest, response: Fields) -> None:
         """Answer a request that was left pending."""
         self.outcome.completed.append(Completed(request, response))
 

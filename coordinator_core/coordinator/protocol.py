@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
+
+from typing_extensions import TypeVar
 
 from coordinator_core.errors import CoordinatorAuditError
 from coordinator_core.records import AnyRecord, Fields
@@ -85,20 +87,33 @@ class ApiError(CoordinatorAuditError):
         super().__init__(f"{code.name}: {self.message}")
 
 
+DataT_co = TypeVar("DataT_co", covariant=True, default=Fields)
+OtherT = TypeVar("OtherT")
+
+
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Generic[DataT_co]):
     """One request: the API by Kafka's name, its version, and the data in Kafka's JSON field names (bytes as bytes).
 
-    ``client_host`` is the address in Java's form, with a slash. ``correlation`` says which request a delayed answer
-    belongs to; the caller numbers its requests as it likes.
+    As it arrives, the data is any dictionary; ``request_fields.checked`` gives it a type of
+    ``record_fields.coordinator_requests``. ``client_host`` is the address in Java's form, with a slash.
+    ``correlation`` says which request a delayed answer belongs to; the caller numbers its requests as it likes.
     """
 
     api: str
     version: int
     client_id: str
-    data: Fields
+    data: DataT_co
     client_host: str = "/127.0.0.1"
     correlation: int = 0
+
+    def with_data(self, data: OtherT) -> Request[OtherT]:
+        """Return the same request with other data."""
+        return Request(self.api, self.version, self.client_id, data, self.client_host, self.correlation)
+
+
+AnyRequest = Request[Any]
+"""A request with data of any type."""
 
 
 class Timer(NamedTuple):
@@ -123,7 +138,7 @@ class Task(NamedTuple):
 class Completed(NamedTuple):
     """The response to a request that had been left pending."""
 
-    request: Request
+    request: AnyRequest
     response: Fields
 
 

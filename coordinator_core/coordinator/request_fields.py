@@ -1,4 +1,4 @@
-"""The form of request data: what each field may contain, and its default.
+"""The form of request data: what each field may contain, and its default. ``schemas/coordinator_requests`` declares it.
 
 A broker never sees a request of another form: its decoder refuses it. Here the data is a dictionary from any source, so
 it is checked, and refused with INVALID_REQUEST.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import is_, itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.records import Fields
+from coordinator_core.wire import schema
+from coordinator_core.wire.schema import Field, coordinator_requests
 
 MAX_STRING = 32_767
 """The longest string of the protocol, in bytes."""
@@ -26,29 +28,34 @@ class RequestField(NamedTuple):
     fits: Check
     default: Any
     nullable: bool = False
-    elements: RequestShape | None = None
+    elements: RequestShape[Fields] | None = None
 
 
+DataT = TypeVar("DataT")
 REQUIRED: Any = object()
 _NEEDS_NO_CHECK = frozenset((type(None), bool))
 """Types whose values need no check once a value of the type was accepted."""
 
 
-class RequestShape:
-    """The fields of a structure.
+class RequestShape(Generic[DataT]):
+    """The fields of a structure in some versions of a request; ``DataT`` is the type of data with all of them.
 
     Requests of one kind have values of the same few types again and again. Per tuple of value types it caches the
     checks that types alone cannot decide: lengths, ranges and elements.
     """
 
-    def __init__(self, *fields: RequestField) -> None:
-        self.fields = fields
+    def __init__(self, versions: range, *fields: RequestField) -> None:
+        self.versions, self.fields = versions, fields
         names = [field.name for field in fields]
         self._values: Callable[[Fields], Any] = itemgetter(*names, *names[:1])
         self._defaults: Fields = {field.name: field.default for field in fields if field.default is not REQUIRED}
-        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape | None], ...]] = {}
+        self._known: dict[tuple[type, ...], tuple[tuple[int, Check, RequestShape[Fields] | None], ...]] = {}
 
-    def filled(self, data: Any, where: str) -> Fields:
+    def inner(self, name: str) -> RequestShape[Any]:
+        """Return the form of the structures in a field; raises KeyError if there are none."""
+        return {field.name: field.elements for field in self.fields if field.elements is not None}[name]
+
+    def filled(self, data: Any, where: str) -> Any:
         """Return the data itself if no field is missing; fields that the shape does not know are kept."""
         if type(data) is not dict:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"{where} is not a structure.")
@@ -96,7 +103,7 @@ class RequestShape:
         return filled
 
 
-def _inner(value: Any, shape: RequestShape, where: str) -> Any:
+def _inner(value: Any, shape: RequestShape[Fields], where: str) -> Any:
     """A structure or a list of structures with every field in it; the same object if nothing is missing."""
     if type(value) is dict:
         return shape.filled(value, where)
@@ -148,56 +155,40 @@ def _is_list(value: Any) -> bool:
     return type(value) is list
 
 
-def string(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """Return a field that holds a string."""
-    return RequestField(name, _is_string, default, nullable)
+_CHECKS: dict[str, Check] = {
+    "string": _is_string,
+    "int32": _is_int32,
+    "int64": _is_int64,
+    "boolean": _is_bool,
+    "bytes": _is_bytes,
+    "struct": lambda value: type(value) is dict,
+    "[]string": lambda value: _is_list(value) and all(map(_is_string, value)),
+    "[]int32": _are_int32,
+    "[]struct": _is_list,
+}
+"""The check of a value by the type that the schema gives to its field."""
 
 
-def int32(name: str, default: Any = REQUIRED) -> RequestField:
-    """Return a field that holds an integer of 32 bits."""
-    return RequestField(name, _is_int32, default)
+def shape_of(fields: type[DataT]) -> RequestShape[DataT]:
+    """Return the form of the request whose fields these are (a class of ``record_fields.coordinator_requests``)."""
+    request = coordinator_requests()[fields.__name__]
+    return RequestShape(request.message.versions, *map(_request_field, request.message.fields))
 
 
-def int64(name: str, default: Any = REQUIRED) -> RequestField:
-    """Return a field that holds an integer of 64 bits."""
-    return RequestField(name, _is_int64, default)
+def _request_field(field: Field) -> RequestField:
+    default = REQUIRED if field.default is schema.REQUIRED else field.default
+    if field.type == "bytes" and isinstance(default, str):
+        default = default.encode()  # JSON has no bytes
+    elements = RequestShape[Fields](field.versions, *map(_request_field, field.fields)) if field.fields else None
+    return RequestField(field.name, _CHECKS[field.type], default, bool(field.nullable), elements)
 
 
-def boolean(name: str, default: Any = REQUIRED) -> RequestField:
-    """Return a field that holds true or false."""
-    return RequestField(name, _is_bool, default)
-
-
-def binary(name: str, default: Any = REQUIRED) -> RequestField:
-    """Return a field that holds bytes."""
-    return RequestField(name, _is_bytes, default)
-
-
-def strings(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """Return a field that holds a list of strings."""
-    return RequestField(name, lambda value: _is_list(value) and all(map(_is_string, value)), default, nullable)
-
-
-def int32s(name: str, default: Any = REQUIRED, *, nullable: bool = False) -> RequestField:
-    """Return a field that holds a list of integers of 32 bits."""
-    return RequestField(name, _are_int32, default, nullable)
-
-
-def structs(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
-    """Return a field that holds a list of structures with these fields."""
-    return RequestField(name, _is_list, default, nullable, RequestShape(*elements))
-
-
-def struct(name: str, *elements: RequestField, default: Any = REQUIRED, nullable: bool = False) -> RequestField:
-    """Return a field that holds one structure with these fields."""
-    return RequestField(name, lambda value: type(value) is dict, default, nullable, RequestShape(*elements))
-
-
-def checked(request: Request, shape: RequestShape, versions: range) -> Fields:
+def checked(request: Request, shape: RequestShape[DataT]) -> DataT:
     """Return the request's data with every field in it; raises ApiError if it has another form or version."""
-    if request.version not in versions:
+    if request.version not in shape.versions:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{request.api} has no version {request.version}")
-    return shape.filled(request.data, request.api)
+    filled: DataT = shape.filled(request.data, request.api)
+    return filled
 
 
 def not_blank(value: str | None, message: str) -> None:

@@ -114,6 +114,15 @@ class RequestSchema:
     response: Message
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CoordinatorRequest:
+    """A request that the model of the coordinator serves, in Kafka's JSON form: its fields and its versions."""
+
+    api: str
+    about: str
+    message: Message
+
+
 @cache
 def record_schemas(family: Family) -> Mapping[int, RecordSchema]:
     """Return all record types of one log, by the number in their records."""
@@ -142,6 +151,16 @@ def request_schemas() -> Mapping[str, RequestSchema]:
         source["api"]: RequestSchema(source["key"], *(_message(source[part]) for part in parts))
         for source in _read("requests")
     }
+
+
+@cache
+def coordinator_requests() -> Mapping[str, CoordinatorRequest]:
+    """Return the requests that the model of the coordinator serves, by the name of their message."""
+    requests = (
+        CoordinatorRequest(source["api"], source["about"], _message(source["request"]))
+        for source in _read("coordinator_requests")
+    )
+    return {request.message.name: request for request in requests}
 
 
 @cache

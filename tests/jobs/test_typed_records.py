@@ -15,6 +15,7 @@ MADE = modules()
 HANDLER = """
 from coordinator_core.groups.epoch_records import MemberRecord
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMetadataRecord
+from coordinator_core.record_fields.coordinator_requests import JoinGroupRequest
 from coordinator_core.record_fields.offset_commit import OffsetCommitValue
 from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataRecord
 from coordinator_core.records import CoordinatorRecord
@@ -32,6 +33,10 @@ def asked(record: MemberRecord) -> str | None:
     if value is not None and "serverAssignor" in value:
         return value["serverAssignor"]
     return None
+
+
+def joining(data: JoinGroupRequest) -> list[bytes]:
+    return [protocol["metadata"] for protocol in data["protocols"]]
 
 
 def written(offset: int) -> OffsetCommitValue:
@@ -75,6 +80,7 @@ def test_mypy_takes_the_fields_of_a_record(check, monkeypatch):
         ('value.get("metadataHash", 0)', 'value["epoch"] + ""', "Unsupported operand types"),
         ('"commitTimestamp": 0', '"timestamp": 0', 'Missing key "commitTimestamp"'),
         ("record: ConsumerGroupMetadataRecord", "record: CoordinatorRecord", "not indexable"),
+        ('data["protocols"]', 'data["protocol"]', 'TypedDict "JoinGroupRequest" has no key "protocol"'),
         ('return value["serverAssignor"]', 'return value["serverAsignor"]', 'has no key "serverAsignor"'),
         ("record: ConsumerGroupMetadataRecord", "record: ShareGroupMemberMetadataRecord", 'has no key "epoch"'),
     ],

@@ -19,6 +19,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import HashMap
+from coordinator_core.record_fields.coordinator_requests import JoinGroupRequest, SyncGroupRequest
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -47,8 +48,8 @@ class LiveClassicMember:
     session_timeout_ms: int
     protocols: Protocols
     assignment: bytes = b""
-    awaiting_join: Request | None = None
-    awaiting_sync: Request | None = None
+    awaiting_join: Request[JoinGroupRequest] | None = None
+    awaiting_sync: Request[SyncGroupRequest] | None = None
     is_new: bool = False
 
     @classmethod

@@ -8,6 +8,7 @@ from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.record_fields.classic_group import GroupMetadataKey, GroupMetadataValue
+from coordinator_core.record_fields.coordinator_requests import JoinGroupRequest
 from coordinator_core.records import Fields, RecordType
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
@@ -18,7 +19,7 @@ SKIP_ASSIGNMENT_VERSION = 9
 """From this version on a returning static leader can be asked to keep the assignment (KIP-814)."""
 
 
-def join(op: Operation, request: Request, group: LiveClassicGroup | None) -> Fields | None:
+def join(op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup | None) -> Fields | None:
     """Serve JoinGroup to this classic group; without one it is created, unless the request already has a member id."""
     data = request.data
     group_id, member_id = data["groupId"], data["memberId"]
@@ -48,7 +49,7 @@ def _write_new_group(op: Operation, group: LiveClassicGroup) -> None:
     op.replays = False
 
 
-def _join_group(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | None:
+def _join_group(op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup) -> Fields | None:
     data = request.data
     member_id = data["memberId"]
     protocols = _protocols(data)
@@ -62,7 +63,7 @@ def _join_group(op: Operation, request: Request, group: LiveClassicGroup) -> Fie
     return _join_new(op, request, group, protocols)
 
 
-def _protocols(data: Fields) -> Protocols:
+def _protocols(data: JoinGroupRequest) -> Protocols:
     return tuple((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
 
 
@@ -77,7 +78,9 @@ def _has_room(op: Operation, group: LiveClassicGroup, member_id: str) -> bool:
     return member is not None or len(group.members) < limit
 
 
-def _join_new(op: Operation, request: Request, group: LiveClassicGroup, protocols: Protocols) -> Fields | None:
+def _join_new(
+    op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup, protocols: Protocols
+) -> Fields | None:
     data = request.data
     instance_id = data["groupInstanceId"]
     new_id = f"{request.client_id if instance_id is None else instance_id}-{op.next_id()}"
@@ -94,7 +97,9 @@ def _join_new(op: Operation, request: Request, group: LiveClassicGroup, protocol
     return None
 
 
-def _join_known(op: Operation, request: Request, group: LiveClassicGroup, protocols: Protocols) -> Fields | None:
+def _join_known(
+    op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup, protocols: Protocols
+) -> Fields | None:
     data = request.data
     member_id, instance_id = data["memberId"], data["groupInstanceId"]
     if member_id in group.pending_join:
@@ -124,7 +129,9 @@ def _join_known(op: Operation, request: Request, group: LiveClassicGroup, protoc
     return None
 
 
-def _add(op: Operation, request: Request, group: LiveClassicGroup, member_id: str, protocols: Protocols) -> None:
+def _add(
+    op: Operation, request: Request[JoinGroupRequest], group: LiveClassicGroup, member_id: str, protocols: Protocols
+) -> None:
     data = request.data
     member = LiveClassicMember(
         member_id,
@@ -145,7 +152,9 @@ def _add(op: Operation, request: Request, group: LiveClassicGroup, member_id: st
     rebalance.rebalance_or_complete(op, group)
 
 
-def _update(group: LiveClassicGroup, member: LiveClassicMember, request: Request, protocols: Protocols) -> None:
+def _update(
+    group: LiveClassicGroup, member: LiveClassicMember, request: Request[JoinGroupRequest], protocols: Protocols
+) -> None:
     group.change_protocols(member, protocols)
     member.rebalance_timeout_ms = request.data["rebalanceTimeoutMs"]
     member.session_timeout_ms = request.data["sessionTimeoutMs"]
@@ -154,7 +163,7 @@ def _update(group: LiveClassicGroup, member: LiveClassicMember, request: Request
 
 def _replace_static(
     op: Operation,
-    request: Request,
+    request: Request[JoinGroupRequest],
     group: LiveClassicGroup,
     old: LiveClassicMember,
     new_id: str,

@@ -7,10 +7,11 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember, LeaveGroupRequest
 from coordinator_core.records import Fields
 
 
-def leave(op: Operation, request: Request, group: LiveClassicGroup) -> Fields:
+def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveClassicGroup) -> Fields:
     """Serve LeaveGroup; each member gets its own result. An administrator names static members by instance id alone."""
     answers = [responses.leave_group_member(each, _leave_one(op, group, each)) for each in request.data["members"]]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
@@ -18,7 +19,7 @@ def leave(op: Operation, request: Request, group: LiveClassicGroup) -> Fields:
     return responses.leave_group_response(request.version, answers)
 
 
-def _leave_one(op: Operation, group: LiveClassicGroup, leaving: Fields) -> ErrorCode:
+def _leave_one(op: Operation, group: LiveClassicGroup, leaving: LeaveGroupMember) -> ErrorCode:
     member_id, instance_id = leaving["memberId"], leaving["groupInstanceId"]
     if not member_id:
         if instance_id not in group.static_members:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from coordinator_core.coordinator.protocol import ErrorCode
+from coordinator_core.record_fields.coordinator_requests import LeaveGroupMember
 from coordinator_core.records import Fields
 
 
@@ -72,6 +71,6 @@ def leave_group_response(version: int, members: list[Fields], error: ErrorCode =
     return response
 
 
-def leave_group_member(member: dict[str, Any], error: ErrorCode = ErrorCode.NONE) -> Fields:
+def leave_group_member(member: LeaveGroupMember, error: ErrorCode = ErrorCode.NONE) -> Fields:
     """Return the result of one member of a LeaveGroup request."""
     return {"memberId": member["memberId"], "groupInstanceId": member["groupInstanceId"], "errorCode": int(error)}

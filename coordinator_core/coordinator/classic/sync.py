@@ -7,10 +7,11 @@ from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.classic.state import ClassicGroupState
+from coordinator_core.record_fields.coordinator_requests import SyncGroupRequest
 from coordinator_core.records import Fields
 
 
-def sync(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | None:
+def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveClassicGroup) -> Fields | None:
     """Serve SyncGroup of a classic group: a member asks for its assignment. The leader brings the assignments of
     all members, which ends the rebalance.
     """
@@ -40,7 +41,7 @@ def sync(op: Operation, request: Request, group: LiveClassicGroup) -> Fields | N
     return None
 
 
-def _refusal(group: LiveClassicGroup, data: Fields) -> ErrorCode | None:
+def _refusal(group: LiveClassicGroup, data: SyncGroupRequest) -> ErrorCode | None:
     try:
         validation.check_member(group, data["memberId"], data["groupInstanceId"])
     except ApiError as error:

@@ -4,71 +4,45 @@ from __future__ import annotations
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, binary, checked, int32, string, structs
+from coordinator_core.coordinator.request_fields import checked, shape_of
 from coordinator_core.groups.classic.state import ClassicGroupState
-from coordinator_core.records import Fields
-
-JOIN_GROUP = RequestShape(
-    string("groupId"),
-    int32("sessionTimeoutMs"),
-    int32("rebalanceTimeoutMs", -1),
-    string("memberId"),
-    string("groupInstanceId", None, nullable=True),
-    string("protocolType"),
-    structs("protocols", string("name"), binary("metadata")),
-    string("reason", None, nullable=True),
-)
-SYNC_GROUP = RequestShape(
-    string("groupId"),
-    int32("generationId"),
-    string("memberId"),
-    string("groupInstanceId", None, nullable=True),
-    string("protocolType", None, nullable=True),
-    string("protocolName", None, nullable=True),
-    structs("assignments", string("memberId"), binary("assignment")),
-)
-HEARTBEAT = RequestShape(
-    string("groupId"),
-    int32("generationId"),
-    string("memberId"),
-    string("groupInstanceId", None, nullable=True),
-)
-LEAVE_GROUP = RequestShape(
-    string("groupId"),
-    string("memberId", ""),
-    structs(
-        "members",
-        string("memberId"),
-        string("groupInstanceId", None, nullable=True),
-        string("reason", None, nullable=True),
-        default=[],
-    ),
+from coordinator_core.record_fields.coordinator_requests import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupMember,
+    LeaveGroupRequest,
+    SyncGroupRequest,
 )
 
+JOIN_GROUP = shape_of(JoinGroupRequest)
+SYNC_GROUP = shape_of(SyncGroupRequest)
+HEARTBEAT = shape_of(HeartbeatRequest)
+LEAVE_GROUP = shape_of(LeaveGroupRequest)
 
-def check_join_group(request: Request) -> Fields:
+
+def check_join_group(request: Request) -> JoinGroupRequest:
     """Return the data of a JoinGroup request; raises ApiError if it is invalid."""
-    return checked(request, JOIN_GROUP, range(2, 10))
+    return checked(request, JOIN_GROUP)
 
 
-def check_sync_group(request: Request) -> Fields:
+def check_sync_group(request: Request) -> SyncGroupRequest:
     """Return the data of a SyncGroup request; raises ApiError if it is invalid."""
-    return checked(request, SYNC_GROUP, range(6))
+    return checked(request, SYNC_GROUP)
 
 
-def check_heartbeat(request: Request) -> Fields:
+def check_heartbeat(request: Request) -> HeartbeatRequest:
     """Return the data of a Heartbeat request; raises ApiError if it is invalid."""
-    return checked(request, HEARTBEAT, range(5))
+    return checked(request, HEARTBEAT)
 
 
-def check_leave_group(request: Request) -> Fields:
+def check_leave_group(request: Request) -> LeaveGroupRequest:
     """Return the data of a LeaveGroup request; before version 3 it names only one member. Raises ApiError if it
     is invalid.
     """
-    data = checked(request, LEAVE_GROUP, range(6))
+    data = checked(request, LEAVE_GROUP)
     if request.version < 3:
-        leaving = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
-        return data | {"members": [leaving]}
+        leaving: LeaveGroupMember = {"memberId": data["memberId"], "groupInstanceId": None, "reason": None}
+        return {"groupId": data["groupId"], "memberId": data["memberId"], "members": [leaving]}
     return data
 
 

@@ -13,6 +13,10 @@ from coordinator_core.coordinator.lookup import member_of
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.connect.state import ConnectGroup, Work, units
+from coordinator_core.record_fields.coordinator_requests import (
+    ConnectGroupInstallAssignmentRequest,
+    ConnectGroupPrepareAssignmentRequest,
+)
 from coordinator_core.records import Fields
 
 _OK: Fields = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None}
@@ -82,7 +86,9 @@ def install(op: Operation, request: Request) -> Fields:
     return dict(_OK)
 
 
-def _computing(op: Operation, data: Fields) -> tuple[ConnectGroup, Computation]:
+def _computing(
+    op: Operation, data: ConnectGroupPrepareAssignmentRequest | ConnectGroupInstallAssignmentRequest
+) -> tuple[ConnectGroup, Computation]:
     memory, group_id, member_id = memory_of(op), data["groupId"], data["memberId"]
     group = memory.group(group_id)
     if group is None:
@@ -96,7 +102,13 @@ def _computing(op: Operation, data: Fields) -> tuple[ConnectGroup, Computation]:
     return group, computation
 
 
-def _check(op: Operation, group_id: str, group: ConnectGroup, computation: Computation, data: Fields) -> None:
+def _check(
+    op: Operation,
+    group_id: str,
+    group: ConnectGroup,
+    computation: Computation,
+    data: ConnectGroupInstallAssignmentRequest,
+) -> None:
     """Raises ApiError for an assignment that breaks an invariant; work that waits for its worker need not be in it."""
     target: dict[str, list[ConnectorOrTask]] = {}
     for each in data["members"]:

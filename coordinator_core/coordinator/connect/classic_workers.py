@@ -32,6 +32,7 @@ from coordinator_core.groups.connect.state import (
     is_classic,
     units,
 )
+from coordinator_core.record_fields.coordinator_requests import JoinGroupProtocol
 from coordinator_core.record_fields.embedded import ConnectProtocolMetadata
 from coordinator_core.records import Fields
 from coordinator_core.wire.embedded import Blob, blob_of, decode_subscription, encode_blob
@@ -198,7 +199,7 @@ def _listed(some: Iterable[ConnectorOrTask]) -> list[Fields]:
     return [{"connector": name, "tasks": numbers} for name, numbers in listed.items()]
 
 
-def _reported(protocol: Fields) -> tuple[ConnectorOrTask, ...]:
+def _reported(protocol: JoinGroupProtocol) -> tuple[ConnectorOrTask, ...]:
     """What the worker runs as it joins; eager workers stop everything before."""
     known = _metadata(protocol["name"], protocol["metadata"])
     if known is None:

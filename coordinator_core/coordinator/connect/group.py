@@ -13,6 +13,10 @@ from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
     ConnectWorkerGroupConnectorsTasksMetadataConnectorTaskId,
 )
+from coordinator_core.record_fields.coordinator_requests import (
+    ConnectGroupHeartbeatConnectorsTasks,
+    ConnectGroupInstallAssignmentConnectorsTasks,
+)
 from coordinator_core.records import CoordinatorRecord, Family
 
 
@@ -80,10 +84,18 @@ def as_fields(some: Iterable[ConnectorOrTask]) -> list[ConnectWorkerGroupConnect
     return [{"connectors": connectors, "tasks": tasks}]
 
 
-def from_fields(values: Iterable[dict[str, list[object]]]) -> list[ConnectorOrTask]:
+WorkFields = (
+    ConnectGroupHeartbeatConnectorsTasks
+    | ConnectGroupInstallAssignmentConnectorsTasks
+    | ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks
+)
+"""Connectors and tasks in a request or a record."""
+
+
+def from_fields(values: Iterable[WorkFields]) -> list[ConnectorOrTask]:
     """Return the connectors and tasks of a request, in its order; a repeated unit is repeated."""
     found: list[ConnectorOrTask] = []
     for each in values:
-        found += [str(connector) for connector in each["connectors"]]
-        found += [(task["connectorId"], task["taskId"]) for task in each["tasks"] if isinstance(task, dict)]
+        found += each["connectors"]
+        found += [(task["connectorId"], task["taskId"]) for task in each["tasks"]]
     return found

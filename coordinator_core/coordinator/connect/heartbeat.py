@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from coordinator_core.assignors.connect.selection import select_assignor, select_worker
 from coordinator_core.assignors.connect.work import ConnectorOrTask
 from coordinator_core.coordinator.connect import records, validation
-from coordinator_core.coordinator.connect.group import Computation, ConnectCoordinatorState, as_fields, from_fields
+from coordinator_core.coordinator.connect.group import (
+    Computation,
+    ConnectCoordinatorState,
+    WorkFields,
+    as_fields,
+    from_fields,
+)
 from coordinator_core.coordinator.lookup import greater_epoch_error, member_of, smaller_epoch_error
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
@@ -27,14 +33,15 @@ from coordinator_core.groups.connect.state import (
     units,
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.record_fields.coordinator_requests import (
+    ConnectGroupHeartbeatAssignor,
+    ConnectGroupHeartbeatRequest,
+)
 from coordinator_core.records import Fields
 
 FENCE = "connect worker fenced"
 DELAY_OVER = "connect rebalance delay over"
 COMPUTATION_EXPIRED = "connect assignment computation expired"
-
-
-_ASSIGNOR_FIELDS = ("name", "minimumVersion", "maximumVersion", "reason", "version", "metadata")
 
 
 def memory_of(op: Operation) -> ConnectCoordinatorState:
@@ -86,7 +93,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     given = data["clientAssignors"]
     assignors = member.assignors
     if given is not None:
-        assignors = [Assignor(*(each[name] for name in _ASSIGNOR_FIELDS)) for each in given]
+        assignors = [_assignor(assignor) for assignor in given]
     group_epoch = update_worker(op, request, group, group_id, member, assignors, data["instanceId"])
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
@@ -104,6 +111,17 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     if group_epoch > (group.assignment_epoch or 0) and member_id in group.members and _computes(op, group, data):
         answer["errorCode"] = int(ErrorCode.COMPUTE_ASSIGNMENT)
     return answer
+
+
+def _assignor(fields: ConnectGroupHeartbeatAssignor) -> Assignor:
+    return Assignor(
+        fields["name"],
+        fields["minimumVersion"],
+        fields["maximumVersion"],
+        fields["reason"],
+        fields["version"],
+        fields["metadata"],
+    )
 
 
 def _leave_for_a_while(op: Operation, group_id: str, member: ConnectMember, instance_id: str | None) -> None:
@@ -137,7 +155,7 @@ def _release_instance(
             return
 
 
-def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: Fields) -> bool:
+def _lost_its_answer(group: ConnectGroup, member: ConnectMember, data: ConnectGroupHeartbeatRequest) -> bool:
     """Whether an old epoch may come from a worker that did not receive its newer one.
 
     The worker must not run more than its target: then it can receive its newer epoch again.
@@ -215,7 +233,7 @@ def check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assigno
             )
 
 
-def _computes(op: Operation, group: ConnectGroup, data: Fields) -> bool:
+def _computes(op: Operation, group: ConnectGroup, data: ConnectGroupHeartbeatRequest) -> bool:
     """Whether this worker is the one to compute the next target; one is chosen where there is none."""
     memory, group_id = memory_of(op), data["groupId"]
     computation = memory.computations.get(group_id)
@@ -256,7 +274,7 @@ def assignor_of(group: ConnectGroup) -> str:
 
 
 def reconcile(
-    op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, reported: list[Any] | None
+    op: Operation, group: ConnectGroup, group_id: str, member: ConnectMember, reported: Iterable[WorkFields] | None
 ) -> Fields:
     """Take the worker's next step to its target: first it stops what is not in the target, then it starts what no
     other worker runs.

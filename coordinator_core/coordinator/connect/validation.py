@@ -2,60 +2,29 @@
 
 from __future__ import annotations
 
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import (
-    RequestField,
-    RequestShape,
-    binary,
-    checked,
-    int32,
-    int32s,
-    not_blank,
-    string,
-    strings,
-    structs,
-)
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
-from coordinator_core.records import Fields
+from typing import TypeVar
 
-_WORK = (strings("connectors", []), structs("tasks", string("connectorId"), int32("taskId"), default=[]))
-_ASSIGNOR = (
-    string("name"),
-    int32("minimumVersion"),
-    int32("maximumVersion"),
-    int32("reason", 0),
-    int32("version"),
-    binary("metadata", b""),
+from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
+from coordinator_core.coordinator.request_fields import RequestShape, checked, not_blank, shape_of
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
+from coordinator_core.record_fields.coordinator_requests import (
+    ConnectGroupHeartbeatRequest,
+    ConnectGroupInstallAssignmentRequest,
+    ConnectGroupPrepareAssignmentRequest,
 )
+
 _MAX_INT16 = 2**15 - 1
 _MAX_TASK = 127
-_MEMBER: tuple[RequestField, ...] = (string("groupId"), string("memberId"), int32("memberEpoch"))
 
-HEARTBEAT = RequestShape(
-    *_MEMBER,
-    string("instanceId", None, nullable=True),
-    int32("rebalanceTimeoutMs", -1),
-    string("serverAssignor", None, nullable=True),
-    structs("clientAssignors", *_ASSIGNOR, default=None, nullable=True),
-    structs("connectorsAndTasks", *_WORK, default=None, nullable=True),
-)
-PREPARE = RequestShape(*_MEMBER)
-INSTALL = RequestShape(
-    *_MEMBER,
-    int32("groupEpoch"),
-    int32("error", 0),
-    structs(
-        "members",
-        string("memberId"),
-        structs("connectorsAndTasks", *_WORK),
-        structs("partitions", string("topicId"), int32s("partitions"), default=[]),
-        int32("version", 0),
-        binary("metadata", b""),
-    ),
+HEARTBEAT = shape_of(ConnectGroupHeartbeatRequest)
+PREPARE = shape_of(ConnectGroupPrepareAssignmentRequest)
+INSTALL = shape_of(ConnectGroupInstallAssignmentRequest)
+OfMember = TypeVar(
+    "OfMember", ConnectGroupHeartbeatRequest, ConnectGroupPrepareAssignmentRequest, ConnectGroupInstallAssignmentRequest
 )
 
 
-def check_heartbeat(request: Request) -> Fields:
+def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
     """Return the data of a ConnectGroupHeartbeat; raises ApiError if it is invalid in itself."""
     data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
@@ -78,12 +47,12 @@ def check_heartbeat(request: Request) -> Fields:
     return data
 
 
-def check_prepare(request: Request) -> Fields:
+def check_prepare(request: Request) -> ConnectGroupPrepareAssignmentRequest:
     """Return the data of a ConnectGroupPrepareAssignment; raises ApiError if it is invalid in itself."""
     return _of_a_member(request, PREPARE, 0)
 
 
-def check_install(request: Request) -> Fields:
+def check_install(request: Request) -> ConnectGroupInstallAssignmentRequest:
     """Return the data of a ConnectGroupInstallAssignment; raises ApiError if it is invalid in itself."""
     data = _of_a_member(request, INSTALL, 0)
     versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
@@ -98,8 +67,8 @@ def check_install(request: Request) -> Fields:
     return data
 
 
-def _of_a_member(request: Request, shape: RequestShape, lowest_epoch: int) -> Fields:
-    data = checked(request, shape, range(1))
+def _of_a_member(request: Request, shape: RequestShape[OfMember], lowest_epoch: int) -> OfMember:
+    data = checked(request, shape)
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["memberId"], "MemberId can't be empty.")
     _require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")

@@ -7,7 +7,6 @@ one step towards its target, and each sync gives it what it then owns.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
@@ -38,10 +37,17 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMember,
     ConsumerMemberState,
 )
+from coordinator_core.record_fields.coordinator_requests import (
+    ConsumerGroupHeartbeatTopicPartitions,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from coordinator_core.records import Fields
 
 
-def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
+def join(op: Operation, request: Request[JoinGroupRequest], group: LiveConsumerGroup) -> Fields:
     """Serve JoinGroup: the member joins, or takes its next step; a static one that replaces the last consumer
     downgrades the group.
     """
@@ -95,7 +101,7 @@ def join(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     )
 
 
-def _supports(group: LiveConsumerGroup, data: Fields) -> bool:
+def _supports(group: LiveConsumerGroup, data: JoinGroupRequest) -> bool:
     """Whether the member shares a protocol with all classic members."""
     return data["protocolType"] == CONSUMER_PROTOCOL_TYPE and any(
         group.classic_protocols.get(protocol["name"], 0) == group.classic_members for protocol in data["protocols"]
@@ -112,7 +118,7 @@ def _member(
     return static_holder(group.static_member(instance_id), member_id, instance_id)
 
 
-def _subscription(data: Fields) -> consumer_protocol.EmbeddedSubscription:
+def _subscription(data: JoinGroupRequest) -> consumer_protocol.EmbeddedSubscription:
     try:
         return consumer_protocol.subscription(data["protocols"][0]["metadata"])
     except DecodeError:
@@ -123,7 +129,7 @@ def _subscription(data: Fields) -> consumer_protocol.EmbeddedSubscription:
 
 
 def _updated(
-    member: ConsumerMember, request: Request, subscription: consumer_protocol.EmbeddedSubscription
+    member: ConsumerMember, request: Request[JoinGroupRequest], subscription: consumer_protocol.EmbeddedSubscription
 ) -> ConsumerMember:
     data = request.data
     timeout, instance_id = data["rebalanceTimeoutMs"], data["groupInstanceId"]
@@ -143,7 +149,9 @@ def _updated(
     )
 
 
-def _owned(op: Operation, subscription: consumer_protocol.EmbeddedSubscription) -> list[dict[str, Any]]:
+def _owned(
+    op: Operation, subscription: consumer_protocol.EmbeddedSubscription
+) -> list[ConsumerGroupHeartbeatTopicPartitions]:
     return [
         {"topicId": op.topics.by_name[topic].id, "partitions": partitions}
         for topic, partitions in subscription.owned
@@ -151,7 +159,7 @@ def _owned(op: Operation, subscription: consumer_protocol.EmbeddedSubscription) 
     ]
 
 
-def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
+def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveConsumerGroup) -> Fields:
     """Serve SyncGroup: the member learns what it owns; raises ApiError if it has to join again first."""
     data = request.data
     group_id, member_id = group.group_id, data["memberId"]
@@ -191,7 +199,7 @@ def sync(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
     )
 
 
-def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveConsumerGroup) -> Fields:
+def handle_heartbeat(op: Operation, request: Request, data: HeartbeatRequest, group: LiveConsumerGroup) -> Fields:
     """Serve Heartbeat: the member is asked to join again if that would assign or revoke something."""
     group_id, member_id = group.group_id, data["memberId"]
     member = _classic_member(group, member_id, data["groupInstanceId"])
@@ -241,7 +249,7 @@ def _same_generation(member: ConsumerMember, generation: int) -> ClassicMemberMe
     return member.classic
 
 
-def leave(op: Operation, request: Request, group: LiveConsumerGroup) -> Fields:
+def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveConsumerGroup) -> Fields:
     """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
     leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))

@@ -16,10 +16,11 @@ from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
+from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
 
-def leave(op: Operation, data: Fields) -> Fields:
+def leave(op: Operation, data: ConsumerGroupHeartbeatRequest) -> Fields:
     """Serve a heartbeat that leaves: with epoch -1 the member is removed, with -2 a static member leaves
     temporarily and keeps its place.
     """

@@ -16,6 +16,7 @@ from coordinator_core.coordinator.lookup import member_of, static_holder
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
 
@@ -79,7 +80,9 @@ def _group(op: Operation, group_id: str, *, joins: bool) -> LiveConsumerGroup:
     return upgrade(op, group)
 
 
-def _member(op: Operation, group: LiveConsumerGroup, member_id: str, data: Fields) -> ConsumerMember:
+def _member(
+    op: Operation, group: LiveConsumerGroup, member_id: str, data: ConsumerGroupHeartbeatRequest
+) -> ConsumerMember:
     epoch, instance_id, owned = data["memberEpoch"], data["instanceId"], data["topicPartitions"]
     if instance_id is not None and epoch == 0:
         return members.joining_static(op, group, member_id, instance_id, classic=False)

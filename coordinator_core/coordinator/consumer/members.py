@@ -14,7 +14,7 @@ from coordinator_core.coordinator.subscriptions import topic_names
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import CONSUMER_RECORDS
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 
 
 def new_member(member_id: str) -> ConsumerMember:
@@ -52,13 +52,17 @@ def joining_static(
     return member
 
 
-def updated(member: ConsumerMember, request: Request, data: Fields) -> ConsumerMember:
+def updated(member: ConsumerMember, request: Request, data: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
     """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
     nothing changes.
     """
     names, regex, timeout = data["subscribedTopicNames"], data["subscribedTopicRegex"], data["rebalanceTimeoutMs"]
     if (
-        names is regex is data["serverAssignor"] is data["rackId"] is member.classic is None
+        names is None
+        and regex is None
+        and data["serverAssignor"] is None
+        and data["rackId"] is None
+        and member.classic is None
         and timeout == -1
         and data["instanceId"] in (None, member.instance_id)
         and request.client_id == member.client_id

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode
 from coordinator_core.groups.consumer.state import ConsumerMember, ConsumerMemberState
 from coordinator_core.groups.epochs import NO_PREVIOUS_EPOCH, PartitionEpochs
+from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatTopicPartitions
 
-Owned = list[dict[str, Any]] | None
+Owned = list[ConsumerGroupHeartbeatTopicPartitions] | None
 """The partitions that a heartbeat reports as owned; None: the heartbeat does not say."""
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.consumer.reconcile import Owned
 from coordinator_core.coordinator.lookup import (
     check_assignment_epoch,
     check_commit_version,
@@ -18,16 +18,7 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import (
-    RequestShape,
-    checked,
-    int32,
-    int32s,
-    not_blank,
-    string,
-    strings,
-    structs,
-)
+from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import (
     LEAVE_GROUP_MEMBER_EPOCH,
@@ -36,28 +27,17 @@ from coordinator_core.groups.epochs import (
 )
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import HashMap
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
 """From this version on the consumer makes up its member id (KIP-1082)."""
 
-HEARTBEAT = RequestShape(
-    string("groupId"),
-    string("memberId"),
-    int32("memberEpoch"),
-    string("instanceId", None, nullable=True),
-    string("rackId", None, nullable=True),
-    int32("rebalanceTimeoutMs", -1),
-    strings("subscribedTopicNames", None, nullable=True),
-    string("subscribedTopicRegex", None, nullable=True),
-    string("serverAssignor", None, nullable=True),
-    structs("topicPartitions", string("topicId"), int32s("partitions"), default=None, nullable=True),
-)
+HEARTBEAT = shape_of(ConsumerGroupHeartbeatRequest)
 
 
-def check_heartbeat(request: Request, config: BrokerConfig) -> Fields:
+def check_heartbeat(request: Request, config: BrokerConfig) -> ConsumerGroupHeartbeatRequest:
     """Return the data of a ConsumerGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = checked(request, HEARTBEAT, range(2))
+    data = checked(request, HEARTBEAT)
     epoch = data["memberEpoch"]
     if (
         request.version >= CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION
@@ -93,7 +73,7 @@ def _in_javas_order(names: Iterable[str]) -> Iterable[str]:
     return ordered
 
 
-def _joining(data: Fields) -> None:
+def _joining(data: ConsumerGroupHeartbeatRequest) -> None:
     if data["rebalanceTimeoutMs"] == -1:
         raise ApiError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
     if data["topicPartitions"] is None or data["topicPartitions"]:
@@ -112,7 +92,7 @@ def check_capacity(group: LiveConsumerGroup, member_id: str, config: BrokerConfi
         raise group_full_error("consumer", limit)
 
 
-def check_member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str, Any]] | None) -> None:
+def check_member_epoch(member: ConsumerMember, epoch: int, owned: Owned) -> None:
     """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
 
     With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
@@ -126,7 +106,7 @@ def check_member_epoch(member: ConsumerMember, epoch: int, owned: list[dict[str,
         raise smaller_epoch_error("consumer", epoch, known)
 
 
-def _owns_only(owned: list[dict[str, Any]] | None, assigned: PartitionEpochs) -> bool:
+def _owns_only(owned: Owned, assigned: PartitionEpochs) -> bool:
     if owned is None:
         return False
     for topic in owned:

@@ -19,6 +19,7 @@ from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import SHARE_RECORDS
 from coordinator_core.groups.share.state import MEMBER_STATE_STABLE, ShareMember
+from coordinator_core.record_fields.coordinator_requests import ShareGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
 FENCE = "share member fenced"
@@ -28,9 +29,8 @@ ASSIGNOR = "simple"
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Serve a heartbeat: a member joins (epoch 0), leaves (-1) or stays, and learns which partitions it shares."""
     data = validation.check_heartbeat(request)
-    group_id, member_id, epoch, names = (
-        data[name] for name in ("groupId", "memberId", "memberEpoch", "subscribedTopicNames")
-    )
+    group_id, member_id = data["groupId"], data["memberId"]
+    epoch, names = data["memberEpoch"], data["subscribedTopicNames"]
     if epoch == LEAVE_GROUP_MEMBER_EPOCH:
         group = group_of(op, group_id, LiveShareGroup, "share")
         fence(op, group, member_of(group.log.members, member_id, group_id))
@@ -84,10 +84,11 @@ def _new_member(member_id: str) -> ShareMember:
     )
 
 
-def _updated(member: ShareMember, request: Request, data: Fields) -> ShareMember:
+def _updated(member: ShareMember, request: Request, data: ShareGroupHeartbeatRequest) -> ShareMember:
     """The member as its heartbeat describes it; what the heartbeat leaves out stays."""
     names, rack = data["subscribedTopicNames"], data["rackId"]
-    if names is rack is None and request.client_id == member.client_id and request.client_host == member.client_host:
+    is_same_client = request.client_id == member.client_id and request.client_host == member.client_host
+    if names is None and rack is None and is_same_client:
         return member
     return replace(
         member,

@@ -16,6 +16,10 @@ from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.share import partitions, validation
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.share.state import ShareTopic
+from coordinator_core.record_fields.coordinator_requests import (
+    AlterShareGroupOffsetsPartition,
+    AlterShareGroupOffsetsTopic,
+)
 from coordinator_core.records import Fields
 
 UNKNOWN_PARTITION = "This server does not host this topic-partition."
@@ -51,11 +55,11 @@ def handle_alter(op: Operation, request: Request) -> Fields:
     return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "responses": answers}
 
 
-def _starts(topic: Topic, wanted: list[Fields]) -> dict[int, int]:
+def _starts(topic: Topic, wanted: list[AlterShareGroupOffsetsPartition]) -> dict[int, int]:
     return {each["partitionIndex"]: each["startOffset"] for each in wanted if each["partitionIndex"] < topic.partitions}
 
 
-def _altered(wanted: Fields, topic: Topic | None, known: Mapping[int, int]) -> Fields:
+def _altered(wanted: AlterShareGroupOffsetsTopic, topic: Topic | None, known: Mapping[int, int]) -> Fields:
     return {
         "topicName": wanted["topicName"],
         "topicId": NO_TOPIC_ID if topic is None else topic.id,

@@ -10,46 +10,24 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import (
-    RequestShape,
-    checked,
-    int32,
-    int64,
-    not_blank,
-    string,
-    strings,
-    structs,
-)
+from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.share.state import ShareMember
-from coordinator_core.records import Fields
-
-HEARTBEAT = RequestShape(
-    string("groupId"),
-    string("memberId"),
-    int32("memberEpoch"),
-    string("rackId", None, nullable=True),
-    strings("subscribedTopicNames", None, nullable=True),
+from coordinator_core.record_fields.coordinator_requests import (
+    AlterShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequest,
+    ShareGroupHeartbeatRequest,
 )
-VERSIONS = range(1, 2)
-"""Version 0 was that of the early access in 4.0."""
-ALTER_OFFSETS = RequestShape(
-    string("groupId"),
-    structs(
-        "topics",
-        string("topicName"),
-        structs("partitions", int32("partitionIndex"), int64("startOffset")),
-    ),
-)
-DELETE_OFFSETS = RequestShape(string("groupId"), structs("topics", string("topicName")))
-OFFSETS_VERSIONS = range(1)
-"""Of both requests about share offsets."""
+
+HEARTBEAT = shape_of(ShareGroupHeartbeatRequest)
+ALTER_OFFSETS = shape_of(AlterShareGroupOffsetsRequest)
+DELETE_OFFSETS = shape_of(DeleteShareGroupOffsetsRequest)
 
 
-def check_heartbeat(request: Request) -> Fields:
+def check_heartbeat(request: Request) -> ShareGroupHeartbeatRequest:
     """Return the data of a ShareGroupHeartbeat; raises ApiError if it is invalid in itself."""
-    data = checked(request, HEARTBEAT, VERSIONS)
+    data = checked(request, HEARTBEAT)
     not_blank(data["memberId"], "MemberId can't be empty.")
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["rackId"], "RackId can't be empty.")
@@ -61,17 +39,16 @@ def check_heartbeat(request: Request) -> Fields:
     return data
 
 
-def check_alter_offsets(request: Request) -> Fields:
+def check_alter_offsets(request: Request) -> AlterShareGroupOffsetsRequest:
     """Return the data of an AlterShareGroupOffsets; raises ApiError if it is invalid in itself."""
-    return _of_group(checked(request, ALTER_OFFSETS, OFFSETS_VERSIONS))
+    data = checked(request, ALTER_OFFSETS)
+    check_group_id(data["groupId"])
+    return data
 
 
-def check_delete_offsets(request: Request) -> Fields:
+def check_delete_offsets(request: Request) -> DeleteShareGroupOffsetsRequest:
     """Return the data of a DeleteShareGroupOffsets; raises ApiError if it is invalid in itself."""
-    return _of_group(checked(request, DELETE_OFFSETS, OFFSETS_VERSIONS))
-
-
-def _of_group(data: Fields) -> Fields:
+    data = checked(request, DELETE_OFFSETS)
     check_group_id(data["groupId"])
     return data
 

@@ -26,10 +26,16 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState
 from coordinator_core.groups.streams.topology import subtopology_of_sources
+from coordinator_core.record_fields.coordinator_requests import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
 from coordinator_core.records import Fields
 
 
-def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
+def join(op: Operation, request: Request[JoinGroupRequest], group: LiveStreamsGroup) -> Fields:
     """Serve JoinGroup: the thread joins, or takes its next step; if it asks without a member id, it first gets one."""
     data = request.data
     group_id, instance_id, is_new = group.group_id, data["groupInstanceId"], not data["memberId"]
@@ -76,7 +82,7 @@ def join(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     )
 
 
-def _thread_info(data: Fields) -> ThreadInfo:
+def _thread_info(data: JoinGroupRequest) -> ThreadInfo:
     """The thread as it describes itself; raises ApiError if it is none of Streams."""
     metadata = next((each["metadata"] for each in data["protocols"] if each["name"] == STREAMS_PROTOCOL), None)
     if data["protocolType"] == CONSUMER_PROTOCOL_TYPE and metadata is not None:
@@ -122,7 +128,7 @@ def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
     return found
 
 
-def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
+def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveStreamsGroup) -> Fields:
     """Serve SyncGroup: the thread learns what it runs; raises ApiError if it has to join again first."""
     data = request.data
     group_id = group.group_id
@@ -147,7 +153,7 @@ def sync(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
     )
 
 
-def handle_heartbeat(op: Operation, request: Request, data: Fields, group: LiveStreamsGroup) -> Fields:
+def handle_heartbeat(op: Operation, request: Request, data: HeartbeatRequest, group: LiveStreamsGroup) -> Fields:
     """Serve Heartbeat: the thread is asked to join again if that would assign or revoke something."""
     member, thread = _classic_member(group, data["memberId"], data["groupInstanceId"], data["generationId"])
     timeouts.expect_heartbeat(op, group.group_id, member.member_id, thread.session_timeout_ms)
@@ -167,7 +173,7 @@ def _should_join(group: LiveStreamsGroup, member: StreamsMember) -> bool:
     return reconcile(group, member, group.assignment_epoch, target, None).assigned != member.assigned
 
 
-def leave(op: Operation, request: Request, group: LiveStreamsGroup) -> Fields:
+def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveStreamsGroup) -> Fields:
     """Serve LeaveGroup; members may be of both protocols, and each gets its own result."""
     leaving, answers = leaving_members(group, request.data["members"])
     fence.fence(op, group, list(leaving.values()))

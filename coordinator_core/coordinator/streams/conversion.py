@@ -22,10 +22,10 @@ from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
 from coordinator_core.groups.streams.topology import configure
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatTopology
 
 
-def upgrade(op: Operation, classic: LiveClassicGroup, topology: Fields) -> LiveStreamsGroup:
+def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHeartbeatTopology) -> LiveStreamsGroup:
     """Return the streams group that the classic one becomes, as its records will make it; raises ApiError if it cannot.
 
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Its members

@@ -16,10 +16,11 @@ from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import CurrentTasks, StreamsMember
+from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatRequest
 from coordinator_core.records import Fields
 
 
-def leave(op: Operation, data: Fields) -> Fields:
+def leave(op: Operation, data: StreamsGroupHeartbeatRequest) -> Fields:
     """Serve a heartbeat that leaves: with epoch -1 the member is removed; it may ask to shut down the whole
     application.
 

@@ -27,6 +27,10 @@ from coordinator_core.coordinator.streams.timeouts import expect_heartbeat
 from coordinator_core.groups.streams.replay import topology_of
 from coordinator_core.groups.streams.state import StreamsMember, StreamsMemberState, Topology, by_subtopology, task_ids
 from coordinator_core.groups.streams.topology import ConfiguredTopology, TopologyProblem
+from coordinator_core.record_fields.coordinator_requests import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatTopology,
+)
 from coordinator_core.records import Fields
 
 
@@ -60,7 +64,7 @@ class _Step:
     """
 
     op: Operation
-    data: Fields
+    data: StreamsGroupHeartbeatRequest
     group: LiveStreamsGroup
     member: StreamsMember
     updated: StreamsMember
@@ -92,7 +96,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     return _answer(step, configuration.topology)
 
 
-def _admit(op: Operation, data: Fields) -> _Step:
+def _admit(op: Operation, data: StreamsGroupHeartbeatRequest) -> _Step:
     """Return the group and the member that the request is about, both made where they are new."""
     group = _group(op, data["groupId"], data["topology"], joins=data["memberEpoch"] == 0)
     member = _member(op, group, data["memberId"] or op.next_text_id(), data)
@@ -160,7 +164,9 @@ def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
     return streams_response(moved.member_id, moved.member_epoch or 0, status=status, **fields)
 
 
-def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> LiveStreamsGroup:
+def _group(
+    op: Operation, group_id: str, topology: StreamsGroupHeartbeatTopology | None, *, joins: bool
+) -> LiveStreamsGroup:
     """The group; a member that joins makes a new one, also in the place of a classic one without members.
 
     In KIP-1071 it makes a classic group of Streams with members into a streams group.
@@ -175,12 +181,15 @@ def _group(op: Operation, group_id: str, topology: Fields, *, joins: bool) -> Li
     if joins and isinstance(group, LiveClassicGroup) and group.is_empty:
         op.erase(group)
         return LiveStreamsGroup(group_id)
-    if joins and isinstance(group, LiveClassicGroup) and op.memory.profile.is_kip_1071:
+    # A member that joins brings its topology: the check of the heartbeat has seen to it.
+    if topology is not None and isinstance(group, LiveClassicGroup) and op.memory.profile.is_kip_1071:
         return upgrade(op, group, topology)
     return group_of(op, group_id, LiveStreamsGroup, "streams")
 
 
-def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields) -> StreamsMember:
+def _member(
+    op: Operation, group: LiveStreamsGroup, member_id: str, data: StreamsGroupHeartbeatRequest
+) -> StreamsMember:
     instance_id = data["instanceId"]
     if data["memberEpoch"] != 0:
         if instance_id is not None:
@@ -194,7 +203,7 @@ def _member(op: Operation, group: LiveStreamsGroup, member_id: str, data: Fields
     return group.log.members.get(member_id) or members.new_member(member_id)
 
 
-def _topology(op: Operation, group: LiveStreamsGroup, given: Fields | None) -> Topology:
+def _topology(op: Operation, group: LiveStreamsGroup, given: StreamsGroupHeartbeatTopology | None) -> Topology:
     """The group's topology: the first that a member brings. Then Kafka 4.3.1 ignores older ones and allows no newer."""
     known, kip_1071 = group.log.topology, op.memory.profile.is_kip_1071
     if given is None:
@@ -239,11 +248,11 @@ def _is_update(known: Topology, topology: Topology) -> bool:
     return topology.epoch > known.epoch
 
 
-def _owned(data: Fields) -> OwnedTasks:
+def _owned(data: StreamsGroupHeartbeatRequest) -> OwnedTasks:
     if data["activeTasks"] is None:
         return None
     active, standby, warmup = (
-        {each["subtopologyId"]: each["partitions"] for each in data[role]} for role in validation.TASK_FIELDS
+        {each["subtopologyId"]: each["partitions"] for each in data[role] or ()} for role in validation.TASK_FIELDS
     )
     return active, standby, warmup
 

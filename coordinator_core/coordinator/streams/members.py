@@ -14,7 +14,10 @@ from coordinator_core.coordinator.timer_keys import cancel_all
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, NO_PREVIOUS_EPOCH
 from coordinator_core.groups.record_types import STREAMS_RECORDS
 from coordinator_core.groups.streams.state import Endpoint, StreamsMember, StreamsMemberState
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.coordinator_requests import (
+    StreamsGroupHeartbeatKeyValue,
+    StreamsGroupHeartbeatRequest,
+)
 
 
 def new_member(member_id: str) -> StreamsMember:
@@ -56,13 +59,17 @@ def joining_static(
     return member
 
 
-def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMember:
+def updated(member: StreamsMember, request: Request, data: StreamsGroupHeartbeatRequest) -> StreamsMember:
     """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
     nothing changes.
     """
     endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
     if (
-        endpoint is tags is data["rackId"] is data["topology"] is data["processId"] is None
+        endpoint is None
+        and tags is None
+        and data["rackId"] is None
+        and data["topology"] is None
+        and data["processId"] is None
         and timeout == -1
         and data["instanceId"] in (None, member.instance_id)
         and request.client_id == member.client_id
@@ -83,7 +90,7 @@ def updated(member: StreamsMember, request: Request, data: Fields) -> StreamsMem
     )
 
 
-def _by_key(tags: list[Fields]) -> dict[str, str]:
+def _by_key(tags: list[StreamsGroupHeartbeatKeyValue]) -> dict[str, str]:
     """The values of tags; raises ApiError where Kafka fails: with two tags of one key."""
     found: dict[str, str] = {}
     for key, value in ((each["key"], each["value"]) for each in tags):

@@ -19,6 +19,10 @@ from coordinator_core.groups import record_types
 from coordinator_core.groups.epochs import PartitionEpochs
 from coordinator_core.groups.streams.state import StreamsMember, task_ids
 from coordinator_core.java.hash_codes import utf16
+from coordinator_core.record_fields.coordinator_requests import (
+    StreamsGroupHeartbeatTopicInfo,
+    StreamsGroupHeartbeatTopology,
+)
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentTaskIds,
     StreamsGroupCurrentMemberAssignmentValue,
@@ -34,7 +38,7 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupTopologyTopicInfo,
     StreamsGroupTopologyValue,
 )
-from coordinator_core.records import Fields, RecordType
+from coordinator_core.records import RecordType
 
 NOT_VALIDATED = -1
 """The validated topology epoch while no topology is validated."""
@@ -62,7 +66,7 @@ def pairs(values: Mapping[str, str]) -> list[StreamsGroupMemberMetadataKeyValue]
     return [{"key": key, "value": values[key]} for key in sorted(values, key=utf16)]
 
 
-def topology_value(given: Fields) -> StreamsGroupTopologyValue:
+def topology_value(given: StreamsGroupHeartbeatTopology) -> StreamsGroupTopologyValue:
     """Return the record value for the topology of a heartbeat, with all its fields."""
     subtopologies: list[StreamsGroupTopologySubtopology] = [
         {
@@ -86,7 +90,7 @@ def topology_value(given: Fields) -> StreamsGroupTopologyValue:
     return {"epoch": given["epoch"], "subtopologies": subtopologies}
 
 
-def _internal_topic(topic: Fields) -> StreamsGroupTopologyTopicInfo:
+def _internal_topic(topic: StreamsGroupHeartbeatTopicInfo) -> StreamsGroupTopologyTopicInfo:
     return {
         "name": topic["name"],
         "partitions": topic["partitions"],

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coordinator_core.assignors.inputs import TaskId
+from coordinator_core.record_fields.coordinator_requests import StreamsGroupHeartbeatTaskOffset
 from coordinator_core.records import Fields
 
 Offsets = Mapping[TaskId, int]
@@ -85,7 +86,7 @@ class TaskOffsets:
         return None if offset is None or end is None else end - offset
 
 
-def from_fields(values: Iterable[Fields] | None) -> dict[TaskId, int] | None:
+def from_fields(values: Iterable[StreamsGroupHeartbeatTaskOffset] | None) -> dict[TaskId, int] | None:
     """Return the offsets of a heartbeat."""
     if values is None:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Final
 
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.lookup import (
@@ -17,80 +17,29 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import (
-    RequestShape,
-    boolean,
-    checked,
-    int32,
-    int32s,
-    int64,
-    not_blank,
-    string,
-    strings,
-    struct,
-    structs,
-)
+from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups import re2
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
 from coordinator_core.groups.streams.state import StreamsMember
 from coordinator_core.groups.streams.topology import ConfiguredTopology, subtopology_of_sources
-from coordinator_core.records import Fields
+from coordinator_core.record_fields.coordinator_requests import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatTaskIds,
+    StreamsGroupHeartbeatTopology,
+)
 
-_CONFIGS = structs("topicConfigs", string("key"), string("value"), default=[])
-_TOPIC = (string("name"), int32("partitions", 0), int32("replicationFactor", 0), _CONFIGS)
-_COPARTITION_GROUP = (
-    int32s("sourceTopics", []),
-    int32s("sourceTopicRegex", []),
-    int32s("repartitionSourceTopics", []),
-)
-_SUBTOPOLOGY = (
-    string("subtopologyId"),
-    strings("sourceTopics", []),
-    strings("sourceTopicRegex", []),
-    structs("stateChangelogTopics", *_TOPIC, default=[]),
-    strings("repartitionSinkTopics", []),
-    structs("repartitionSourceTopics", *_TOPIC, default=[]),
-    structs("copartitionGroups", *_COPARTITION_GROUP, default=[]),
-)
-_TASKS = (string("subtopologyId"), int32s("partitions"))
-_OFFSETS = (string("subtopologyId"), int32("partition"), int64("offset"))
-
-HEARTBEAT = RequestShape(
-    string("groupId"),
-    string("memberId"),
-    int32("memberEpoch"),
-    int32("endpointInformationEpoch", -1),
-    string("instanceId", None, nullable=True),
-    string("rackId", None, nullable=True),
-    int32("rebalanceTimeoutMs", -1),
-    struct(
-        "topology",
-        int32("epoch"),
-        structs("subtopologies", *_SUBTOPOLOGY, default=[]),
-        default=None,
-        nullable=True,
-    ),
-    structs("activeTasks", *_TASKS, default=None, nullable=True),
-    structs("standbyTasks", *_TASKS, default=None, nullable=True),
-    structs("warmupTasks", *_TASKS, default=None, nullable=True),
-    string("processId", None, nullable=True),
-    struct("userEndpoint", string("host"), int32("port"), default=None, nullable=True),
-    structs("clientTags", string("key"), string("value"), default=None, nullable=True),
-    structs("taskOffsets", *_OFFSETS, default=None, nullable=True),
-    structs("taskEndOffsets", *_OFFSETS, default=None, nullable=True),
-    boolean("shutdownApplication", False),
-)
-TASK_FIELDS = ("activeTasks", "standbyTasks", "warmupTasks")
+HEARTBEAT = shape_of(StreamsGroupHeartbeatRequest)
+TASK_FIELDS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 MAX_PORT = 65_535
 
 
-def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
+def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbeatRequest:
     """Return the data of a StreamsGroupHeartbeat; raises ApiError if it is invalid in itself.
 
     ``kip_1071``: what the document defines and Kafka 4.3.1 does not have is allowed, and its own rules apply.
     """
-    data = checked(request, HEARTBEAT, range(1))
+    data = checked(request, HEARTBEAT)
     epoch = data["memberEpoch"]
     if not kip_1071:
         _only_supported(data)
@@ -123,7 +72,7 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> Fields:
         owned = [
             (each["subtopologyId"], number)
             for role in TASK_FIELDS
-            for each in data[role]
+            for each in data[role] or ()
             for number in each["partitions"]
         ]
         _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
@@ -138,7 +87,7 @@ def _require(condition: bool, message: str) -> None:
         raise ApiError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _only_supported(data: Fields) -> None:
+def _only_supported(data: StreamsGroupHeartbeatRequest) -> None:
     """Raises ApiError for what KIP-1071 defines and Kafka 4.3.1 does not have yet."""
     if data["instanceId"] is not None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Static membership is not yet supported.")
@@ -153,13 +102,14 @@ def _only_supported(data: Fields) -> None:
         _require(not regexes, "Regular expressions for source topics are not supported yet.")
 
 
-def _joining(data: Fields) -> None:
+def _joining(data: StreamsGroupHeartbeatRequest) -> None:
     _require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
     for role in TASK_FIELDS:
-        name = role[0].upper() + role[1:]
-        _require(data[role] is not None and not data[role], f"{name} must be empty when (re-)joining.")
+        tasks, name = data[role], role[0].upper() + role[1:]
+        _require(tasks is not None and not tasks, f"{name} must be empty when (re-)joining.")
     topology = data["topology"]
-    _require(topology is not None, "Topology must be non-null when (re-)joining.")
+    if topology is None:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Topology must be non-null when (re-)joining.")
     for subtopology in topology["subtopologies"]:
         for topic in subtopology["stateChangelogTopics"]:
             if topic["partitions"] != 0:
@@ -176,7 +126,7 @@ def check_capacity(group: LiveStreamsGroup, config: BrokerConfig) -> None:
         raise group_full_error("streams", config.group_streams_max_size)
 
 
-def check_member_epoch(member: StreamsMember, data: Fields) -> None:
+def check_member_epoch(member: StreamsMember, data: StreamsGroupHeartbeatRequest) -> None:
     """Raise ApiError unless the epoch is the member's, or the one before (the response may have been lost).
 
     With the epoch before, the member must not own more than it was assigned. Epoch 0 rejoins and is always valid.
@@ -188,18 +138,21 @@ def check_member_epoch(member: StreamsMember, data: Fields) -> None:
         tasks = member.assigned
         held: tuple[Partitions | PartitionEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
         if epoch != member.previous_member_epoch or not all(
-            _within(data[role], mine) for role, mine in zip(TASK_FIELDS, held, strict=True)
+            _within(owned, assigned)
+            for owned, assigned in zip(
+                (data["activeTasks"], data["standbyTasks"], data["warmupTasks"]), held, strict=True
+            )
         ):
             raise smaller_epoch_error("streams", epoch, known)
 
 
-def _within(owned: list[dict[str, Any]] | None, assigned: Partitions | PartitionEpochs) -> bool:
+def _within(owned: list[StreamsGroupHeartbeatTaskIds] | None, assigned: Partitions | PartitionEpochs) -> bool:
     return owned is not None and all(
         partition in assigned.get(each["subtopologyId"], ()) for each in owned for partition in each["partitions"]
     )
 
 
-def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
+def check_tasks_exist(configured: ConfiguredTopology, data: StreamsGroupHeartbeatRequest) -> None:
     """Raise ApiError if the member owns a task that the topology does not have."""
     for role in TASK_FIELDS:
         for each in data[role] or ():
@@ -217,7 +170,7 @@ def check_tasks_exist(configured: ConfiguredTopology, data: Fields) -> None:
                     )
 
 
-def check_topology(given: Fields) -> None:
+def check_topology(given: StreamsGroupHeartbeatTopology) -> None:
     """Raise ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
     subtopologies = given["subtopologies"]
     sources = {name for each in subtopologies for name in each["sourceTopics"]}

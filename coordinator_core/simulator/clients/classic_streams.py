@@ -15,6 +15,7 @@ from coordinator_core.assignors.registry import assign
 from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.coordinator.streams.records import topology_value
+from coordinator_core.coordinator.streams.validation import HEARTBEAT
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
@@ -33,15 +34,7 @@ INFO_VERSION = 11
 """The newest version of Streams' own subscription and assignment."""
 
 
-_NOTHING: Fields = {
-    "sourceTopics": [],
-    "sourceTopicRegex": [],
-    "stateChangelogTopics": [],
-    "repartitionSinkTopics": [],
-    "repartitionSourceTopics": [],
-    "copartitionGroups": [],
-}
-"""A subtopology without topics."""
+_TOPOLOGY = HEARTBEAT.inner("topology")
 
 
 class SimulatedThread(ClassicClient):
@@ -54,8 +47,7 @@ class SimulatedThread(ClassicClient):
     @property
     def _topology(self) -> Topology:
         given = topology(self.group_id, self.setup.topics, self.script.streams)
-        whole = [_NOTHING | each for each in given["subtopologies"]]
-        return topology_of(topology_value({**given, "subtopologies": whole}))
+        return topology_of(topology_value(_TOPOLOGY.filled(given, "topology")))
 
     @property
     def _process(self) -> str:

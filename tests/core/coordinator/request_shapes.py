@@ -17,7 +17,7 @@ from coordinator_core.coordinator.streams import validation as streams
 GROUPS = ("consumers", "classics", "shares", "threads", "workers", "new")
 MEMBERS = ("m1", "m2", "m3")
 
-SHAPES: dict[str, tuple[RequestShape, range]] = {
+SHAPES: dict[str, tuple[RequestShape[Any], range]] = {
     "JoinGroup": (classic.JOIN_GROUP, range(10)),
     "SyncGroup": (classic.SYNC_GROUP, range(7)),
     "Heartbeat": (classic.HEARTBEAT, range(6)),
@@ -61,7 +61,7 @@ def _value(field: RequestField) -> st.SearchStrategy[Any]:
     return st.booleans() if field.fits(True) else st.sampled_from(_NUMBERS)
 
 
-def data_of(shape: RequestShape) -> st.SearchStrategy[dict[str, Any]]:
+def data_of(shape: RequestShape[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """A structure of the shape, in which fields may be absent, null or of any other type."""
     given = {}
     for field in shape.fields:

@@ -15,6 +15,7 @@ from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.protocol import ErrorCode, Request
 from coordinator_core.records import CoordinatorRecord, Family
 from coordinator_core.wire.record_codec import encode_key, encode_value
+from coordinator_core.wire.schema import coordinator_requests
 from tests.core.coordinator.clients import Cluster
 from tests.core.coordinator.newer_clients import topology
 from tests.core.coordinator.request_shapes import SHAPES, requests
@@ -89,3 +90,8 @@ TOPICS_OF_CONNECT = Cluster.of({}).topics
 def test_every_api_has_a_shape() -> None:
     apis: dict[str, Callable[..., object]] = coordinator.REQUESTS
     assert apis.keys() == SHAPES.keys()
+
+
+def test_each_request_that_is_served_has_a_schema() -> None:
+    served = {request.api for request in coordinator_requests().values()}
+    assert served == set(coordinator.CONNECT_REQUESTS) == set(SHAPES)
