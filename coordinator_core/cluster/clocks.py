@@ -8,6 +8,7 @@ have come before or after.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 CLOCK_TOLERANCE_MS: Final = 10_000
@@ -15,3 +16,8 @@ CLOCK_TOLERANCE_MS: Final = 10_000
 
 METADATA_LAG_MS: Final = 30_000
 """A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
+
+
+def utc(time_ms: int) -> str:
+    """Return a time in ISO 8601, to the millisecond."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

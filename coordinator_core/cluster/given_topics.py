@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
 
 
 class TopicReach(NamedTuple):
@@ -31,7 +30,8 @@ UNKNOWN_CHANGES: Final = "which topics there were, and when they changed, is not
 class GivenTopics(NamedTuple):
     """What the metadata log, or lists of topics, tell of the topics.
 
-    ``gap`` names records that are missing, ``whole_ms`` is the time up to which none is (None: not known).
+    ``gap`` names records that are missing, ``whole_ms`` is the time up to which none is (None: not known). With
+    ``is_strange`` it says why the metadata log is of another cluster, and nothing of it counts.
     """
 
     is_log: bool = False
@@ -40,6 +40,7 @@ class GivenTopics(NamedTuple):
     until_ms: int = -1
     gap: str | None = None
     whole_ms: int | None = None
+    is_strange: bool = False
 
     @property
     def reach(self) -> TopicReach:
@@ -59,15 +60,17 @@ class GivenTopics(NamedTuple):
             return None
         if not self.is_log:
             return f"the metadata log (__cluster_metadata) was not given: {UNKNOWN_CHANGES}"
+        if self.is_strange:
+            return f"{self.gap}: {UNKNOWN_CHANGES}"
         if self.gap is not None:
             return f"{self.gap}: topics that were created, changed or deleted in it are not known"
         if last_ms is not None and last_ms > self.until_ms + CLOCK_TOLERANCE_MS:
             return (
-                f"the metadata log ends at {_utc(self.until_ms)}, {last_ms - self.until_ms} ms before the logs of "
+                f"the metadata log ends at {utc(self.until_ms)}, {last_ms - self.until_ms} ms before the logs of "
                 f"groups: from then on {UNKNOWN_CHANGES}"
             )
         if first_ms is not None and first_ms < self.since_ms:
-            return f"the metadata log begins at {_utc(self.since_ms)}, after the logs of groups: {_before()}"
+            return f"the metadata log begins at {utc(self.since_ms)}, after the logs of groups: {_before()}"
         return None
 
 
@@ -76,7 +79,3 @@ NO_TOPICS_GIVEN: Final = GivenTopics()
 
 def _before() -> str:
     return "which topics there were before, and when they changed, is not known"
-
-
-def _utc(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final, NamedTuple
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
@@ -117,7 +118,8 @@ class TopicHistory:
     (0: from the beginning of the cluster), ``last_seen_ms`` the time up to which it does; for later times the last
     known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source has lists of
     topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
-    ``snapshots`` is what snapshots of the cluster show of settings and features.
+    ``snapshots`` is what snapshots of the cluster show of settings and features. ``strange`` says why the source is of
+    another cluster than the groups; its topics are then left out.
     """
 
     def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
@@ -127,6 +129,7 @@ class TopicHistory:
         self.last_seen_ms = -1
         self.snapshots = SnapshotSettings()
         self.gaps: list[HistoryGap] = []
+        self.strange: str | None = None
         self.positions: list[LogPosition] = []
         self._times: list[int] = []
         self._topics: VersionedMap[str, Topic] = VersionedMap()
@@ -140,6 +143,13 @@ class TopicHistory:
         self._hashes: dict[tuple[str, int], int] = {}
         self._matches: dict[tuple[int, int, frozenset[str]], ImageVersion | None] = {}
         self._matching: dict[str, tuple[int, frozenset[str]]] = {}
+
+    @classmethod
+    def of_another_cluster(cls, said: str) -> TopicHistory:
+        """Return the history in place of one that is of another cluster: it knows nothing, and why."""
+        history = cls(complete=False)
+        history.strange = said
+        return history
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -310,8 +320,8 @@ class TopicHistory:
 
     def doubt(self, time_ms: int) -> str | None:
         """Return why the topics at a time may differ from this history; None if there is no reason to doubt it."""
-        if self.gaps:
-            return self.gaps[0].cause
+        if self.strange is not None or self.gaps:
+            return self.strange or self.gaps[0].cause
         if self.last_seen_ms < time_ms:
             return "the history of topics ends before"
         return None
@@ -324,6 +334,8 @@ class TopicHistory:
     @property
     def given(self) -> GivenTopics:
         """What the source tells of the topics."""
+        if self.strange is not None:
+            return GivenTopics(is_log=True, gap=self.strange, is_strange=True)
         gap = min(self.gaps, key=lambda each: each.at.offset, default=None)
         given = GivenTopics(not self.is_listed, self.is_listed, self.first_seen_ms, self.last_seen_ms)
         return given if gap is None else given._replace(gap=gap.cause, whole_ms=gap.whole_ms)
@@ -340,13 +352,19 @@ class TopicHistory:
         """
         known = self.topic_at(self._names.get(topic, topic), time_ms)
         known = known if known is not None and topic in (known.id, known.name) else None
-        if self.reach.covers(time_ms, time_ms) and (known is not None or self.complete):
+        if self.reach.covers(time_ms, time_ms) and (known is not None or self._denies(topic, time_ms)):
             return 0 if known is None else known.partitions
         if self.is_listed and known is None and any(self._topics.past(self._names.get(topic, topic), self._newest)):
             return 0
         if self.is_listed and known is not None and self.was_there(known.name, known.id, time_ms, 0):
             return known.partitions
         return None
+
+    def _denies(self, topic: str, time_ms: int) -> bool:
+        """Whether a topic that is not here at a time was not there: one may be created just behind the end."""
+        if not self.complete:
+            return False
+        return self.had(self._names.get(topic, topic)) or time_ms <= self.reach.until_ms - CLOCK_TOLERANCE_MS
 
     def is_whole(self, time_ms: int) -> bool:
         """Whether every version of the topics up to a time is here, so that none can have another metadata hash.
@@ -360,6 +378,10 @@ class TopicHistory:
     def topic_name(self, topic_id: str) -> str | None:
         """Return the last known name of a topic id; None if it is unknown."""
         return self._names.get(topic_id)
+
+    def had(self, name: str) -> bool:
+        """Return whether there ever was a topic of this name."""
+        return any(topic is not None for _, topic in self._topics.past(name, self._newest))
 
     def names_matching(self, regex: str, matching: Callable[[str, Collection[str]], list[str]]) -> frozenset[str]:
         """Return the names of all topics that ever existed and that ``matching`` selects by a regular expression."""

@@ -28,6 +28,8 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Fields
 
 NO_OFFSET = -1
+AFTER_END = 1 << 62
+"""Stands for the offsets of what may have been written after the end of the log, and before a later moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,15 @@ class LogGaps:
     def lists_all(self) -> bool:
         """Whether a list of what was there at the moment is whole: nothing can have left no trace."""
         return self.missing < 0 or (self.lost < 0 and self.at_end and not self.lost_later)
+
+    def after_end(self) -> LogGaps:
+        """Return the gaps as seen from a moment after the last record of the logs: anything may have been since."""
+        return LogGaps(AFTER_END, AFTER_END)
+
+    @property
+    def is_after_end(self) -> bool:
+        """Whether the moment is after the last record of the logs."""
+        return self.lost == AFTER_END
 
     def with_unreadable(self, offset: int) -> LogGaps:
         """Return the gaps with a record at ``offset`` (-1: none) of which nothing is known, not even its key."""

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import log_partition_of
@@ -85,11 +86,21 @@ class Knowledge:
     @property
     def incomplete(self) -> dict[str, LogGaps]:
         """The log partitions of which something may have left no trace, in order of their names."""
-        return {name: each for name, each in sorted(self.gaps.items()) if not each.lists_all}
+        gaps = sorted(self.gaps.items())
+        return {name: each for name, each in gaps if not each.lists_all and not each.is_after_end}
 
     def reasons(self) -> list[str]:
         """Return what is missing of the logs of groups, in words; the list is empty if nothing is."""
-        return [*self._of_gaps(), *self._of_absence(), *self._of_unreadable()]
+        return [*self.about_end(), *self._of_gaps(), *self._of_absence(), *self._of_unreadable()]
+
+    def about_end(self) -> list[str]:
+        """Return in words that the logs end before the moment of the answer; the list is empty if they do not."""
+        if self.last_ms is None or not any(each.is_after_end for each in self.gaps.values()):
+            return []
+        return [
+            f"the log ends at {utc(self.last_ms)}, before that moment: what was written since is not known; ask for "
+            "that time, or without a time for the end of the log"
+        ]
 
     def reasons_with_topics(self) -> list[str]:
         """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
@@ -115,7 +126,7 @@ class Knowledge:
                 f"how many partitions {GROUP_LOG} has is not known without the metadata log: the group may lie in one "
                 "that was not given",
             ]
-        return [*self._of_gaps(), *self._of_unreadable()]
+        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable()]
 
     def _of_gaps(self) -> Iterator[str]:
         if lost := self.incomplete:

@@ -45,18 +45,13 @@ def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[Gro
 
 
 def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:
-    """Say where the moment lies before the first record of the logs, or after the last one."""
+    """Say where the moment lies before the first record of the logs; a later one than the last is among what lacks."""
     if moment.time_ms is None:
         return
-    first, last = then.span()
+    first, _ = then.span()
     if first is not None and moment.time_ms < first:
         console.warn(
             f"the moment {utc(moment.time_ms)} is before the first record of these logs, which is of {utc(first)}"
-        )
-    elif last is not None and moment.time_ms > last:
-        console.warn(
-            f"the moment {utc(moment.time_ms)} is after the last record of these logs, which is of {utc(last)}: "
-            "the answer is as of then"
         )
 
 

@@ -66,7 +66,8 @@ def owners_command(
     if not parts and not found and topic in connectors:
         _require_task(connectors[topic], topic, partition)
     elif not parts and not found and image is not None:
-        _require_partition(image, topic, partition, then.knowledge().about_topics())
+        known = then.knowledge()
+        _require_partition(image, topic, partition, [*known.about_end(), *known.about_topics()])
     if not history:
         warn_of_times(source.console, then, moment)
     is_whole = warn_of_missing(source.console, then)

@@ -13,7 +13,8 @@ from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, of_another_cluster
+from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.relations import stored_settings
@@ -35,6 +36,11 @@ RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
 LISTED: Final = (
     "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster"
 )
+A_FEW: Final = "LIMIT 200"
+FIRST: Final = "ORDER BY log_partition, log_offset LIMIT 2000"
+"""The records of groups that are looked at to see whether the metadata log is of their cluster: any few, which mostly
+name a topic that it has, otherwise the first ones.
+"""
 OF_CLUSTER: Final = "FROM $cluster_records WHERE cluster = :cluster"
 
 
@@ -52,6 +58,9 @@ def read(tables: TableReader, cluster: str) -> TopicHistory | None:
     It has the settings that snapshots show in either case.
     """
     history = _of_log(tables, cluster)
+    if of_another_cluster(history, _naming_records(tables, cluster, A_FEW)) is not None:
+        strange = of_another_cluster(history, _naming_records(tables, cluster, FIRST))
+        history = history if strange is None else TopicHistory.of_another_cluster(strange)
     if history is None:
         history = _of_snapshots(tables, cluster)
     if history is not None:
@@ -63,6 +72,8 @@ def given(tables: TableReader, cluster: str) -> GivenTopics:
     """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
     if not _has_log(tables, cluster):
         return GivenTopics(is_listed=_of_snapshots(tables, cluster) is not None)
+    if not _names_known_topics(tables, cluster) and (known := read(tables, cluster)) is not None:
+        return known.given
     (seen,) = tables.rows(
         f"SELECT max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
     )
@@ -75,6 +86,41 @@ def given(tables: TableReader, cluster: str) -> GivenTopics:
     if hole is None or found.gap is not None:
         return found._replace(until_ms=until_ms)
     return found._replace(until_ms=until_ms, gap=hole.cause, whole_ms=hole.whole_ms)
+
+
+def _names_known_topics(tables: TableReader, cluster: str) -> bool:
+    """Return whether records of groups name a topic of the history that was stored; or none at all."""
+    named = [named_topics(record) for record in _naming_records(tables, cluster, A_FEW)]
+    ids, names = (
+        (sorted(set[str]().union(*of_records)) for of_records in zip(*named, strict=True)) if named else ([], [])
+    )
+    if not ids and not names:
+        return True
+    column, values = ("topic_id", ids) if ids else ("topic", names)
+    known = tables.rows(
+        f"SELECT topic FROM $topic_history WHERE cluster = :cluster AND {column} IN :named LIMIT 1",
+        cluster=cluster,
+        named=values,
+    )
+    return next(known, None) is not None
+
+
+def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[AnyRecord]:
+    """Yield records of groups that say which topics a group has."""
+    if not tables.exists("group_records"):
+        return
+    rows = tables.rows(
+        "SELECT log_partition, log_offset, timestamp_ms, batch_base, key, value FROM $group_records "
+        "WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types AND value IS NOT NULL "
+        f"AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
+        cluster=cluster,
+        topic=LOG_TOPICS[Family.GROUP],
+        types=[each.value for each in NAMING_TYPES],
+    )
+    decoder = RecordDecoder(Family.GROUP)
+    for row in rows:
+        at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        yield decoder.record(at, bytes(row["key"]), bytes(row["value"]), row["batch_base"])
 
 
 def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError
-from coordinator_core.records import AnyRecord, LogPosition
+from coordinator_core.history.strange_topics import of_another_cluster
+from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
+from coordinator_core.wire.primitives import INT16
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
-from jobs.sources.log_reader import LogReader
+from jobs.sources.log_reader import LogReader, log_rows
+
+COMMIT_KEYS: Final = pa.array(
+    [INT16.pack(each) for each in (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)], pa.binary()
+)
+"""How the keys of offset commits begin."""
+ROWS_EXAMINED: Final = 200_000
+"""So many rows of the logs of groups may be read before they are, to see whose topics the metadata log has."""
 
 
 def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
@@ -28,17 +42,37 @@ def topic_history(files: list[LogPart], warn: Warn) -> TopicHistory:
     return history
 
 
-def known_topics(logs: Iterable[list[LogPart]], listed: TopicHistory | None, warn: Warn) -> TopicHistory | None:
-    """Return the topics of the metadata log (``logs``: its files by partition), or the listed ones without it.
+def known_topics(
+    logs: Mapping[Family, Mapping[int, list[LogPart]]], listed: TopicHistory | None, warn: Warn
+) -> TopicHistory | None:
+    """Return the topics of the metadata log, or the listed ones without it; ``logs`` are files by log and partition.
 
-    The settings that snapshots show go with both.
+    The settings that snapshots show go with both. Topics of another cluster than that of the groups are left out.
     """
     topics = listed
-    for files in logs:
+    for files in logs[Family.METADATA].values():
         topics = topic_history(files, warn)
+        strange = of_another_cluster(topics, _first_records(logs[Family.GROUP].values()))
+        if strange is not None:
+            topics = TopicHistory.of_another_cluster(strange)
         if listed is not None:
             topics.snapshots = listed.snapshots
     return topics
+
+
+def _first_records(logs: Collection[list[LogPart]]) -> Iterator[AnyRecord]:
+    """Yield what the logs of groups begin with, but for offset commits."""
+    for files in logs:
+        reader, left = LogReader(files, lambda message: None), ROWS_EXAMINED // len(logs)
+        for batch in reader.batches():
+            is_commit = pc.is_in(pc.binary_slice(batch.column("key"), 0, 2), value_set=COMMIT_KEYS)
+            for row in log_rows(batch.filter(pc.invert(is_commit)).slice(0, left)):
+                record = reader.read(row) if row.kind == Kind.RECORD.value else None
+                if record is not None and not isinstance(record, UnreadableRecord):
+                    yield record
+            left -= batch.num_rows
+            if left <= 0:
+                break
 
 
 class _Whole:

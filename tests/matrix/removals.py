@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from coordinator_core.records import MetadataRecordType
+from coordinator_core.records import Family, MetadataRecordType
 from coordinator_core.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.record_codec import decode_metadata
+from coordinator_core.wire.record_codec import decode_metadata, encode_value
 from tests.core.log_cleaner import compact
 from tests.jobs.logs import batches
 from tests.jobs.queries.unreadable_logs import newer_key, newer_value, rewritten
@@ -30,6 +30,7 @@ GAPS = "lacks records"
 ABSENT = "were not given|was not given"
 NEWER = "newer broker"
 TOPICS = "topics|metadata"
+OTHER_CLUSTER = "another cluster"
 
 
 @dataclass(frozen=True)
@@ -136,6 +137,21 @@ def metadata_unreadable(folder: Path) -> None:
         found.append(data)
     assert done
     file.write_bytes(b"".join(found))
+
+
+def metadata_of_another_cluster(of_name: Callable[[str], str] = str) -> Callable[[Path], None]:
+    """All topics have other ids, and other names if asked for, as in the cluster of another stage."""
+
+    def other(record: NewRecord) -> NewRecord:
+        assert record.value is not None
+        kind, version, value = decode_metadata(record.value)
+        if "topicId" in value:
+            value["topicId"] = value["topicId"][19::-1] + value["topicId"][20:]
+        if kind == MetadataRecordType.TOPIC and not value["name"].startswith("__"):
+            value["name"] = of_name(value["name"])
+        return record._replace(value=encode_value(kind, version, value, Family.METADATA))
+
+    return lambda folder: rewritten(metadata_file(folder), other, 1)
 
 
 def without_share(number: int) -> Callable[[Path], None]:
@@ -424,6 +440,11 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         "metadata without first half": Removal(metadata_part(0.5, 1), TOPICS, (), True),
         "metadata with a hole": Removal(metadata_hole, TOPICS, (), True),
         "metadata with an unreadable topic": Removal(metadata_unreadable, TOPICS, (), True),
+        "metadata of another cluster": Removal(metadata_of_another_cluster(), OTHER_CLUSTER, (), True),
+        "metadata of another cluster with other topics": Removal(
+            metadata_of_another_cluster(lambda name: f"other-{name}"), OTHER_CLUSTER, (), True
+        ),
+        "older metadata": Removal(metadata_part(0, 0.1), TOPICS, (), True),
         "metadata absent, partition absent": Removal(
             both(without_topic("__cluster_metadata"), without_partition(some)), f"{ABSENT}|{TOPICS}", (some,), True
         ),

@@ -33,7 +33,7 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     ``listed`` are the topics where the metadata log is not given.
     """
     partitions = by_partition(logs)
-    topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
+    topics = known_topics(partitions, listed, warn)
     passes = [_Pass(LogReader(files, warn), group_id) for files in partitions[Family.GROUP].values()]
     runs = [run for each in passes for run in each.runs()]
     return GroupCommits(

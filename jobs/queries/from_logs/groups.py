@@ -104,7 +104,11 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     if cuts:
         share_time, sure = min(cut.before_ms for cut in cuts), min(cut.sure_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
-    replayed.topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
+    last_ms = replayed.span()[1]
+    if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
+        for partition in replayed.partitions:
+            partition.gaps = partition.gaps.after_end()
+    replayed.topics = known_topics(partitions, listed, warn)
     given = replayed.given_share_state = given_share_state(logs, replayed.topics)
     for files in partitions[Family.SHARE].values():
         replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.absent), sure_ms=sure)

@@ -117,7 +117,7 @@ def _opened(
 ) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
     """Return readers of the logs of groups, the topics of the metadata log, readers of the share state log."""
     partitions = by_partition(logs)
-    topics = known_topics(partitions[Family.METADATA].values(), listed, warn)
+    topics = known_topics(partitions, listed, warn)
     of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]
     of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state

@@ -59,6 +59,10 @@ class StoredMoment:
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
+        last_ms = self.span()[1]
+        if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
+            for extent in self._extents.values():
+                extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
         self._time_ms = self._share_ms = moment.time_ms
         self._sure_ms: int | None = None
         cuts = [of for of in self._extents.values() if of.left_out_ms is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.matrix.removals import metadata_hole
+from tests.matrix.removals import metadata_hole, metadata_of_another_cluster
 from tests.shared_data import ROOT
 
 LOG = ["--log", str(SAMPLE_LOGS)]
@@ -22,14 +23,14 @@ LOG = ["--log", str(SAMPLE_LOGS)]
     [
         ("1999-01-01", "the moment 1999-01-01T00:00:00.000+00:00 is before the first record"),
         ("2030", "the moment 1970-01-01T00:00:02.030+00:00 is before the first record"),  # ms since the epoch
-        ("2030-01-01", "the moment 2030-01-01T00:00:00.000+00:00 is after the last record"),
+        ("2030-01-01", "the log ends at 2026-11-21T10:39:30.295Z, before that moment: what was written since"),
         ("2026-11-21T10:30", ""),
     ],
 )
 def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says: str) -> None:
     result = CliRunner().invoke(app, [*command, *LOG, "--at", at])
     if says:
-        assert says in result.stderr
+        assert says in result.stderr.replace("\n", " ")
     else:
         assert "the moment" not in result.stderr
 
@@ -44,6 +45,20 @@ def test_a_topic_that_lost_records_may_tell_of_is_not_denied(tmp_path: Path) -> 
     assert "no trace of a topic or connector 'd-nowhere'" in result.stderr
     assert "which does not prove that there was none: " in result.stderr
     assert "the metadata log has a hole" in result.stderr
+
+
+def test_a_metadata_log_of_another_cluster_breaks_no_rule(tmp_path: Path) -> None:
+    """Its topics have other ids, and the same names: nothing of it counts, and every answer about topics says so."""
+    shutil.copytree(SAMPLE_LOGS, tmp_path / "logs")
+    metadata_of_another_cluster()(tmp_path / "logs")
+    logs = ["--log", str(tmp_path / "logs")]
+    result = CliRunner().invoke(app, ["audit", *logs, "--fail-on", "violation,divergent,invalid", "--json"])
+    true = CliRunner().invoke(app, ["audit", *LOG, "--json"])
+    broken = [[line for line in each.stdout.splitlines() if '"violations"' in line] for each in (result, true)]
+    assert (result.exit_code, broken[0]) == (0, broken[1])
+    assert "the metadata log is of another cluster, and not used: it has none of the " in result.stderr
+    described = CliRunner().invoke(app, ["describe", "C-consumer", *logs, "--json"])
+    assert "-0" in json.loads(described.stdout)["describe_consumer"]["members"][0]["assignment"]["topicPartitions"][0]
 
 
 TABLE_QUESTIONS = (

@@ -35,13 +35,13 @@ def tables(sample: CoordinatorAudit, request: pytest.FixtureRequest) -> StoredAn
 
 
 def moments() -> list[AsOf]:
-    """Now, a time, and end offsets of two partitions, all in the middle of the log."""
+    """Now, a time and end offsets of two partitions in the middle of the log, and a time after its end."""
     chance, rows = random.Random(3), {}
     for file in find_logs([SAMPLE_LOGS], topics=["__consumer_offsets"]):
         rows[file.partition] = list(LogReader([file], pytest.fail).rows())
     times = sorted(row.timestamp for of_partition in rows.values() for row in of_partition)
     ends = {number: chance.choice(of_partition).offset for number, of_partition in rows.items() if of_partition}
-    return [AsOf(), AsOf(time_ms=times[len(times) // 3]), AsOf(offsets=ends)]
+    return [AsOf(), AsOf(time_ms=times[len(times) // 3]), AsOf(offsets=ends), AsOf(time_ms=times[-1] + 1)]
 
 
 def test_groups_at_any_moment(logs, tables):

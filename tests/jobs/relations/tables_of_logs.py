@@ -38,7 +38,7 @@ def fill(location: Path, logs: Path, run_id: str = "run 1", topics: Iterable[str
         for batch in segments.read(part):
             for table, rows in typed_rows(identified(batch, CLUSTER, run_id)):
                 found[table.name].append(rows)
-    for name in ("offset_commits", "group_records", "quarantine", "log_records"):
+    for name in ("offset_commits", "group_records", "cluster_records", "quarantine", "log_records"):
         schema = to_arrow_schema(CATALOG[name].schema)
         write_deltalake(location / name, pa.Table.from_batches(found[name], schema), mode="append")
     ranges = _ranges(found["log_records"], run_id)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.offsets.lag import EndOffset
+from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
@@ -65,6 +66,31 @@ def test_committed_offsets(tmp_path: Path, seed: int, holes: bool) -> None:
     found = offsets(tables.at(AsOf()))
     assert found == offsets(files.at(AsOf()))
     assert any(pending for _, pending in found.values())
+
+
+def test_after_the_end_of_the_log_nothing_is_certain(tmp_path: Path) -> None:
+    """What was written between the last record and the moment is in no file; at the last record all is known."""
+    write_logs(tmp_path / "logs", 1)
+    for answers in both(tmp_path):
+        end_ms = answers.at(AsOf()).span()[1]
+        assert end_ms is not None
+        last, later = answers.at(AsOf(time_ms=end_ms)), answers.at(AsOf(time_ms=end_ms + 1))
+        for now in (answers.at(AsOf()), last):
+            assert {certainty_label(group, known) for group, _, known in now.groups()} == {CERTAIN_GROUP}
+            assert now.knowledge().reasons() == []
+        groups = list(later.groups())
+        assert [then.group.group_id for then in groups] == [then.group.group_id for then in last.groups()]
+        assert {certainty_label(then.group, then.certainty) for then in groups} == {POSSIBLY_THERE}
+        assert offsets(later) == {}
+        held = {then.group.group_id: then.offsets for then in last.groups()}
+        for then in groups:
+            known = held[then.group.group_id]
+            there = {*known.committed, *(each for commits in known.pending.values() for each in commits)}
+            assert there <= then.certainty.unknown_offsets
+            assert not then.certainty.transactions_are_known
+        assert not later.knowledge().lists_all
+        (reason,) = later.knowledge().reasons()
+        assert reason.startswith("the log ends at ")
 
 
 @pytest.mark.parametrize("seed", range(2))

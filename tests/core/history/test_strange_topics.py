@@ -1,0 +1,97 @@
+"""A metadata log of another cluster has none of the topics that records of groups name."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.history.knowledge import GROUP_LOG, GivenLogs, Knowledge
+from coordinator_core.history.strange_topics import of_another_cluster
+from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, RecordType
+from coordinator_core.wire.embedded import encode_blob
+
+HOUR = 3_600_000
+HERE, ELSEWHERE = "hereAAAAAAAAAAAAAAAAAA", "elseAAAAAAAAAAAAAAAAAA"
+
+
+def history(*, complete: bool = True) -> TopicHistory:
+    """A topic ``t`` that was deleted after an hour; the log goes on for ten."""
+    known = TopicHistory(complete=complete)
+    known.open_version(LogPosition(0, 5, 0))
+    known.put_topic(Topic("t", HERE, 3))
+    known.open_version(LogPosition(0, 9, HOUR))
+    known.remove_topic("t")
+    known.last_seen_ms = 10 * HOUR
+    return known
+
+
+def assigned(topic_id: str, offset: int = 7, time_ms: int = 2 * HOUR) -> AnyRecord:
+    value = {"assignedPartitions": [{"topicId": topic_id, "partitions": [0]}], "partitionsPendingRevocation": []}
+    key = {"groupId": "g", "memberId": "m"}
+    type_ = RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT
+    return CoordinatorRecord(LogPosition(3, offset, time_ms), type_, key, value)
+
+
+def generation(topic: str) -> AnyRecord:
+    entry = {"assignedPartitions": [{"topic": topic, "partitions": [0]}], "userData": None}
+    member = {"memberId": "m", "assignment": encode_blob("ConsumerProtocolAssignment", 0, entry)}
+    value = {"protocolType": "consumer", "members": [member]}
+    return CoordinatorRecord(LogPosition(3, 8, 2 * HOUR), RecordType.GROUP_METADATA, {"group": "g"}, value)
+
+
+def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -> None:
+    said = of_another_cluster(history(), [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)])
+    assert said is not None
+    assert said.startswith("the metadata log is of another cluster, and not used: it has none of the 1 topic ids")
+    assert said.endswith(f"such as {ELSEWHERE!r} (partition 3, offset 9)")
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [assigned(ELSEWHERE), assigned(HERE)],
+        [assigned(ELSEWHERE, time_ms=11 * HOUR)],
+        [assigned("A" * 22)],
+        [generation("t")],
+        [generation("other"), assigned(HERE)],
+    ],
+    ids=["none", "a topic that is known, if deleted", "after its end", "no id", "a name that is known", "an id counts"],
+)
+def test_the_metadata_log_may_be_of_this_cluster(records: list[AnyRecord]) -> None:
+    assert of_another_cluster(history(), records) is None
+
+
+def test_names_decide_where_no_record_has_an_id() -> None:
+    assert of_another_cluster(history(), [generation("other")]) is not None
+    assert of_another_cluster(history(), [generation("t"), assigned(ELSEWHERE)]) is not None, (
+        "both may have such a name"
+    )
+
+
+def test_a_metadata_log_that_lacks_records_may_lack_these_topics() -> None:
+    assert of_another_cluster(None, [assigned(ELSEWHERE)]) is None
+    assert of_another_cluster(history(complete=False), [assigned(ELSEWHERE)]) is None
+    holed = history()
+    holed.gaps.append(HistoryGap(LogPosition(0, 4, 0), "a hole"))
+    assert of_another_cluster(holed, [assigned(ELSEWHERE)]) is None
+
+
+def test_topics_of_another_cluster_tell_nothing() -> None:
+    strange = TopicHistory.of_another_cluster("it is of another cluster")
+    assert strange.partitions_at("t", 2 * HOUR) is None
+    assert strange.doubt(2 * HOUR) == "it is of another cluster"
+    known = Knowledge(GivenLogs({GROUP_LOG: frozenset([0])}), topics=strange.given, first_ms=HOUR, last_ms=2 * HOUR)
+    assert known.about_topics() == [
+        "it is of another cluster: which topics there were, and when they changed, is not known"
+    ]
+
+
+def test_a_topic_may_be_created_just_behind_the_end_of_the_metadata_log() -> None:
+    known = history()
+    end_ms = known.last_seen_ms
+    assert known.partitions_at("never", end_ms - CLOCK_TOLERANCE_MS) == 0
+    assert known.partitions_at("never", end_ms - CLOCK_TOLERANCE_MS + 1) is None
+    assert known.partitions_at("t", end_ms) == 0, "it was there, and is deleted"

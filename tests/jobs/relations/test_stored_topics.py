@@ -1,0 +1,34 @@
+"""Topics from tables: those of a metadata log of another cluster are left out, as they are from log files."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs.queries.from_logs.given import given_topics
+from jobs.relations import stored_topics
+from jobs.sources.files import METADATA_TOPIC, find_logs
+from jobs.sources.log_reader import by_partition
+from jobs.sources.topics import known_topics
+from jobs.tables.folder_reader import FolderReader
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, fill
+from tests.matrix.removals import metadata_of_another_cluster
+
+
+@pytest.mark.parametrize("is_strange", [False, True])
+def test_a_metadata_log_of_another_cluster_is_left_out(tmp_path: Path, is_strange: bool) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    if is_strange:
+        metadata_of_another_cluster()(logs)
+    fill(tmp_path / "tables", logs, topics=(GROUP_LOG, METADATA_TOPIC))
+    tables = FolderReader(str(tmp_path / "tables"))
+    read, given = stored_topics.read(tables, CLUSTER), stored_topics.given(tables, CLUSTER)
+    from_files = known_topics(by_partition(find_logs([logs])), None, pytest.fail)
+    assert read is not None
+    assert from_files is not None
+    assert (read.strange, given) == (from_files.strange, given_topics(from_files))
+    assert (len(read) == 0, given.is_strange) == (is_strange, is_strange)
