@@ -32,8 +32,8 @@ from coordinator_core.errors import InputError
 from jobs import times
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
-from jobs.queries.from_tables.history import stored_history
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
+from jobs.relations.groups import one_history
 from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.stored_reach import log_reaches
@@ -224,7 +224,7 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        history = stored_history(self.tables.engine(), self.cluster, group)
+        history = one_history(self.tables.engine(), self.cluster, group)
         if history is None:
             raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
         return explain_rebalance(history, epoch)

@@ -25,9 +25,8 @@ from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.group_history import by_group, gathered, history_rows
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.stored_histories import histories_for_findings
+from jobs.relations.groups import Kind, gathered, given, histories, kinds
 from jobs.relations.stored_logs import LogFacts
 from jobs.relations.stored_sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -39,6 +38,7 @@ from jobs.tables.log import LOG_RANGES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
+from jobs.tables.spark_reader import SparkReader
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -106,8 +106,8 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
         if groups is not None and group_id not in groups:
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
-        histories = histories_for_findings(found, cluster, wanted)
-        of_cluster = (row for history in histories for row in findings(history, limits))
+        changed_ones = histories(found, cluster, wanted, kinds(found))
+        of_cluster = (row for history in changed_ones for row in findings(history, limits))
         new += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
         new += _about_cluster(tables, cluster, limits)
     return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
@@ -142,18 +142,46 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
     found = tables.engine()
-    find = finder(limits, LogFacts.read(found, cluster), topic_ends(found, cluster))
+    find = finder(limits, kinds(found), LogFacts.read(found, cluster), topic_ends(found, cluster))
     return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
 
 
+def history_rows(tables: Tables, cluster: str) -> DataFrame:
+    """Return the rows of the history of each group: ``group_id``, ``kind`` and ``row``.
+
+    ``row`` has the columns of the kind that ``relations.groups.kinds`` names, as JSON without what is null: with a
+    column for each kind, every row would carry the null structs of all others through the shuffle and into Python.
+    """
+    read, values = SparkReader(tables.spark, tables.location), given(cluster)
+
+    def rows_of(name: str, kind: Kind) -> DataFrame:
+        row = f"to_json(struct({', '.join(f'f.{column}' for column in kind.columns)}))"
+        text = kind.text.format(among="TRUE")
+        return read.query(f"SELECT f.group_id AS group_id, '{name}' AS kind, {row} AS row FROM ({text}) AS f", **values)
+
+    return reduce(DataFrame.unionByName, (rows_of(name, kind) for name, kind in kinds(tables.engine()).items()))
+
+
+def by_group(rows: DataFrame) -> DataFrame:
+    """Bring the rows of each group together. Sorting by range would read all rows twice."""
+    return rows.repartition("group_id").sortWithinPartitions("group_id")
+
+
+def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, Kind]) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of ``history_rows`` as ``gathered`` takes them."""
+    for row in rows:
+        kind, values = of_kinds[row["kind"]], json.loads(row["row"])
+        yield row["group_id"], kind.read([values.get(name) for name in kind.columns])
+
+
 def finder(
-    limits: Thresholds, logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+    limits: Thresholds, of_kinds: Mapping[str, Kind], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = (row for batch in batches for row in batch.to_pylist())
+        rows = rows_read((row for batch in batches for row in batch.to_pylist()), of_kinds)
         for history in gathered(rows, logs, topic_ends):
             rows_of_group = [row._asdict() for row in findings(history, limits)]
             yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
@@ -22,9 +20,8 @@ from jobs.tables.reader import TableReader
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
-Place = tuple[str, str, int]
-"""Group, log topic and log partition."""
-OF_PLACE: Final = itemgetter(0, 1, 2)
+Place = tuple[str, int]
+"""Log topic and log partition."""
 
 
 class Summary(NamedTuple):
@@ -49,6 +46,15 @@ class Summary(NamedTuple):
     pending: Sequence[Mapping[str, Any]] | None
 
 
+class GroupEnd(NamedTuple):
+    """The tombstone of a group."""
+
+    log_topic: str
+    log_partition: int
+    log_offset: int
+    timestamp_ms: int
+
+
 NESTED: Final = {
     "offset": "s.committed.committed_offset",
     **{
@@ -69,7 +75,7 @@ GROUP_ENDS_TEXT: Final = (
     "SELECT group_id, log_topic, log_partition, log_offset, timestamp_ms FROM $group_records "
     "WHERE cluster = :cluster AND is_tombstone AND record_type IN :types AND log_offset IS NOT NULL"
 )
-"""The tombstones of groups, of the types ``END_TYPES``."""
+"""The columns of ``GroupEnd``: the tombstones of groups, of the types ``END_TYPES``."""
 
 END_TYPES: Final = sorted(each.value for each in GROUP_ENDS)
 
@@ -152,36 +158,27 @@ def removal_rows(
     return fold
 
 
-def sums_of_groups(
-    tables: TableReader, cluster: str, groups: Sequence[str] | None = None
-) -> Iterator[tuple[str, list[PartitionCommits | OpenTransaction]]]:
-    """Yield for each group and log partition the sums of its commits for each partition, and its open transactions."""
-    among = "TRUE" if groups is None else "group_id IN :groups"
-    rows = tables.tuples(
-        f"{SUMMARIES} AND {among} ORDER BY group_id, log_topic, log_partition",
-        cluster=cluster,
-        groups=groups,
-    )
-    group_ends, topics = _group_ends(tables, cluster), topic_ends(tables, cluster)
-    for place, of_group in groupby(map(Summary._make, rows), OF_PLACE):
-        yield place[0], list(sums_of_group(list(of_group), group_ends.get(place, ()), topics))
-
-
 def sums_of_group(
-    summaries: Sequence[Summary], group_ends: Sequence[LogPosition], topic_ends: Mapping[str, Sequence[int]]
+    summaries: Iterable[Summary], group_ends: Iterable[GroupEnd], topic_ends: Mapping[str, Sequence[int]]
 ) -> Iterator[PartitionCommits | OpenTransaction]:
-    """Yield the sums of the commits of a group in one log partition, and its open transactions.
+    """Yield for each log partition the sums of the commits of a group in it, and its open transactions.
 
-    ``group_ends``: the tombstones of the group there; ``topic_ends``: when topics were deleted (ms), by name.
+    ``topic_ends``: when topics were deleted (ms), by name.
     """
+    by_place: dict[Place, list[Summary]] = defaultdict(list)
     for row in summaries:
-        if row.commits:
-            yield _partition_commits(row, group_ends, topic_ends.get(row.topic, ()))
-    yield from _open_transactions(summaries)
+        by_place[row.log_topic, row.log_partition].append(row)
+    ends = [*group_ends]
+    for place, of_log in by_place.items():
+        ends_there = [end for end in ends if (end.log_topic, end.log_partition) == place]
+        for row in of_log:
+            if row.commits:
+                yield _partition_commits(row, ends_there, topic_ends.get(row.topic, ()))
+        yield from _open_transactions(of_log)
 
 
-def _partition_commits(row: Summary, group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> PartitionCommits:
-    """Return the sums; ``group_ends``: positions of the group's tombstones; ``topic_ends``: deletions of the topic."""
+def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> PartitionCommits:
+    """Return the sums; ``group_ends``: the group's tombstones; ``topic_ends``: deletions of the topic."""
     rewinds: tuple[Rewind, ...] = ()
     removals: tuple[Removal, ...] = ()
     if row.rewinds is not None:
@@ -200,9 +197,9 @@ def _partition_commits(row: Summary, group_ends: Sequence[LogPosition], topic_en
     )
 
 
-def _removal(row: Mapping[str, Any], group_ends: Sequence[LogPosition], topic_ends: Sequence[int]) -> Removal:
+def _removal(row: Mapping[str, Any], group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
     at = LogPosition(**row["at"])
-    in_deletion = any(end.timestamp_ms == at.timestamp_ms and end.offset > at.offset for end in group_ends)
+    in_deletion = any(end.timestamp_ms == at.timestamp_ms and end.log_offset > at.offset for end in group_ends)
     return Removal(at, row["offset"], removal_cause(at.timestamp_ms, topic_ends, row, in_deletion=in_deletion))
 
 
@@ -244,13 +241,4 @@ def topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
     found: dict[str, list[int]] = defaultdict(list)
     for row in rows:
         found[row["topic"]].append(row["ended_ms"])
-    return found
-
-
-def _group_ends(tables: TableReader, cluster: str) -> dict[Place, list[LogPosition]]:
-    rows = tables.rows(GROUP_ENDS_TEXT, cluster=cluster, types=END_TYPES)
-    found: dict[Place, list[LogPosition]] = defaultdict(list)
-    for row in rows:
-        place = row["group_id"], row["log_topic"], row["log_partition"]
-        found[place].append(LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]))
     return found

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from coordinator_core.audit.folds.group_history import RecordSize
-from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_format import HEADER_SIZE
 
 OF_LOG: Final = "log_topic, log_partition, group_id"
@@ -16,6 +13,10 @@ def _varint(length: str) -> str:
     """Return SQL for the bytes of a zigzag varint that is not negative."""
     steps = " ".join(f"WHEN {length} < {1 << bits} THEN {size}" for size, bits in enumerate((6, 13, 20, 27), start=1))
     return f"CASE {steps} ELSE 5 END"
+
+
+def _at(offset: str) -> str:
+    return f"named_struct('partition', log_partition, 'offset', {offset}, 'timestamp_ms', timestamp_ms)"
 
 
 _BODY: Final = (
@@ -49,18 +50,13 @@ WITH measured AS (
     row_number() OVER (PARTITION BY {OF_LOG} ORDER BY total DESC, base) AS nth
   FROM in_batches WHERE from_end = 1
 )
-SELECT {OF_LOG}, CAST(record_type AS INT) AS record_type, size + {HEADER_SIZE} AS size, CAST(1 AS BIGINT) AS records,
-  log_offset, timestamp_ms
+SELECT group_id, log_topic, CAST(record_type AS INT) AS record_type, size + {HEADER_SIZE} AS size,
+  CAST(1 AS BIGINT) AS records, {_at("log_offset")} AS at
 FROM in_batches WHERE nth = 1
 UNION ALL
-SELECT {OF_LOG}, CAST(NULL AS INT), total + {HEADER_SIZE}, records, base, timestamp_ms FROM batches WHERE nth = 1
+SELECT group_id, log_topic, CAST(NULL AS INT), total + {HEADER_SIZE}, records, {_at("base")}
+FROM batches WHERE nth = 1
 """
-"""The largest record of each type with a batch of its own, and the largest batch, which has no type; of equal ones the
-first in the log.
+"""The columns of ``RecordSize``: the largest record of each type with a batch of its own, and the largest batch, which
+has no type; of equal ones the first in the log.
 """
-
-
-def record_size(row: Mapping[str, Any]) -> RecordSize:
-    """Return a row of ``SIZES``."""
-    at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
-    return RecordSize(row["log_topic"], row["record_type"], row["size"], row["records"], at)

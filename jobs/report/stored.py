@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
-from jobs.relations.stored_histories import stored_histories
+from jobs.relations.groups import report_histories
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
@@ -43,7 +43,7 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
     )
-    return build(stored_histories(tables, settings.cluster), settings.findings, source)
+    return build(report_histories(tables, settings.cluster), settings.findings, source)
 
 
 def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, int]:

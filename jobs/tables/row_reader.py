@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Annotated, Any, Final
 
@@ -27,6 +27,12 @@ def reader(core_type: Any) -> Callable[[Any], Any]:
         return lambda value: value
     fields = [(name, reader(hint)) for name, hint in typing.get_type_hints(core, include_extras=True).items()]
     return lambda value: value if value is None else core(*(read(value.get(name)) for name, read in fields))
+
+
+def tuple_reader(core_type: Any) -> Callable[[Sequence[Any]], Any]:
+    """Return a function that converts the values of all fields of a core type, in their order, into one of it."""
+    readers = [reader(hint) for hint in typing.get_type_hints(core_type, include_extras=True).values()]
+    return lambda values: core_type(*(read(value) for read, value in zip(readers, values, strict=True)))
 
 
 def bare(hint: Any) -> Any:

@@ -138,7 +138,6 @@ COLUMNS_OF_SPARK = {
     "jobs/pipeline/rebuilds.py": "replay",
     "jobs/pipeline/replay.py": "replay",
     "jobs/pipeline/replayed.py": "replay",
-    "jobs/pipeline/share_delivery.py": "sums before rows reach Python",
     "jobs/pipeline/snapshots.py": "ingest",
     "jobs/pipeline/transaction_outcomes.py": "ingest: later facts",
     "jobs/pipeline/typed_tables.py": "typed tables",

@@ -61,10 +61,10 @@ class StoredAnswers:
 
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
-        from jobs.queries.from_tables.history import stored_history
+        from jobs.relations.groups import one_history
 
         self._warn_once()
-        return stored_history(self.tables, self.cluster, group_id)
+        return one_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """From ``offset_commits``: only commits that went back are read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,8 @@ from jobs.queries.from_tables.log_extent import StoredLogExtent
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.from_tables.up_to_date import has_all_commits
-from jobs.relations.commit_sums import sums_of_groups
+from jobs.relations.commit_sums import Summary, sums_of_group, topic_ends
+from jobs.relations.groups import SUMS, given, rows_of
 from jobs.relations.offsets import OFFSETS
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
@@ -144,7 +146,13 @@ def test_spark_summarises_commits_as_the_core_does(spark: SparkSession, tmp_path
     tables = filled(spark, tmp_path, rows)
     found: dict[str, list[PartitionCommits]] = {log.group_id: [] for log in logs}
     transactions: dict[str, list[OpenTransaction]] = {log.group_id: [] for log in logs}
-    for group_id, sums in sums_of_groups(FolderReader(tables.location), CLUSTER):
+    reader, summaries = FolderReader(tables.location), defaultdict[str, list[Summary]](list)
+    for group_id, summary in rows_of(reader, SUMS["summaries"], **given(CLUSTER)):
+        summaries[group_id].append(summary)
+    ends = list(rows_of(reader, SUMS["group_ends"], **given(CLUSTER)))
+    for group_id, of_group in summaries.items():
+        of_ends = [end for name, end in ends if name == group_id]
+        sums = list(sums_of_group(of_group, of_ends, topic_ends(reader, CLUSTER)))
         found[group_id] += (row for row in sums if isinstance(row, PartitionCommits))
         transactions[group_id] += (row for row in sums if isinstance(row, OpenTransaction))
     for log in logs:

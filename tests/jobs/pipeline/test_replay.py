@@ -25,7 +25,7 @@ from jobs.pipeline import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
-from jobs.relations.stored_histories import histories_for_findings
+from jobs.relations import groups as groups_relation
 from jobs.relations.stored_replay import NOT_REPLAYED
 from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
@@ -171,12 +171,12 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
     nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
     computed: list[set[str]] = []
 
-    def noted(tables, cluster, groups):
-        histories = list(histories_for_findings(tables, cluster, groups))
-        computed.append({each.group_id for each in histories})
-        return histories
+    def noted(tables, cluster, groups, kinds):
+        found = list(groups_relation.histories(tables, cluster, groups, kinds))
+        computed.append({each.group_id for each in found})
+        return found
 
-    monkeypatch.setattr(findings_job, "histories_for_findings", noted)
+    monkeypatch.setattr(findings_job, "histories", noted)
     for night in nights:
         in_spark = EngineLimits(replayed_rows=-1, staged_file_bytes=-1)
         nightly.limits = in_spark if night == "night 2" else EngineLimits()

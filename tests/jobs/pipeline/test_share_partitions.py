@@ -20,7 +20,7 @@ from jobs.cli.app import app
 from jobs.formatting import plain
 from jobs.pipeline import replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.relations.stored_histories import stored_histories
+from jobs.relations.groups import report_histories
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
@@ -55,7 +55,7 @@ def from_logs() -> dict[str, GroupHistory]:
 def test_share_partitions_are_those_of_the_logs(recorded):
     expected = from_logs()
     assert sum(len(each.share_partitions) for each in expected.values()) == 226
-    found = stored_histories(FolderReader(recorded.tables.location), CLUSTER)
+    found = report_histories(FolderReader(recorded.tables.location), CLUSTER)
     assert {each.group_id: each.share_partitions for each in found} == {
         group_id: each.share_partitions for group_id, each in expected.items()
     }
@@ -134,6 +134,6 @@ def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotte
     assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
     found = made.table("findings").where("group_id = 'forgotten'").collect()
     assert [(row.kind, row.number) for row in found] == [("share_state_orphaned", 2)]
-    for_report = {each.group_id: each for each in stored_histories(FolderReader(made.tables.location), CLUSTER)}
+    for_report = {each.group_id: each for each in report_histories(FolderReader(made.tables.location), CLUSTER)}
     told = findings(for_report["forgotten"], made.settings.findings)
     assert [(row.kind, row.number) for row in told] == [("share_state_orphaned", 2)]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import RecordSize
 from jobs.queries.from_logs.history import group_histories
-from jobs.relations.stored_histories import largest_records
+from jobs.relations.groups import SUMS, given, rows_of
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.spark_reader import SparkReader
@@ -36,7 +36,7 @@ def in_logs() -> Sizes:
 
 def test_the_sql_text_measures_what_the_fold_measures(tables: Path, in_logs: Sizes) -> None:
     found: Sizes = defaultdict(set)
-    for group_id, size in largest_records(FolderReader(str(tables)), CLUSTER, None):
+    for group_id, size in rows_of(FolderReader(str(tables)), SUMS["sizes"], **given(CLUSTER)):
         found[group_id].add(size)
     assert found == in_logs
     assert any(row.record_type is None and row.records > 1 for rows in found.values() for row in rows)
@@ -45,6 +45,6 @@ def test_the_sql_text_measures_what_the_fold_measures(tables: Path, in_logs: Siz
 @pytest.mark.long
 def test_spark_measures_the_same(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
     found: Sizes = defaultdict(set)
-    for group_id, size in largest_records(SparkReader(spark, str(tables)), CLUSTER, None):
+    for group_id, size in rows_of(SparkReader(spark, str(tables)), SUMS["sizes"], **given(CLUSTER)):
         found[group_id].add(size)
     assert found == in_logs

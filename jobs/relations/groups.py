@@ -1,0 +1,211 @@
+"""The histories of groups with what findings need: each kind of rows is a text, whoever brings the rows together.
+
+In this process the rows of a group are merged from one query a kind, sorted by group (``histories``). Spark brings them
+together itself, in ``jobs.pipeline.findings``. Both make a history of them with ``gathered``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+from coordinator_core.audit.folds.commit_counts import (
+    HOUR_MS,
+    LENGTHS_MS,
+    MOST_INTERVALS,
+    CommitCount,
+    fitting_length,
+)
+from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
+from coordinator_core.audit.folds.share_deliveries import ShareDelivery
+from coordinator_core.audit.group_audit import AUDITED_TABLES
+from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.history.share_rows import SharePartitionRow
+from jobs.relations import stored_brokers
+from jobs.relations.commit_sums import (
+    END_TYPES,
+    GROUP_ENDS_TEXT,
+    SUMMARIES,
+    GroupEnd,
+    Summary,
+    sums_of_group,
+    topic_ends,
+)
+from jobs.relations.deliveries import DELIVERIES, read_delivery
+from jobs.relations.record_sizes import SIZES
+from jobs.relations.stored_logs import LogFacts
+from jobs.sources.files import GROUP_TOPICS
+from jobs.tables.reader import TableReader, Value
+from jobs.tables.row_reader import tuple_reader
+
+
+class Kind(NamedTuple):
+    """Rows that make up histories: a text with ``group_id`` and these columns, of the groups that ``{among}`` names.
+
+    ``read`` makes of the values of the columns what ``gathered`` takes.
+    """
+
+    text: str
+    columns: Sequence[str]
+    read: Callable[[Sequence[Any]], Any]
+
+
+class OwnTime(NamedTuple):
+    """The latest time (ms) of the log partition of a group that was replayed; None: no record has a time."""
+
+    last_ms: int | None
+
+
+def _rows_of(table: str, row: Any) -> Kind:
+    return Kind(f"SELECT * FROM ${table} WHERE cluster = :cluster AND {{among}}", row._fields, tuple_reader(row))
+
+
+def _own_times(places: str) -> Kind:
+    """Return the groups of a table that has their log partitions."""
+    text = f"""
+SELECT s.group_id AS group_id, max(r.last_ms) AS last_ms FROM {places} AS s JOIN $log_ranges AS r
+ON s.cluster = r.cluster AND s.log_topic = r.log_topic AND s.log_partition = r.log_partition
+WHERE s.cluster = :cluster AND s.log_topic IN :topics AND {{among}} GROUP BY s.group_id
+"""
+    return Kind(text, OwnTime._fields, OwnTime._make)
+
+
+ROWS: Final = {
+    table.name: _rows_of(table.name, table.row)
+    for table in AUDITED_TABLES
+    if table.row not in (TopicInterval, SharePartitionRow)
+}
+"""The rows of history tables that have as many rows as a group has events, and not as its share state has records."""
+
+SHARE_PARTITIONS: Final = {"share_partitions": _rows_of("share_partitions", SharePartitionRow)}
+EVENTS: Final = {"events": _rows_of(stored_brokers.TABLE, BrokerEvent)}
+OWN_TIMES: Final = {"own_times": _own_times("$group_states")}
+COMMITTERS: Final = {"own_times": _own_times("(SELECT * FROM $offset_commits WHERE log_offset IS NOT NULL)")}
+"""Groups with commits, also of a log that is not replayed yet."""
+
+SUMS: Final = {
+    "deliveries": Kind(DELIVERIES, ShareDelivery._fields, read_delivery),
+    "summaries": Kind(f"{SUMMARIES} AND {{among}}", Summary._fields, Summary._make),
+    "group_ends": Kind(f"{GROUP_ENDS_TEXT} AND {{among}}", GroupEnd._fields, GroupEnd._make),
+    "sizes": Kind(SIZES, ("log_topic", "record_type", "size", "records", "at"), tuple_reader(RecordSize)),
+}
+"""What findings need of records, commits and share partitions."""
+
+COMMITS_BY_HOUR: Final = f"""
+SELECT group_id, hour_ms AS since_ms, CAST({HOUR_MS} AS BIGINT) AS length_ms, CAST(sum(written) AS BIGINT) AS records
+FROM $commit_summaries WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0
+GROUP BY group_id, hour_ms
+"""
+FITTING: Final = " ".join(
+    f"WHEN (last_ms - last_ms % {each}) - (first_ms - first_ms % {each}) < {each * MOST_INTERVALS} THEN {each}"
+    for each in LENGTHS_MS
+)
+"""The choice of ``fitting_length`` in SQL."""
+COMMITS_BY_TIME: Final = f"""
+WITH written AS (
+  SELECT group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]} AS at_ms, count(*) AS records FROM $offset_commits
+  WHERE cluster = :cluster AND NOT is_tombstone AND timestamp_ms >= 0
+  GROUP BY group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]}
+), spans AS (
+  SELECT group_id, at_ms, records, min(at_ms) OVER (PARTITION BY group_id) AS first_ms,
+    max(at_ms) OVER (PARTITION BY group_id) AS last_ms FROM written
+), placed AS (
+  SELECT group_id, at_ms, records, CAST(CASE {FITTING} ELSE {LENGTHS_MS[-1]} END AS BIGINT) AS length_ms FROM spans
+), counted AS (
+  SELECT group_id, length_ms, at_ms - at_ms % length_ms AS since_ms, records FROM placed
+)
+SELECT group_id, length_ms, since_ms, CAST(sum(records) AS BIGINT) AS records FROM counted
+GROUP BY group_id, length_ms, since_ms
+"""
+"""Commits are counted by the shortest interval first: each length divides the next one."""
+
+
+GROUP: Final = itemgetter(0)
+
+
+def report_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
+    """Yield the history of each group, by group id, with commits over time and the rows of share partitions."""
+    return histories(
+        tables, cluster, None, {**kinds(tables), **SHARE_PARTITIONS, **_commits_over_time(tables, cluster)}
+    )
+
+
+def kinds(tables: TableReader) -> dict[str, Kind]:
+    """Return the rows that findings need."""
+    return ROWS | SUMS | OWN_TIMES | _events(tables)
+
+
+def one_history(tables: TableReader, cluster: str, group_id: str) -> GroupHistory | None:
+    """Return the history of a group without its commits; None for a group without records.
+
+    A group that has only committed offsets has an empty one.
+    """
+    for own_times in (OWN_TIMES, COMMITTERS):
+        of_group = ROWS | SHARE_PARTITIONS | _events(tables) | own_times
+        if (history := next(histories(tables, cluster, [group_id], of_group), None)) is not None:
+            return history
+    return None
+
+
+def histories(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, Kind]
+) -> Iterator[GroupHistory]:
+    """Yield the history of each of these groups (None: of all), by group id; the rows of one group are in memory."""
+    if groups == []:
+        return iter(())
+    among = "TRUE" if groups is None else "group_id IN :groups"
+    rows = (rows_of(tables, kind, among, groups=groups, **given(cluster)) for kind in wanted.values())
+    return gathered(merge(*rows, key=GROUP), LogFacts.read(tables, cluster), topic_ends(tables, cluster))
+
+
+def rows_of(tables: TableReader, kind: Kind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:
+    """Yield what a kind makes of its rows, by group id; ``among``: an SQL condition on ``group_id``."""
+    columns = ", ".join(f"f.{name}" for name in kind.columns)
+    text = f"SELECT f.group_id AS of_group, {columns} FROM ({kind.text.format(among=among)}) AS f ORDER BY of_group"
+    return ((group_id, kind.read(row)) for group_id, *row in tables.tuples(text, **values))
+
+
+def given(cluster: str) -> dict[str, Value]:
+    """Return the values that the texts name."""
+    return {"cluster": cluster, "topics": GROUP_TOPICS, "types": END_TYPES}
+
+
+def gathered(
+    rows: Iterable[tuple[str, Any]], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+) -> Iterator[GroupHistory]:
+    """Yield the history of each group from what the kinds make of its rows, which follow each other.
+
+    ``topic_ends``: when topics were deleted (ms), by name.
+    """
+    for group_id, of_group in groupby(rows, GROUP):
+        by_type: dict[type, list[Any]] = defaultdict(list)
+        for _, row in of_group:
+            by_type[type(row)].append(row)
+        own_times, ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
+        found = list(sums_of_group(by_type.pop(Summary, ()), ends, topic_ends))
+        if not own_times and not found and not by_type.keys() - {BrokerEvent}:
+            continue  # these logs have no record of the group
+        found += (row for rows_of_type in by_type.values() for row in rows_of_type)
+        yield GroupHistory.gather(group_id, max((each.last_ms or 0 for each in own_times), default=0), found, *logs)
+
+
+def _events(tables: TableReader) -> dict[str, Kind]:
+    return EVENTS if stored_brokers.has_lines(tables) else {}
+
+
+def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, Kind]:
+    """Return commit records by group and time: over a long time from the sums of hours, else from the commits."""
+    (span,) = tables.rows(
+        "SELECT min(hour_ms) AS first, max(hour_ms) AS last FROM $commit_summaries "
+        "WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0",
+        cluster=cluster,
+    )
+    if span["first"] is None:
+        return {}
+    is_long = fitting_length(span["first"] + HOUR_MS - 1, span["last"]) >= HOUR_MS
+    return {"counts": Kind(COMMITS_BY_HOUR if is_long else COMMITS_BY_TIME, CommitCount._fields, CommitCount._make)}
