@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeGuard
 
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, assigned_partitions
-from coordinator_core.records import AnyRecord, RecordType
+from coordinator_core.records import AnyRecord, LogPosition, RecordType
 
+Unknown = dict[str, LogPosition]
+"""Ids or names of topics that the metadata log does not have, each with the first record that names it."""
+MOST_NAMED: Final = 3
+"""So many logs are named in an error."""
 NO_TOPIC_ID: Final = "A" * 22
 NAMING_TYPES: Final = (
     RecordType.GROUP_METADATA,
@@ -27,36 +32,74 @@ def named_topics(record: AnyRecord) -> tuple[set[str], set[str]]:
     return set(_topic_ids(record.value)), set(_assigned_names(record))
 
 
-def of_another_cluster(topics: TopicHistory | None, records: Iterable[AnyRecord]) -> str | None:
+def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[AnyRecord]]) -> str | None:
     """Return in words that the metadata log of these topics is of another cluster; None: nothing says so.
 
-    ``records`` are of groups, and the first topic id that the metadata log has ends the search. What members were
-    assigned existed: ids decide, as every topic has its own. Without ids the names of topics that classic members were
-    assigned do, where the metadata log never had any of them.
+    ``logs`` are records of groups by the name of their log. The first topic id of a log that the metadata log has ends
+    the search in it. What members were assigned existed: ids decide, as every topic has its own. Without ids the names
+    of topics that classic members were assigned do, where the metadata log never had any of them.
+
+    Raises:
+        InputError: the metadata log has topic ids of some of the logs, and none of others: they are of two clusters.
     """
-    if topics is None or topics.is_listed or not topics.complete or topics.gaps:
+    if not _is_whole(topics):
         return None
-    ids: dict[str, AnyRecord] = {}
-    names: dict[str, AnyRecord] = {}
+    known: list[str] = []
+    strange: dict[str, Unknown] = {}
+    names: Unknown = {}
+    for log, records in logs.items():
+        ids = _unknown_ids(topics, records, names)
+        if ids is None:
+            known.append(log)
+        elif ids:
+            strange[log] = ids
+    if known and strange:
+        raise InputError(_of_two(known, strange))
+    if strange:
+        return _said({each: at for ids in strange.values() for each, at in ids.items()}, "topic ids")
+    return _said(names, "topics") if names and not known and not any(map(topics.had, names)) else None
+
+
+def _is_whole(topics: TopicHistory | None) -> TypeGuard[TopicHistory]:
+    """Whether the metadata log has every topic of its cluster up to its end."""
+    return topics is not None and not topics.is_listed and topics.complete and not topics.gaps
+
+
+def _unknown_ids(topics: TopicHistory, records: Iterable[AnyRecord], names: Unknown) -> Unknown | None:
+    """Return the topic ids in these records, of which the metadata log has none; None: it has one of them.
+
+    The names of topics that classic members were assigned are added to ``names``.
+    """
+    ids: Unknown = {}
     for record in records:
         if not topics.shows_all(record.at.timestamp_ms):
             continue
         its_ids, its_names = named_topics(record)
         if any(topics.topic_name(topic_id) is not None for topic_id in its_ids):
             return None
-        ids |= dict.fromkeys(its_ids - ids.keys(), record)
-        names |= dict.fromkeys(its_names - names.keys(), record)
-    if ids:
-        return _said(ids, "topic ids")
-    return _said(names, "topics") if names and not any(map(topics.had, names)) else None
+        ids |= dict.fromkeys(its_ids - ids.keys(), record.at)
+        names |= dict.fromkeys(its_names - names.keys(), record.at)
+    return ids
 
 
-def _said(unknown: Mapping[str, AnyRecord], what: str) -> str:
-    name, record = min(unknown.items(), key=lambda each: (each[1].at, each[0]))
+def _said(unknown: Unknown, what: str) -> str:
     return (
         f"the metadata log is of another cluster, and not used: it has none of the {len(unknown)} {what} that records "
-        f"of groups name, such as {name!r} (partition {record.at.partition}, offset {record.at.offset})"
+        f"of groups name, such as {_first(unknown)}"
     )
+
+
+def _of_two(known: Sequence[str], strange: Mapping[str, Unknown]) -> str:
+    others = "; ".join(f"{log} names {_first(ids)}" for log, ids in sorted(strange.items())[:MOST_NAMED])
+    return (
+        f"these logs are of two clusters: the metadata log has topics of {', '.join(sorted(known)[:MOST_NAMED])}, and "
+        f"none of the topic ids in {len(strange)} others: {others}; give the logs of one cluster at a time"
+    )
+
+
+def _first(unknown: Unknown) -> str:
+    name, at = min(unknown.items(), key=lambda each: (each[1], each[0]))
+    return f"{name!r} (partition {at.partition}, offset {at.offset})"
 
 
 def _topic_ids(value: Any) -> Iterator[str]:

@@ -131,6 +131,7 @@ class _Run:
         if to_rebuild is None and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
         topics = stored_topics.read(self._tables.engine(), self._cluster)
+        stored_topics.require_one_cluster(self._tables.engine(), self._cluster, topics)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:

@@ -7,6 +7,7 @@ place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.given_topics import GivenTopics
@@ -14,7 +15,7 @@ from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, of_another_cluster
-from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.relations import stored_settings
@@ -41,6 +42,8 @@ FIRST: Final = "ORDER BY log_partition, log_offset LIMIT 2000"
 """The records of groups that are looked at to see whether the metadata log is of their cluster: any few, which mostly
 name a topic that it has, otherwise the first ones.
 """
+OFFSETS_EXAMINED: Final = 10_000
+"""So many offsets of a log partition are looked at, from the first that names a topic on."""
 OF_CLUSTER: Final = "FROM $cluster_records WHERE cluster = :cluster"
 
 
@@ -58,8 +61,8 @@ def read(tables: TableReader, cluster: str) -> TopicHistory | None:
     It has the settings that snapshots show in either case.
     """
     history = _of_log(tables, cluster)
-    if of_another_cluster(history, _naming_records(tables, cluster, A_FEW)) is not None:
-        strange = of_another_cluster(history, _naming_records(tables, cluster, FIRST))
+    if of_another_cluster(history, {"": _naming_records(tables, cluster, A_FEW)}) is not None:
+        strange = of_another_cluster(history, {"": _naming_records(tables, cluster, FIRST)})
         history = history if strange is None else TopicHistory.of_another_cluster(strange)
     if history is None:
         history = _of_snapshots(tables, cluster)
@@ -86,6 +89,29 @@ def given(tables: TableReader, cluster: str) -> GivenTopics:
     if hole is None or found.gap is not None:
         return found._replace(until_ms=until_ms)
     return found._replace(until_ms=until_ms, gap=hole.cause, whole_ms=hole.whole_ms)
+
+
+def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory | None) -> None:
+    """Raise InputError where the log partitions of groups are of two clusters; ``topics`` are those that were read."""
+    if topics is None or topics.strange is not None or not tables.exists("group_records"):
+        return
+    rows = tables.rows(
+        "SELECT log_partition, min(log_offset) AS log_offset FROM $group_records WHERE cluster = :cluster "
+        "AND log_topic = :topic AND record_type IN :types AND value IS NOT NULL AND log_offset IS NOT NULL "
+        "AND log_partition IS NOT NULL GROUP BY log_partition",
+        cluster=cluster,
+        topic=LOG_TOPICS[Family.GROUP],
+        types=[each.value for each in NAMING_TYPES if each is not RecordType.GROUP_METADATA],
+    )
+    firsts = {row["log_partition"]: row["log_offset"] for row in rows}
+    offsets = ", ".join(str(offset) for offset in sorted(set(firsts.values())))
+    found = _naming_records(tables, cluster, f"AND log_offset IN ({offsets})") if firsts else ()
+    first_of = {each.at.partition: each for each in found if firsts.get(each.at.partition) == each.at.offset}
+    logs = {}
+    for partition, first in sorted(first_of.items()):
+        behind = f"AND log_partition = {partition} AND log_offset < {first.at.offset + OFFSETS_EXAMINED} {FIRST}"
+        logs[f"{LOG_TOPICS[Family.GROUP]}-{partition}"] = chain([first], _naming_records(tables, cluster, behind))
+    of_another_cluster(topics, logs)
 
 
 def _names_known_topics(tables: TableReader, cluster: str) -> bool:

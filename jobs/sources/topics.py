@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -48,11 +48,15 @@ def known_topics(
     """Return the topics of the metadata log, or the listed ones without it; ``logs`` are files by log and partition.
 
     The settings that snapshots show go with both. Topics of another cluster than that of the groups are left out.
+
+    Raises:
+        InputError: the logs of groups are of two clusters.
     """
     topics = listed
     for files in logs[Family.METADATA].values():
         topics = topic_history(files, warn)
-        strange = of_another_cluster(topics, _first_records(logs[Family.GROUP].values()))
+        of_groups = logs[Family.GROUP].values()
+        strange = of_another_cluster(topics, {each[0].name: _first_records(each, len(of_groups)) for each in of_groups})
         if strange is not None:
             topics = TopicHistory.of_another_cluster(strange)
         if listed is not None:
@@ -60,19 +64,18 @@ def known_topics(
     return topics
 
 
-def _first_records(logs: Collection[list[LogPart]]) -> Iterator[AnyRecord]:
-    """Yield what the logs of groups begin with, but for offset commits."""
-    for files in logs:
-        reader, left = LogReader(files, lambda message: None), ROWS_EXAMINED // len(logs)
-        for batch in reader.batches():
-            is_commit = pc.is_in(pc.binary_slice(batch.column("key"), 0, 2), value_set=COMMIT_KEYS)
-            for row in log_rows(batch.filter(pc.invert(is_commit)).slice(0, left)):
-                record = reader.read(row) if row.kind == Kind.RECORD.value else None
-                if record is not None and not isinstance(record, UnreadableRecord):
-                    yield record
-            left -= batch.num_rows
-            if left <= 0:
-                break
+def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
+    """Yield what one of so many logs of groups begins with, but for offset commits."""
+    reader, left = LogReader(files, lambda message: None), ROWS_EXAMINED // of
+    for batch in reader.batches():
+        is_commit = pc.is_in(pc.binary_slice(batch.column("key"), 0, 2), value_set=COMMIT_KEYS)
+        for row in log_rows(batch.filter(pc.invert(is_commit)).slice(0, left)):
+            record = reader.read(row) if row.kind == Kind.RECORD.value else None
+            if record is not None and not isinstance(record, UnreadableRecord):
+                yield record
+        left -= batch.num_rows
+        if left <= 0:
+            break
 
 
 class _Whole:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from coordinator_core.records import Family, MetadataRecordType
 from coordinator_core.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
 from coordinator_core.wire.batches import read_rows
-from coordinator_core.wire.record_codec import decode_metadata, encode_value
+from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value, encode_value
 from tests.core.log_cleaner import compact
 from tests.jobs.logs import batches
 from tests.jobs.queries.unreadable_logs import newer_key, newer_value, rewritten
@@ -146,12 +147,39 @@ def metadata_of_another_cluster(of_name: Callable[[str], str] = str) -> Callable
         assert record.value is not None
         kind, version, value = decode_metadata(record.value)
         if "topicId" in value:
-            value["topicId"] = value["topicId"][19::-1] + value["topicId"][20:]
+            value["topicId"] = _other_id(value["topicId"])
         if kind == MetadataRecordType.TOPIC and not value["name"].startswith("__"):
             value["name"] = of_name(value["name"])
         return record._replace(value=encode_value(kind, version, value, Family.METADATA))
 
     return lambda folder: rewritten(metadata_file(folder), other, 1)
+
+
+def of_another_cluster(folder: Path, partition: int) -> None:
+    """A partition of the log of groups is of a cluster whose topics have other ids."""
+
+    def other(record: NewRecord) -> NewRecord:
+        if record.key is None or record.value is None:
+            return record
+        kind, _ = decode_key(record.key)
+        version, value = decode_value(record.value, kind)
+        return record._replace(value=encode_value(kind, version, _with_other_ids(value)))
+
+    for file in segments(folder, partition):
+        rewritten(file, other, 1)
+
+
+def _with_other_ids(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_with_other_ids(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _with_other_ids(each) for name, each in value.items()}
+    return found | {"topicId": _other_id(value["topicId"])} if "topicId" in value else found
+
+
+def _other_id(topic_id: str) -> str:
+    return topic_id[19::-1] + topic_id[20:]
 
 
 def without_share(number: int) -> Callable[[Path], None]:

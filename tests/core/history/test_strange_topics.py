@@ -42,7 +42,7 @@ def generation(topic: str) -> AnyRecord:
 
 
 def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -> None:
-    said = of_another_cluster(history(), [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)])
+    said = of_another_cluster(history(), {"log": [assigned(ELSEWHERE, 9), assigned(ELSEWHERE, 12)]})
     assert said is not None
     assert said.startswith("the metadata log is of another cluster, and not used: it has none of the 1 topic ids")
     assert said.endswith(f"such as {ELSEWHERE!r} (partition 3, offset 9)")
@@ -61,22 +61,22 @@ def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -
     ids=["none", "a topic that is known, if deleted", "after its end", "no id", "a name that is known", "an id counts"],
 )
 def test_the_metadata_log_may_be_of_this_cluster(records: list[AnyRecord]) -> None:
-    assert of_another_cluster(history(), records) is None
+    assert of_another_cluster(history(), {"log": records}) is None
 
 
 def test_names_decide_where_no_record_has_an_id() -> None:
-    assert of_another_cluster(history(), [generation("other")]) is not None
-    assert of_another_cluster(history(), [generation("t"), assigned(ELSEWHERE)]) is not None, (
+    assert of_another_cluster(history(), {"log": [generation("other")]}) is not None
+    assert of_another_cluster(history(), {"log": [generation("t"), assigned(ELSEWHERE)]}) is not None, (
         "both may have such a name"
     )
 
 
 def test_a_metadata_log_that_lacks_records_may_lack_these_topics() -> None:
-    assert of_another_cluster(None, [assigned(ELSEWHERE)]) is None
-    assert of_another_cluster(history(complete=False), [assigned(ELSEWHERE)]) is None
+    assert of_another_cluster(None, {"log": [assigned(ELSEWHERE)]}) is None
+    assert of_another_cluster(history(complete=False), {"log": [assigned(ELSEWHERE)]}) is None
     holed = history()
     holed.gaps.append(HistoryGap(LogPosition(0, 4, 0), "a hole"))
-    assert of_another_cluster(holed, [assigned(ELSEWHERE)]) is None
+    assert of_another_cluster(holed, {"log": [assigned(ELSEWHERE)]}) is None
 
 
 def test_topics_of_another_cluster_tell_nothing() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.errors import InputError
 from jobs.queries.from_logs.given import given_topics
 from jobs.relations import stored_topics
 from jobs.sources.files import METADATA_TOPIC, find_logs
@@ -15,7 +16,7 @@ from jobs.sources.topics import known_topics
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, fill
-from tests.matrix.removals import metadata_of_another_cluster
+from tests.matrix.removals import metadata_of_another_cluster, of_another_cluster
 
 
 @pytest.mark.parametrize("is_strange", [False, True])
@@ -32,3 +33,26 @@ def test_a_metadata_log_of_another_cluster_is_left_out(tmp_path: Path, is_strang
     assert from_files is not None
     assert (read.strange, given) == (from_files.strange, given_topics(from_files))
     assert (len(read) == 0, given.is_strange) == (is_strange, is_strange)
+
+
+def test_logs_of_two_clusters_are_refused(tmp_path: Path) -> None:
+    """Partition 3 of the groups is of a cluster whose topics have other ids than the metadata log's."""
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    of_another_cluster(logs, 3)
+    with pytest.raises(InputError, match="are of two clusters") as files:
+        known_topics(by_partition(find_logs([logs])), None, pytest.fail)
+    fill(tmp_path / "tables", logs, topics=(GROUP_LOG, METADATA_TOPIC))
+    tables = FolderReader(str(tmp_path / "tables"))
+    with pytest.raises(InputError, match="are of two clusters") as stored:
+        stored_topics.require_one_cluster(tables, CLUSTER, stored_topics.read(tables, CLUSTER))
+    for error in (files, stored):
+        assert "none of the topic ids in 1 others" in str(error.value)
+        assert "__consumer_offsets-3" in str(error.value)
+        assert "(partition 3, offset " in str(error.value)
+
+
+def test_logs_of_one_cluster_are_taken(tmp_path: Path) -> None:
+    fill(tmp_path / "tables", SAMPLE_LOGS, topics=(GROUP_LOG, METADATA_TOPIC))
+    tables = FolderReader(str(tmp_path / "tables"))
+    stored_topics.require_one_cluster(tables, CLUSTER, stored_topics.read(tables, CLUSTER))
