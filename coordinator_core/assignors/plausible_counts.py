@@ -69,18 +69,18 @@ class PlausibleCounts(NamedTuple):
             for name, tasks in spec.connectors.items():
                 yield self.connector_problem(name, tasks), tasks
         elif isinstance(spec, StreamsGroupSpec):
-            for each in spec.subtopologies:
-                yield self.topic_problem(f"read by subtopology {each.id}", each.tasks), each.tasks
+            for subtopology in spec.subtopologies:
+                yield self.topic_problem(f"read by subtopology {subtopology.id}", subtopology.tasks), subtopology.tasks
         elif isinstance(spec, GroupSpec):
             ids = {topic_id for member in spec.members.values() for topic_id in member.topics}
-            for topic in (image.by_id[each] for each in ids if each in image.by_id):
+            for topic in (image.by_id[topic_id] for topic_id in ids if topic_id in image.by_id):
                 yield self.topic_problem(topic.name, topic.partitions), topic.partitions
             for member_id, member in spec.members.items():
                 yield self._previous_problem(member_id, member), 0
         else:
             assert isinstance(spec, ClassicGroupSpec)
             names = {name for member in spec.members.values() for name in member.topics}
-            for topic in (image.by_name[each] for each in names if each in image.by_name):
+            for topic in (image.by_name[name] for name in names if name in image.by_name):
                 yield self.topic_problem(topic.name, topic.partitions), topic.partitions
 
     def _previous_problem(self, member_id: str, member: MemberSpec) -> str | None:

@@ -68,23 +68,23 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
     if not (found := list(said(message))):
         return
     read = read.around()
-    for each in found:
-        partition = each.log_partition
+    for event in found:
+        partition = event.log_partition
         if partition is None and read.prefix["partition"] is not None:
             partition = int(read.prefix["partition"])
         local_ms, to_utc = read.time.local_ms, read.time.to_utc_ms
         yield BrokerEvent(
             file=file,
             line=line,
-            kind=str(each.kind),
-            group_id=each.group_id,
-            member_id=each.member_id,
-            instance_id=each.instance_id,
-            epoch=each.epoch,
-            reason=None if each.reason is None else each.reason[:MOST_VALUE],
-            duration_ms=each.duration_ms,
-            topic=each.topic,
-            partition=each.partition,
+            kind=str(event.kind),
+            group_id=event.group_id,
+            member_id=event.member_id,
+            instance_id=event.instance_id,
+            epoch=event.epoch,
+            reason=None if event.reason is None else event.reason[:MOST_VALUE],
+            duration_ms=event.duration_ms,
+            topic=event.topic,
+            partition=event.partition,
             broker_id=int(read.prefix["broker"]),
             log_partition=partition,
             level=read.level,
@@ -100,7 +100,7 @@ def time_of_line(text: str) -> WrittenTime:
     begin = text.find("{", 0, MOST_HEAD)
     if begin >= 0 and (found := _object(text[begin:])) is not None:
         times = (time_of_value(found[name]) for name in TIME_FIELDS if name in found)
-        return next((each for each in times if each.local_ms is not None), NO_TIME)
+        return next((time for time in times if time.local_ms is not None), NO_TIME)
     level = LEVEL.search(text, 0, MOST_HEAD)
     return time_before(text[: MOST_HEAD if level is None else level.start()])
 

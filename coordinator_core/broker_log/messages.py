@@ -48,7 +48,8 @@ class Said(NamedTuple):
 def messages() -> tuple[BrokerMessage, ...]:
     """Return all messages, in the order in which they are tried."""
     return tuple(
-        BrokerMessage(each["kind"], each["has"], re.compile(each["pattern"], re.S)) for each in broker_messages()
+        BrokerMessage(message["kind"], message["has"], re.compile(message["pattern"], re.S))
+        for message in broker_messages()
     )
 
 

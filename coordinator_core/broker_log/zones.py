@@ -41,12 +41,12 @@ def with_zones(events: Iterable[BrokerEvent], written_ms: Mapping[Epoch, Sequenc
     events = list(events)
     zones = _Zones(events, written_ms)
     return [
-        each
-        if each.timestamp_ms is not None
-        or each.local_ms is None
-        or (zone := zones.at(each.broker_id, each.local_ms)) is None
-        else each._replace(timestamp_ms=each.local_ms + zone)
-        for each in events
+        event
+        if event.timestamp_ms is not None
+        or event.local_ms is None
+        or (zone := zones.at(event.broker_id, event.local_ms)) is None
+        else event._replace(timestamp_ms=event.local_ms + zone)
+        for event in events
     ]
 
 
@@ -55,14 +55,14 @@ class _Zones:
 
     def __init__(self, events: Sequence[BrokerEvent], written_ms: Mapping[Epoch, Sequence[int]]) -> None:
         found: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
-        for each in events:
-            epoch = anchor_of(each)
-            times = written_ms.get(epoch, ()) if epoch is not None and each.local_ms is not None else ()
-            if each.local_ms is not None and len(times) == 1:
-                difference = times[0] - each.local_ms
+        for event in events:
+            epoch = anchor_of(event)
+            times = written_ms.get(epoch, ()) if epoch is not None and event.local_ms is not None else ()
+            if event.local_ms is not None and len(times) == 1:
+                difference = times[0] - event.local_ms
                 zone = nearest_quarter(difference)
                 if abs(difference - zone) <= ERROR_MS:
-                    found[each.broker_id].append((each.local_ms, zone))
+                    found[event.broker_id].append((event.local_ms, zone))
         self._anchors = {broker: _usual(sorted(anchors)) for broker, anchors in found.items()}
         zones = {zone for anchors in self._anchors.values() for _, zone in anchors}
         self._only = zones.pop() if len(zones) == 1 else None
@@ -80,4 +80,4 @@ class _Zones:
 
 def _usual(anchors: list[tuple[int, int]]) -> list[tuple[int, int]]:
     counts = Counter(zone for _, zone in anchors)
-    return [each for each in anchors if counts[each[1]] * RARE >= len(anchors)]
+    return [anchor for anchor in anchors if counts[anchor[1]] * RARE >= len(anchors)]

@@ -124,14 +124,14 @@ class BrokerConfig:
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> BrokerConfig:
         """Return the defaults with these settings (Kafka's names) over them; raises InputError for invalid ones."""
-        known = {each.name for each in fields(cls)}
+        known = {field.name for field in fields(cls)}
         values: dict[str, Any] = {}
         for name, value in settings.items():
             key = name.replace(".", "_")
             if key not in known:
                 raise InputError(f"the coordinator has no configuration {name!r}")
             if key == "group_consumer_assignors":
-                values[key] = tuple(str(each).strip() for each in _list(value))
+                values[key] = tuple(str(word).strip() for word in _list(value))
             elif key == "group_coordinator_rebalance_protocols":
                 values[key] = _protocols(name, value)
             elif key == "group_consumer_migration_policy":
@@ -174,7 +174,7 @@ class GroupConfig:
     @classmethod
     def default(cls, broker: BrokerConfig) -> GroupConfig:
         """Return the settings of a group without settings of its own."""
-        names = {each.name: f"group_{each.name}" for each in fields(cls)}
+        names = {field.name: f"group_{field.name}" for field in fields(cls)}
         return cls(
             **{name: getattr(broker, of_broker) for name, of_broker in names.items() if hasattr(broker, of_broker)}
         )
@@ -268,7 +268,7 @@ def duration_ms(reset: str) -> int | None:
     found = _DURATION.fullmatch(reset)
     if found is None or not any(found.groups()):
         return None
-    days, hours, minutes, seconds = (float(each or 0) for each in found.groups())
+    days, hours, minutes, seconds = (float(group or 0) for group in found.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000)
 
 
@@ -304,10 +304,10 @@ def _list(value: Any) -> list[Any]:
 
 
 def _protocols(name: str, value: Any) -> tuple[str, ...]:
-    protocols = tuple(str(each).strip() for each in _list(value))
-    for each in protocols:
-        if each not in REBALANCE_PROTOCOLS:
-            raise InputError(f"{name}: {each!r} is none of {', '.join(REBALANCE_PROTOCOLS)}")
+    protocols = tuple(str(word).strip() for word in _list(value))
+    for protocol in protocols:
+        if protocol not in REBALANCE_PROTOCOLS:
+            raise InputError(f"{name}: {protocol!r} is none of {', '.join(REBALANCE_PROTOCOLS)}")
     if "classic" not in protocols:
         raise InputError(f"{name}: the protocol 'classic' cannot be disabled")
     return protocols

@@ -218,7 +218,7 @@ def upgrade_connect_group(
     joins = request.api == "ConnectGroupHeartbeat" and data.get("memberEpoch") == 0
     if not joins or not isinstance(group, LiveClassicGroup) or group.protocol_type not in (None, CONNECT_PROTOCOL_TYPE):
         return None
-    offered = [str(each.get("name")) for each in data.get("clientAssignors") or ()]
+    offered = [str(assignor.get("name")) for assignor in data.get("clientAssignors") or ()]
     ended = _run(Operation(classic_memory, NO_TOPICS, now, iter(())), conversion.end_classic_group, group_id, offered)
     begun = RequestOutcome()
     if ended.error is None:
@@ -235,7 +235,7 @@ def downgrade_connect_group(
     """
     if not conversion.is_to_be_downgraded(memory.group(group_id)):
         return None
-    ending, beginning = (Operation(each, NO_TOPICS, now, iter(())) for each in (memory, classic_memory))
+    ending, beginning = (Operation(state, NO_TOPICS, now, iter(())) for state in (memory, classic_memory))
     group = deepcopy(memory.group(group_id))
     ended = _run(ending, conversion.end_connect_group, group_id)
     begun = _run(beginning, conversion.begin_classic_group, ending, group_id, group)

@@ -91,13 +91,13 @@ def leaving_members(
     """
     leaving: dict[str, EpochMemberT] = {}
     answers: list[Fields] = []
-    for each in asked:
+    for named in asked:
         try:
-            member = _leaving_member(group, each["memberId"], each["groupInstanceId"])
+            member = _leaving_member(group, named["memberId"], named["groupInstanceId"])
             leaving[member.member_id] = member
-            answers.append(responses.leave_group_member(each))
+            answers.append(responses.leave_group_member(named))
         except ApiError as error:
-            answers.append(responses.leave_group_member(each, error.code))
+            answers.append(responses.leave_group_member(named, error.code))
     return leaving, answers
 
 

@@ -63,8 +63,13 @@ def _fetch_group(op: Operation, asked: OffsetFetchGroup, *, stable: bool, by_id:
     if asked["topics"] is None:
         partitions = sorted(offsets.committed)
         topics = [
-            label | {"partitions": [_answer(each, offsets.committed.get(each), unstable) for each in each_topic]}
-            for name, each_topic in groupby(partitions, key=lambda each: each.topic)
+            label
+            | {
+                "partitions": [
+                    _answer(partition, offsets.committed.get(partition), unstable) for partition in each_topic
+                ]
+            }
+            for name, each_topic in groupby(partitions, key=lambda partition: partition.topic)
             # Where topics go by their ids, one that is gone cannot be named.
             if (label := _label(op, name, by_id=by_id)) is not None
         ]
@@ -154,12 +159,12 @@ def delete(op: Operation, request: Request) -> Fields:
     there = {*offsets.committed, *_in_transaction(offsets)}
     answers = []
     for topic in data["topics"]:
-        partitions = [TopicPartition(topic["name"], each["partitionIndex"]) for each in topic["partitions"]]
+        partitions = [TopicPartition(topic["name"], partition["partitionIndex"]) for partition in topic["partitions"]]
         subscribed = is_subscribed(group, topic["name"])
         if not subscribed:
-            write_tombstones(op, group_id, (each for each in partitions if each in there))
+            write_tombstones(op, group_id, (partition for partition in partitions if partition in there))
         code = int(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE)
-        codes = [{"partitionIndex": each.partition, "errorCode": code} for each in partitions]
+        codes = [{"partitionIndex": partition.partition, "errorCode": code} for partition in partitions]
         answers.append({"name": topic["name"], "partitions": codes})
     return {"errorCode": 0, "throttleTimeMs": 0, "topics": answers}
 

@@ -107,7 +107,7 @@ def _inner(value: Any, shape: RequestShape[Fields], where: str) -> Any:
     """A structure or a list of structures with every field in it; the same object if nothing is missing."""
     if type(value) is dict:
         return shape.filled(value, where)
-    filled = [shape.filled(each, where) for each in value]
+    filled = [shape.filled(element, where) for element in value]
     return value if all(map(is_, filled, value)) else filled
 
 

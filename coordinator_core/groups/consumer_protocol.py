@@ -32,14 +32,16 @@ class EmbeddedSubscription(NamedTuple):
 def subscription(metadata: bytes) -> EmbeddedSubscription:
     """Read a member's protocol metadata; raises DecodeError."""
     blob = decode_blob(ConsumerProtocolSubscription, metadata)
-    owned = [(each["topic"], each["partitions"]) for each in blob.fields.get("ownedPartitions", ())]
+    owned = [(topic["topic"], topic["partitions"]) for topic in blob.fields.get("ownedPartitions", ())]
     return EmbeddedSubscription(blob.version, blob.fields["topics"], blob.fields.get("rackId") or None, owned)
 
 
 def assigned_partitions(assignment: bytes) -> tuple[list[tuple[str, list[int]]], bytes | None]:
     """Read an assignment as topic names with partitions, and the assignor's own data; raises DecodeError."""
     fields = decode_blob(ConsumerProtocolAssignment, assignment).fields
-    return [(each["topic"], each["partitions"]) for each in fields["assignedPartitions"]], fields["userData"]
+    return [(partition["topic"], partition["partitions"]) for partition in fields["assignedPartitions"]], fields[
+        "userData"
+    ]
 
 
 def assignment(partitions: Mapping[str, Iterable[int]], topics: TopicImage, metadata: bytes) -> bytes:

@@ -180,7 +180,7 @@ def put_metadata(
 
 def partitions_of(values: Iterable[PartitionsOfTopic]) -> Partitions:
     """Return topic partitions by topic id, as records have them."""
-    return {each["topicId"]: each["partitions"] for each in values}
+    return {topic["topicId"]: topic["partitions"] for topic in values}
 
 
 def apply_target_partitions(state: EpochGroup[MemberT, Partitions], record: TargetPartitionsRecord) -> Violations:

@@ -42,7 +42,7 @@ def _streams_refusals(group: ClassicGroup) -> Iterator[str]:
         if info is None:
             yield f"the embedded data of Streams of member {member.member_id} cannot be read"
             continue
-        if any(each.get("namedTopology") for each in info.fields.get("taskOffsetSums", ())):
+        if any(sums.get("namedTopology") for sums in info.fields.get("taskOffsetSums", ())):
             yield "it has named topologies, which streams groups do not support"
         try:
             assigned_tasks(member.assignment)

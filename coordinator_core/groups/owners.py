@@ -77,15 +77,15 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
                     group.group_id,
                     group.type,
                     topic,
-                    each,
+                    number,
                     member.member_id,
                     getattr(member, "instance_id", None),
                     member.client_id,
                     member.client_host,
                     holding.role,
                 )
-                for each in holding.partitions
-                if partition is None or each == partition
+                for number in holding.partitions
+                if partition is None or number == partition
             ]
     return sorted(found, key=_order)
 
@@ -183,7 +183,7 @@ def _holdings(group: Group, topic: str, topics: TopicImage | None) -> Iterator[_
 def _held_in_classic(group: ClassicGroup, topic: str) -> Iterator[_Holding]:
     for member in group.members.values():
         held = assigned_partitions(member.assignment) or []
-        yield _Holding(member, [each.partition for each in held if each.topic == topic], "assigned")
+        yield _Holding(member, [task.partition for task in held if task.topic == topic], "assigned")
 
 
 def _run_in_classic(group: ClassicGroup, connector: str) -> Iterator[_Holding]:
@@ -232,7 +232,7 @@ def _held_in_streams(
     for member in group.members.values():
         for prefix, role, held in _tasks_of(member):
             for subtopology_id in reading & held.keys():
-                numbers = [each for each in held[subtopology_id] if each < partitions]
+                numbers = [partition for partition in held[subtopology_id] if partition < partitions]
                 yield _Holding(member, numbers, prefix + role)
 
 

@@ -54,7 +54,7 @@ def _refused_by_the_port(syntax: str) -> str | None:
 
 def _whole(regex: str) -> str:
     """The regex that matches where this one matches the whole text."""
-    quoted = [each for each in _LITERAL.findall(regex) if each.startswith(r"\Q")]
+    quoted = [part for part in _LITERAL.findall(regex) if part.startswith(r"\Q")]
     end = r"\E" if quoted and not quoted[-1].endswith(r"\E") else ""
     return rf"\A(?:{regex}{end})\z"
 

@@ -64,7 +64,7 @@ def _problems(group_type: GroupType | None, name: str, value: str, of_brokers: O
         if group_type is not None and kind != group_type:
             yield f"a setting of groups of the type {kind}: it has no effect on this group of the type {group_type}"
         enabled = of_brokers(PROTOCOLS)
-        if enabled is not None and kind.lower() not in {each.strip() for each in enabled.split(",")}:
+        if enabled is not None and kind.lower() not in {word.strip() for word in enabled.split(",")}:
             yield f"the brokers have not enabled the protocol {kind.lower()!r} ({PROTOCOLS}={enabled})"
     bounds = BOUNDS.get(short)
     number = int_setting(value, 64)

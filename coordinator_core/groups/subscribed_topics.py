@@ -26,7 +26,7 @@ def subscribed_topics(
         topic["topicName"]: SubscribedTopic(
             topic["topicId"],
             topic["numPartitions"],
-            {each["partition"]: each["racks"] for each in topic["partitionMetadata"]},
+            {partition["partition"]: partition["racks"] for partition in topic["partitionMetadata"]},
         )
         for topic in value["topics"]
     }

@@ -45,7 +45,9 @@ class SimulatedTransaction:
 
     def without(self, gone: Callable[[str, str], bool]) -> SimulatedTransaction:
         """Return the transaction without the partitions of each group and topic for which ``gone`` is true."""
-        return replace(self, partitions=tuple(each for each in self.partitions if not gone(self.group_id, each[0])))
+        return replace(
+            self, partitions=tuple(partition for partition in self.partitions if not gone(self.group_id, partition[0]))
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -232,13 +234,16 @@ class CommitStreams:
 
     def open_transactions(self) -> list[SimulatedTransaction]:
         """Return the transactions in the log that have not ended."""
-        return [*self._left_open, *(each for stream in self.streams for each in stream.open_transactions())]
+        return [
+            *self._left_open,
+            *(transaction for stream in self.streams for transaction in stream.open_transactions()),
+        ]
 
     def forget(self, gone: Callable[[str, str], bool]) -> None:
         """Forget the offsets of each group and topic for which ``gone`` is true."""
         for stream in self.streams:
             stream.gone.update(topic for topic, _ in stream.partitions if gone(stream.group_id, topic))
-        self._left_open = [each for each in (left.without(gone) for left in self._left_open) if each.partitions]
+        self._left_open = [commit for commit in (left.without(gone) for left in self._left_open) if commit.partitions]
         for group_id, commits in self._over.items():
             self._over[group_id] = {each: commit for each, commit in commits.items() if not gone(group_id, each[0])}
 
@@ -301,16 +306,16 @@ def _columns(streams: Sequence[CommitStream]) -> StreamColumns:
     """Return the columns of these streams, one row a stream or a record as StreamColumns says."""
 
     def column(name: str) -> Ints:
-        return np.array([getattr(each, name) for each in streams], np.int64)
+        return np.array([getattr(stream, name) for stream in streams], np.int64)
 
     def column_of_records(name: str) -> Ints:
-        return np.array([number for each in streams for number in getattr(each, name)], np.int64)
+        return np.array([number for stream in streams for number in getattr(stream, name)], np.int64)
 
     def blobs_of_records(name: str) -> pa.Array:
-        return pa.array([piece for each in streams for piece in getattr(each, name)], pa.binary())
+        return pa.array([piece for stream in streams for piece in getattr(stream, name)], pa.binary())
 
-    sizes = np.array([len(each.heads) for each in streams], np.int64)
-    transactions = [each.transactions for each in streams]
+    sizes = np.array([len(stream.heads) for stream in streams], np.int64)
+    transactions = [stream.transactions for stream in streams]
     return StreamColumns(
         heads=blobs_of_records("heads"),
         tails=blobs_of_records("tails"),
@@ -323,7 +328,9 @@ def _columns(streams: Sequence[CommitStream]) -> StreamColumns:
         every=column("every_ms"),
         last=column("last_number"),
         last_ms=column("last_ms"),
-        blocks=np.array([-1 if each is None else each.block for each in transactions], np.int64),
-        seeds=np.array([0 if each is None else each.seed for each in transactions], np.uint64),
-        left_open=np.array([0 if each is None else each.left_open for each in transactions], np.int64),
+        blocks=np.array([-1 if transaction is None else transaction.block for transaction in transactions], np.int64),
+        seeds=np.array([0 if transaction is None else transaction.seed for transaction in transactions], np.uint64),
+        left_open=np.array(
+            [0 if transaction is None else transaction.left_open for transaction in transactions], np.int64
+        ),
     )

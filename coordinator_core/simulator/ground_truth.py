@@ -174,13 +174,13 @@ class GroupTruth:
         self._members(live, how)
         if batch is not None:
             opened = self._opened(batch)
-            if self.type and any(each.value is not None and each.type != self.type for each in opened):
+            if self.type and any(record.value is not None and record.type != self.type for record in opened):
                 self._opened_as_another_type(opened, batch, earlier)
             else:
-                for each in opened:
-                    self._epoch(each, batch)
+                for record in opened:
+                    self._epoch(record, batch)
         if self.pending and not isinstance(live, LiveClassicGroup):
-            self.pending = [each for each in self.pending if each.kind not in FLEETING]
+            self.pending = [cause for cause in self.pending if cause.kind not in FLEETING]
         if self.rebalances and batch is not None and live is not None:
             self._maybe_converged(self.rebalances[-1], live, batch)
 
@@ -223,7 +223,7 @@ class GroupTruth:
                 self._end("group deleted", batch)
                 self.epoch, self.recorded, self.decided = None, {}, None
                 self.topics, self.connectors = {}, None
-                self.pending = [each for each in self.pending if each.kind not in _MEMBERSHIP]
+                self.pending = [cause for cause in self.pending if cause.kind not in _MEMBERSHIP]
             return
         epoch = value["generation" if group_type == CLASSIC else "epoch"]
         if group_type == self.type and epoch == self.epoch:
@@ -253,11 +253,13 @@ class GroupTruth:
         index, group_type, _ = opened
         down = group_type == CLASSIC
         self._end("group downgraded" if down else "group upgraded", batch)
-        shown = [each for each in why if down or each.kind not in FLEETING]
+        shown = [cause for cause in why if down or cause.kind not in FLEETING]
         causes = (TrueCause("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
         epoch = value["generation" if down else "epoch"]
         self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
-        self.pending = [TrueCause("group_downgraded")] if down else [each for each in self.pending if each not in why]
+        self.pending = (
+            [TrueCause("group_downgraded")] if down else [cause for cause in self.pending if cause not in why]
+        )
         self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
         self.losers, self.due_ms = frozenset(), None
         self.hash = value.get("metadataHash", 0)
@@ -276,8 +278,10 @@ class GroupTruth:
     def _since_generation(self, time_ms: int) -> Iterator[TrueCause]:
         """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
         pending = dict.fromkeys(self.pending)
-        how = {each.member_id: each.how for each in pending if each.how is not None}
-        shown = {TrueCause(each.kind, each.member_id, each.topics) for each in pending if each.kind not in _MEMBERSHIP}
+        how = {cause.member_id: cause.how for cause in pending if cause.how is not None}
+        shown = {
+            TrueCause(cause.kind, cause.member_id, cause.topics) for cause in pending if cause.kind not in _MEMBERSHIP
+        }
         changes, seen = _changes(self.recorded, self.members), set()
         for why in changes:
             yield why._replace(how=how.get(why.member_id))
@@ -297,10 +301,10 @@ class GroupTruth:
         taken = list(dict.fromkeys(self.pending))
         self.pending = []
         if metadata_hash == self.hash:
-            self.pending = [each for each in taken if each.kind in _TOPICS]
-            taken = [each for each in taken if each.kind not in _TOPICS]
+            self.pending = [cause for cause in taken if cause.kind in _TOPICS]
+            taken = [cause for cause in taken if cause.kind not in _TOPICS]
         elif not self.members:
-            taken = [each._replace(unseen=each.kind in _TOPICS) for each in taken]
+            taken = [cause._replace(unseen=cause.kind in _TOPICS) for cause in taken]
         self.hash = metadata_hash
         return taken
 
@@ -320,17 +324,17 @@ class GroupTruth:
     def rows(self) -> Iterator[Row]:
         """Yield the rebalances that ended and are in the log, each in one call only."""
         kept = []
-        for each in self.rebalances:
-            if each.outcome == "open" or each.batch.base_offset < 0:
-                kept.append(each)
+        for rebalance in self.rebalances:
+            if rebalance.outcome == "open" or rebalance.batch.base_offset < 0:
+                kept.append(rebalance)
             else:
-                yield self._row(each)
+                yield self._row(rebalance)
         self.rebalances = kept
 
     def last_rows(self) -> Iterator[Row]:
         """Yield the rebalances that the end of the simulation cuts off."""
-        for each in self.rebalances:
-            yield self._row(each)
+        for rebalance in self.rebalances:
+            yield self._row(rebalance)
 
     def _row(self, each: _Rebalance) -> Row:
         return {
@@ -402,10 +406,10 @@ def ending(
         "offsets": {f"{topic}-{partition}": offset for (topic, partition), (offset, _) in sorted(commits.items())},
         "open_transactions": [
             {
-                "producer_id": each.producer_id,
-                "since_ms": each.since_ms,
-                "partitions": sorted(f"{topic}-{partition}" for topic, partition in each.partitions),
+                "producer_id": transaction.producer_id,
+                "since_ms": transaction.since_ms,
+                "partitions": sorted(f"{topic}-{partition}" for topic, partition in transaction.partitions),
             }
-            for each in transactions
+            for transaction in transactions
         ],
     }

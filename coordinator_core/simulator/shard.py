@@ -179,8 +179,8 @@ class Shard:
         """Yield, after the end, the rebalances under way and the final state of each group."""
         commits = self.commits.committed()
         transactions: dict[str, list[SimulatedTransaction]] = {}
-        for each in self.commits.open_transactions():
-            transactions.setdefault(each.group_id, []).append(each)
+        for transaction in self.commits.open_transactions():
+            transactions.setdefault(transaction.group_id, []).append(transaction)
         for group_id, group in self.groups.items():
             yield from group.last_rows()
             left_open = transactions.get(group_id, ())
@@ -233,7 +233,9 @@ class Shard:
             for group_id, live in self.memory.live.items()
             if isinstance(live, LiveStreamsGroup) and readers(live.log.topology, name)
         }
-        return by_regex | {each for each in self.memory.subscribers.get(name, ()) if each in self.memory.live}
+        return by_regex | {
+            group_id for group_id in self.memory.subscribers.get(name, ()) if group_id in self.memory.live
+        }
 
     @contextmanager
     def _knowing_commits(self) -> Iterator[None]:
@@ -243,12 +245,12 @@ class Shard:
             for partition, (offset, time_ms) in commits.items():
                 self._know(group_id, partition, offset, time_ms, None)
         pending = self.commits.open_transactions()
-        for each in pending:
-            for partition in each.partitions:
-                self._know(each.group_id, partition, 0, each.since_ms, each.producer_id)
+        for transaction in pending:
+            for partition in transaction.partitions:
+                self._know(transaction.group_id, partition, 0, transaction.since_ms, transaction.producer_id)
         yield
-        for each in pending:
-            self.memory.log.end_transaction(each.producer_id, committed=False)
+        for transaction in pending:
+            self.memory.log.end_transaction(transaction.producer_id, committed=False)
 
     def _know(
         self, group_id: str, partition: TopicPartition, offset: int, time_ms: int, producer_id: int | None
@@ -382,18 +384,18 @@ class Shard:
         if self._is_loading or leader_epoch != self._log.leader_epoch:
             return
         partitions = {
-            each["topic_id"]: [state["partition"] for state in each["partitions"]]
-            for each in asked
-            if each["topic_id"] in self.topics.by_id
+            topic["topic_id"]: [state["partition"] for state in topic["partitions"]]
+            for topic in asked
+            if topic["topic_id"] in self.topics.by_id
         }
         names = tuple(sorted(self.topics.by_id[topic_id].name for topic_id in partitions))
         outcome = coordinator.share_state_initialized(self.memory, group_id, partitions, self.topics, self.now)
         self.settle(outcome, group_id)
         if outcome.records:
             self.groups[group_id].expect(TrueCause("share_state_initialized", topics=names))
-            for each in asked:
-                for state in each["partitions"] if each["topic_id"] in partitions else ():
-                    which = SharePartition(group_id, each["topic_id"], state["partition"])
+            for topic in asked:
+                for state in topic["partitions"] if topic["topic_id"] in partitions else ():
+                    which = SharePartition(group_id, topic["topic_id"], state["partition"])
                     self.sharing.initialize(which, state["state_epoch"], self.now)
 
     # --- groups of Connect -------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ class ShareActivity:
 
     def remove(self, gone: Callable[[SharePartition], bool], now: int) -> None:
         """Take in that the state of share partitions was removed, with their topic or their group."""
-        for which in [each for each in self.initialized if gone(each)]:
+        for which in [partition for partition in self.initialized if gone(partition)]:
             self.removed.append(self.initialized.pop(which)._replace(until_ms=now))
 
     def assign(self, group_id: str, targets: Mapping[str, Partitions], now: int, gone: HoldEnd) -> None:

@@ -72,7 +72,7 @@ class ShareStates:
             for lifetime in (*activity.initialized.values(), *activity.removed)
             if self._is_here(lifetime.which)
         ]
-        yield from sorted(found, key=lambda each: (each[2].since_ms, each[2].which))
+        yield from sorted(found, key=lambda entry: (entry[2].since_ms, entry[2].which))
 
     def _is_here(self, which: SharePartition) -> bool:
         name = f"{which.group_id}:{which.topic_id}:{which.partition}"

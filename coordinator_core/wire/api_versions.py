@@ -72,11 +72,11 @@ def features(answer: bytes, version: int, correlation_id: int) -> BrokerFeatures
     if end != len(answer):
         raise DecodeError(f"{len(answer) - end} bytes after its fields", record_type=API, position=end)
     return BrokerFeatures(
-        {each["name"]: each["maxVersion"] for each in fields.get("supportedFeatures", ())}, _finalized(fields)
+        {feature["name"]: feature["maxVersion"] for feature in fields.get("supportedFeatures", ())}, _finalized(fields)
     )
 
 
 def _finalized(fields: Mapping[str, Any]) -> dict[str, int] | None:
     if fields.get("finalizedFeaturesEpoch", -1) < 0:
         return None
-    return {each["name"]: each["maxVersionLevel"] for each in fields.get("finalizedFeatures", ())}
+    return {feature["name"]: feature["maxVersionLevel"] for feature in fields.get("finalizedFeatures", ())}

@@ -145,7 +145,7 @@ def _of_version(schema: tuple[Field, ...], version: int, fields: Any) -> Any:
         if version in field.versions and field.name in fields:
             value = fields[field.name]
             if field.fields and isinstance(value, list):
-                value = [_of_version(field.fields, version, each) for each in value]
+                value = [_of_version(field.fields, version, element) for element in value]
             kept[field.name] = value
     return kept
 

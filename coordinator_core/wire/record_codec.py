@@ -189,7 +189,7 @@ def _encode(message: Message, version: int, fields: Mapping[str, Any], out: byte
     trailing: bytes = fields.get(TRAILING_BYTES, b"")
     if trailing:
         fields = {name: value for name, value in fields.items() if name != TRAILING_BYTES}
-    if message.short is not None and not any(each.optional and each.name in fields for each in message.fields):
+    if message.short is not None and not any(field.optional and field.name in fields for field in message.fields):
         message = message.short
     try:
         writer(layout(message, version))(out, fields)

@@ -92,12 +92,12 @@ def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
 
 def _total(rounds: Sequence[Row]) -> AssignmentMetrics:
     return AssignmentMetrics(
-        members=max((each.members for each in rounds), default=0),
-        units=max((each.units for each in rounds), default=0),
-        imbalance=max((each.imbalance for each in rounds), default=0),
-        kept=sum(each.kept for each in rounds),
-        moved=sum(each.moved for each in rounds),
-        fresh=sum(each.fresh for each in rounds),
-        lost=sum(each.lost for each in rounds),
-        rack_misses=sum(each.rack_misses for each in rounds),
+        members=max((result.members for result in rounds), default=0),
+        units=max((result.units for result in rounds), default=0),
+        imbalance=max((result.imbalance for result in rounds), default=0),
+        kept=sum(result.kept for result in rounds),
+        moved=sum(result.moved for result in rounds),
+        fresh=sum(result.fresh for result in rounds),
+        lost=sum(result.lost for result in rounds),
+        rack_misses=sum(result.rack_misses for result in rounds),
     )

@@ -50,7 +50,8 @@ class StreamsCase:
         """Set other subtopologies, or other configurations."""
         if "subtopologies" in change:
             self.subtopologies = [
-                SubtopologyTasks(each["id"], each["tasks"], each["stateful"]) for each in change["subtopologies"]
+                SubtopologyTasks(subtopology["id"], subtopology["tasks"], subtopology["stateful"])
+                for subtopology in change["subtopologies"]
             ]
         changed = {name: change[name] for name in CONFIGS if name in change}
         if "rack_aware_tags" in changed:

@@ -60,8 +60,8 @@ def _equal(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[str, 
 def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[str, Partitions]:
     """Every topic is divided among its own subscribers. One row stands for one topic of one member."""
     subscriptions = [spec.members[member] for member in members]
-    sizes = ints(len(each.topics) for each in subscriptions)
-    names = list(chain.from_iterable(each.topics for each in subscriptions))
+    sizes = ints(len(subscription.topics) for subscription in subscriptions)
+    names = list(chain.from_iterable(subscription.topics for subscription in subscriptions))
     topics = {topic: number for number, topic in enumerate(dict.fromkeys(names))}
     counts = ints(partition_count(image, topic, _MISSING) for topic in topics)
     topic = ints(map(topics.__getitem__, names))
@@ -72,7 +72,7 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
 
     group = np.repeat(np.arange(len(members)), sizes)
     hashes = spreads(UUID, list(topics))[topic]
-    capacity = ints(_map_capacity(each.subscribed) for each in subscriptions)
+    capacity = ints(_map_capacity(subscription.subscribed) for subscription in subscriptions)
     order, crowded = grouped_order(group, hashes, capacity, sizes)
     order = order[start[order] < end[order]]
     ends = np.cumsum(np.bincount(group[order], minlength=len(members))).tolist()

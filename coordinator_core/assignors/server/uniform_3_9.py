@@ -116,9 +116,11 @@ class _Builder:
         """Each unassigned partition to the least loaded subscriber."""
         for partition in self._sorted():
             subscribers = self.subscribers[partition[0]]
-            with_room = [each for each in subscribers if self._load(each) < self.ranking.limits[each]]
+            with_room = [
+                subscriber for subscriber in subscribers if self._load(subscriber) < self.ranking.limits[subscriber]
+            ]
             if with_room:
-                self._add(partition, min(with_room, key=lambda each: (self._load(each), utf16(each))))
+                self._add(partition, min(with_room, key=lambda subscriber: (self._load(subscriber), utf16(subscriber))))
 
     def balance(self) -> None:
         """Move partitions to less loaded subscribers until nothing improves."""

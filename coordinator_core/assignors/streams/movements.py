@@ -90,7 +90,7 @@ class Movements:
     def _other(self, process: int, task: int) -> int | None:
         """Return the process that takes a standby task over; None if there is none."""
         placement, state = self.placement, self.state
-        found = placement.least_loaded(each for each in state.ready(task) if not placement.holds(each, task))
+        found = placement.least_loaded(client for client in state.ready(task) if not placement.holds(client, task))
         if found is not None:
             return found
         for other in state.by_lag(task):

@@ -46,7 +46,7 @@ class _Racks:
     """Which values of which tags there are."""
 
     def __init__(self, tags: Sequence[Tags], keys: Sequence[str]) -> None:
-        self.of = [{key: value for key, value in each.items() if key in keys} for each in tags]
+        self.of = [{key: value for key, value in tag.items() if key in keys} for tag in tags]
         self.values = Counter(key for key, _ in {item for each in self.of for item in each.items()})
 
     def take(self, taken: defaultdict[str, set[str]], process: int, holders: int) -> None:

@@ -163,7 +163,7 @@ class _Builder:
         """
         processes = self.processes
         if self.is_4_4 and task is not None:
-            members = [each for each in members or () if not processes.has(processes.of_member[each], task)]
+            members = [member for member in members or () if not processes.has(processes.of_member[member], task)]
         if not members:
             return None
         candidate = members[0]

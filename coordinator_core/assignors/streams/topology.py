@@ -22,7 +22,7 @@ class NumberedTopology:
         self.stateful: list[int] = []
         self._first: dict[str, int] = {}
         self._counts: dict[str, int] = {}
-        for subtopology in sorted(subtopologies, key=lambda each: order(each.id)):
+        for subtopology in sorted(subtopologies, key=lambda subtopology: order(subtopology.id)):
             if subtopology.tasks < 0:
                 raise InputError(f"subtopology {subtopology.id!r} has {subtopology.tasks} tasks")
             if subtopology.id in self._first:

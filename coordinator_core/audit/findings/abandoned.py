@@ -12,10 +12,10 @@ from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCo
 
 def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield one finding if the group is no longer used; if it still has members, one for each topic that is not."""
-    kept = [each for each in history.commits if each.offset is not None]
+    kept = [commit for commit in history.commits if commit.offset is not None]
     if not kept:
         return
-    last = max((each.last for each in kept), key=lambda at: at.timestamp_ms)
+    last = max((commit.last for commit in kept), key=lambda at: at.timestamp_ms)
     if any(row.is_open for row in history.memberships):
         yield from _topics(history, limits, kept)
         return
@@ -47,10 +47,10 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         row.is_open and row.role == "partition" and row.topic is None for row in history.assignments
     )
     by_topic: dict[str, list[PartitionCommits]] = defaultdict(list)
-    for each in kept:
-        by_topic[each.topic].append(each)
+    for commit in kept:
+        by_topic[commit.topic].append(commit)
     for topic, commits in sorted(by_topic.items()):
-        last = max((each.last for each in commits), key=lambda at: at.timestamp_ms)
+        last = max((commit.last for commit in commits), key=lambda at: at.timestamp_ms)
         silent = history.now_ms - last.timestamp_ms
         topics = history.topics
         gone = topics.reach.covers(history.now_ms, history.now_ms) and topic not in topics.partitions

@@ -43,16 +43,16 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
     While tasks warm up, they stay where their state is: that is no uneven assignment yet.
     """
     uneven = [
-        each
-        for each in moments
-        if not each.warming_up
-        and each.spread >= limits.imbalance_units
-        and max(each.loads.values()) * len(each.loads) > limits.imbalance_ratio * each.units
-        and _alike(history, each)
+        moment
+        for moment in moments
+        if not moment.warming_up
+        and moment.spread >= limits.imbalance_units
+        and max(moment.loads.values()) * len(moment.loads) > limits.imbalance_ratio * moment.units
+        and _alike(history, moment)
     ]
     if not uneven:
         return
-    worst = max(uneven, key=lambda each: each.spread)
+    worst = max(uneven, key=lambda moment: moment.spread)
     most = max(worst.loads, key=lambda member_id: worst.loads[member_id])
     detail = (
         f"{history.client(most)} had {worst.loads[most]} of {worst.units}, while another of the {len(worst.loads)} "
@@ -64,7 +64,7 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
         worst.spread,
         limits.imbalance_units,
         detail,
-        [each.rebalance.finished or each.rebalance.at for each in uneven],
+        [moment.rebalance.finished or moment.rebalance.at for moment in uneven],
         subject=history.client(most),
     )
 
@@ -76,36 +76,36 @@ def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
 
 
 def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
-    idle = [each for each in moments if each.idle >= limits.empty_members and each.units]
+    idle = [moment for moment in moments if moment.idle >= limits.empty_members and moment.units]
     if not idle:
         return
-    worst = max(idle, key=lambda each: each.idle)
+    worst = max(idle, key=lambda moment: moment.idle)
     names = sorted({history.client(member_id) or "" for member_id in worst.empty_members})
     detail = (
         f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
         f"({', '.join(names[:3])}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
     )
-    positions = [each.rebalance.finished or each.rebalance.at for each in idle]
+    positions = [moment.rebalance.finished or moment.rebalance.at for moment in idle]
     yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
 
 
 def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     """Yield moves between members that stayed, beyond a fair share for each member that joined."""
     assignors = {row.epoch: row.assignor for row in history.epochs}
-    assignors |= {each.epoch: each.assignor for each in history.targets if each.assignor is not None}
-    for each in moments:
-        rebalance, previous = each.rebalance, each.previous
+    assignors |= {target.epoch: target.assignor for target in history.targets if target.assignor is not None}
+    for moment in moments:
+        rebalance, previous = moment.rebalance, moment.previous
         sticky = history.group_type == "STREAMS" or assignors.get(rebalance.to_epoch) in STICKY
-        if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not each.loads:
+        if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not moment.loads:
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes):
             continue
-        needed = each.joined * -(-each.units // len(each.loads))
-        surplus = each.left_to_others - needed
+        needed = moment.joined * -(-moment.units // len(moment.loads))
+        surplus = moment.left_to_others - needed
         if surplus >= limits.needless_moves:
             detail = (
-                f"the rebalance to {rebalance.to_epoch} moved {each.left_to_others} between members that stayed; "
-                f"the {each.joined} that joined needed at most {needed}"
+                f"the rebalance to {rebalance.to_epoch} moved {moment.left_to_others} between members that stayed; "
+                f"the {moment.joined} that joined needed at most {needed}"
             )
             yield history.finding(
                 FindingKind.MOVED_MORE_THAN_NEEDED,
@@ -152,8 +152,8 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
     """Yield one finding for the targets with which an assignor reported an error."""
     failed = [epoch for epoch in history.epochs if epoch.assignment_error]
     if failed and history.group_type == "CONNECT":
-        listed = ", ".join(f"{each.epoch} ({_failure(each)})" for each in failed[:5])
-        evidence = [each.target or each.opened for each in failed]
+        listed = ", ".join(f"{attempt.epoch} ({_failure(attempt)})" for attempt in failed[:5])
+        evidence = [attempt.target or attempt.opened for attempt in failed]
         yield history.finding(FindingKind.ASSIGNOR_FAILED, len(failed), 1, f"epochs {listed}", evidence)
 
 

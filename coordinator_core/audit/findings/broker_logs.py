@@ -20,7 +20,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
         members = sorted({line.member_id or "" for line in lines})
         there = {row.member_id: row.joined for row in history.memberships if row.left is None}
         detail = f"{counted(len(members), 'member')} went, says the broker, and still there in the log: "
-        yield _not_kept(history, len(members), detail, lines[0], [there[each] for each in members])
+        yield _not_kept(history, len(members), detail, lines[0], [there[member] for member in members])
     epochs = epochs_not_kept(history.epochs, history.lines, history.own_ms)
     if epochs:
         line, present = epochs[0]
@@ -32,7 +32,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
 def _not_kept(
     history: GroupHistory, count: int, detail: str, line: BrokerEvent, evidence: list[LogPosition]
 ) -> FindingRow:
-    why = next((each for each in history.lines.of_kind[EventKind.WRITE_FAILED] if _is_near(each, line)), None)
+    why = next((failure for failure in history.lines.of_kind[EventKind.WRITE_FAILED] if _is_near(failure, line)), None)
     because = "" if why is None else f"; it could not be written: {why.reason} ({why.place})"
     return history.finding(
         FindingKind.DECISION_NOT_KEPT, count, 1, f"{detail}{quoted(line)}{because}", evidence, until_ms=history.own_ms

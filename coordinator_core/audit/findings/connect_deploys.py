@@ -37,13 +37,13 @@ def advice(history: GroupHistory, gone: Iterable[MembershipRow]) -> str:
             f"the eager assignor ({EAGER}) hands out all work in each rebalance: with compatible or sessioned, work of "
             f"a worker that returns within {DELAY} waits for it"
         )
-    failed = [each for row in gone for each in _without_delay(history, epochs, row)]
+    failed = [rebalance for row in gone for rebalance in _without_delay(history, epochs, row)]
     waits = f"a worker that returns within {DELAY} finds its work waiting"
     if not failed:
         return waits
-    numbers = ", ".join(str(each.epoch) for each in failed)
-    left = ", ".join(dict.fromkeys(each.left for each in failed))
-    named = list(dict.fromkeys(each.computed for each in failed if each.computed is not None))
+    numbers = ", ".join(str(rebalance.epoch) for rebalance in failed)
+    left = ", ".join(dict.fromkeys(rebalance.left for rebalance in failed))
+    named = list(dict.fromkeys(rebalance.computed for rebalance in failed if rebalance.computed is not None))
     who = f"{', '.join(named)} computed" if named else "another worker, which the log does not name, computed"
     return (
         f"{waits}, unless it is the one that computes: at {numbers} that one left ({left}), {who} without its memory, "

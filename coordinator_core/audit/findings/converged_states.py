@@ -186,7 +186,7 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
         for row in history.rebalances
         if row.outcome in ("converged", REACHED_NOT_READY) and row.finished is not None and row.at not in halfway
     ]
-    return sorted(found, key=lambda each: each[1].at.offset)
+    return sorted(found, key=lambda entry: entry[1].at.offset)
 
 
 def _events(history: GroupHistory) -> Iterator[_Event]:

@@ -61,7 +61,7 @@ def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     a Connect worker on KIP-848 keeps its id.
     """
     wave: list[_Restart] = []
-    for restart in sorted(_restarts(history, limits), key=lambda each: each.left.offset):
+    for restart in sorted(_restarts(history, limits), key=lambda restart: restart.left.offset):
         if wave and restart.left.timestamp_ms - wave[-1].back.timestamp_ms > limits.rolling_deploy_gap_ms:
             yield from _deploy(history, limits, wave)
             wave = []
@@ -89,10 +89,10 @@ def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
 
 
 def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart]) -> Iterator[FindingRow]:
-    clients = {each.name for each in wave}
+    clients = {session.name for session in wave}
     if min(len(clients), _moments(wave)) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
         return
-    moments = {each.left.offset for each in wave} | {each.back.offset for each in wave}
+    moments = {session.left.offset for session in wave} | {session.back.offset for session in wave}
     first, last = min(moments), max(moments)
     rebalances = [
         row
@@ -102,8 +102,8 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     if len(rebalances) < limits.rolling_deploy_rebalances:
         return
     # What is missing from the log just before the wave may be more of it, and then it was no rolling restart.
-    since_ms = min(each.left.timestamp_ms for each in wave) - limits.rolling_deploy_gap_ms
-    until_ms = max(each.back.timestamp_ms for each in wave)
+    since_ms = min(session.left.timestamp_ms for session in wave) - limits.rolling_deploy_gap_ms
+    until_ms = max(session.back.timestamp_ms for session in wave)
     known = [row for row in history.rebalances if since_ms <= row.at.timestamp_ms <= until_ms]
     moved = sum(row.units_moved or 0 for row in rebalances)
     detail = f"{len(clients)} clients were restarted one after the other: {counted(len(rebalances), 'rebalance')}"
@@ -116,7 +116,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         len(rebalances),
         limits.rolling_deploy_rebalances,
         detail,
-        [at for each in wave for at in (each.left, each.back)],
+        [at for session in wave for at in (session.left, session.back)],
         complete=all(row.history_complete for row in known),
     )
 
@@ -124,7 +124,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
 def _moments(wave: Sequence[_Restart]) -> int:
     """Return at how many times clients left, one after the other: the threads of one process leave together."""
     count, last_ms = 0, None
-    for left_ms in sorted(each.left.timestamp_ms for each in wave):
+    for left_ms in sorted(session.left.timestamp_ms for session in wave):
         if last_ms is None or left_ms - last_ms >= TOGETHER_MS:
             count += 1
         last_ms = left_ms
@@ -136,7 +136,7 @@ def _remedy(history: GroupHistory, wave: Sequence[_Restart]) -> str | None:
     ids.
     """
     if history.is_connect:
-        return advice(history, [each.gone for each in wave])
+        return advice(history, [session.gone for session in wave])
     if history.group_type in WITHOUT_STATIC_MEMBERS:
         return None
     return "static members would have kept their assignments"

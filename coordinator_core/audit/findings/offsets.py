@@ -24,13 +24,13 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     found: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
-    for each in history.commits:
-        for rewind in each.rewinds:
-            taken = [at for at in takers.get((each.topic, each.partition), ()) if at.offset < rewind.at.offset]
+    for commit in history.commits:
+        for rewind in commit.rewinds:
+            taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
                 index = bisect_right(starts, taken[-1].offset) - 1
                 if index >= 0:
-                    found[index].append((each, rewind))
+                    found[index].append((commit, rewind))
     for index, rewinds in sorted(found.items()):
         lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
         if lost >= limits.rewound_offsets:
@@ -76,31 +76,31 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
 def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
-    for each in history.commits:
-        removed[each.topic] += [removal for removal in each.removals if removal.how.startswith(OR_EXPIRED)]
+    for commit in history.commits:
+        removed[commit.topic] += [removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED)]
     for topic, removals in sorted(removed.items()):
         if len(removals) >= limits.expired_partitions:
-            how = " or ".join(sorted({each.how for each in removals}))
+            how = " or ".join(sorted({removal.how for removal in removals}))
             detail = f"committed offsets of {counted(len(removals), 'partition')} of {topic} were removed: {how}"
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 len(removals),
                 limits.expired_partitions,
                 detail,
-                [each.at for each in removals],
+                [removal.at for removal in removals],
                 subject=topic,
-                complete=not any(each.how.endswith(OR_WITH_TOPIC) for each in removals),
+                complete=not any(removal.how.endswith(OR_WITH_TOPIC) for removal in removals),
             )
 
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding if the group commits too often per minute and partition."""
-    commits = sum(each.commits for each in history.commits)
+    commits = sum(commit.commits for commit in history.commits)
     if commits < limits.flood_commits:
         return
-    first = min((each.first for each in history.commits), key=lambda at: at.offset)
-    last = max((each.last for each in history.commits), key=lambda at: at.offset)
-    active_ms = sum(each.last.timestamp_ms - each.first.timestamp_ms for each in history.commits)
+    first = min((commit.first for commit in history.commits), key=lambda at: at.offset)
+    last = max((commit.last for commit in history.commits), key=lambda at: at.offset)
+    active_ms = sum(commit.last.timestamp_ms - commit.first.timestamp_ms for commit in history.commits)
     rate = round(commits * MINUTE_MS / max(active_ms, MINUTE_MS))
     if rate >= limits.commits_per_partition_minute:
         detail = f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition"
@@ -111,19 +111,19 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield transactions that have been open for too long."""
-    for each in history.transactions:
-        age = history.now_ms - each.first.timestamp_ms
+    for transaction in history.transactions:
+        age = history.now_ms - transaction.first.timestamp_ms
         if age >= limits.open_transaction_ms:
             detail = (
-                f"the transaction of producer {each.producer_id} has been open for at least {age} ms: "
-                f"it blocks the offsets of {counted(each.partitions, 'partition')}"
+                f"the transaction of producer {transaction.producer_id} has been open for at least {age} ms: "
+                f"it blocks the offsets of {counted(transaction.partitions, 'partition')}"
             )
             yield history.finding(
                 FindingKind.TRANSACTION_LEFT_OPEN,
                 age,
                 limits.open_transaction_ms,
                 detail,
-                [each.first],
-                subject=f"producer {each.producer_id}",
+                [transaction.first],
+                subject=f"producer {transaction.producer_id}",
                 until_ms=history.now_ms,
             )

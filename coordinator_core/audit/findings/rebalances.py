@@ -39,9 +39,9 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> FindingRow:
     # In order of name within a rebalance: with equal counts the first one counted is named, in every process the same.
-    names = ({history.client(each.member_id) for each in row.causes} for row in rows)
+    names = ({history.client(cause.member_id) for cause in row.causes} for row in rows)
     drivers = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
-    kinds = Counter(each.kind for row in rows for each in row.causes)
+    kinds = Counter(cause.kind for row in rows for cause in row.causes)
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
     detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in total; causes: {causes}"

@@ -23,20 +23,22 @@ _FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
 
 def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each record type, or else the batch, whose largest one comes close to the limit."""
-    large = [each for each in history.sizes if each.size >= limits.record_bytes]
-    of_one_record = [each for each in large if each.record_type is not None]
-    for each in of_one_record or large:
-        name = _name(each)
-        what = f"one {name}" if each.record_type is not None else f"one batch of {each.records} records of the group"
-        percent = 100 * each.size // BROKER_LIMIT
+    large = [record for record in history.sizes if record.size >= limits.record_bytes]
+    of_one_record = [record for record in large if record.record_type is not None]
+    for record in of_one_record or large:
+        name = _name(record)
+        what = (
+            f"one {name}" if record.record_type is not None else f"one batch of {record.records} records of the group"
+        )
+        percent = 100 * record.size // BROKER_LIMIT
         yield history.finding(
             FindingKind.RECORD_NEAR_LIMIT,
-            each.size,
+            record.size,
             limits.record_bytes,
-            f"{what} takes {each.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
+            f"{what} takes {record.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
             "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change "
             "any more",
-            [each.at],
+            [record.at],
             subject=name,
         )
 

@@ -39,7 +39,7 @@ class OffsetReset(NamedTuple):
     @property
     def offsets(self) -> int:
         """Return by how many offsets they went back in total: these records are read again."""
-        return sum(each.before - each.after for each in self.partitions)
+        return sum(partition.before - partition.after for partition in self.partitions)
 
     @property
     def detail(self) -> str:
@@ -108,13 +108,13 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
     for reset in offset_resets(history, rewinds_of(history)):
         if reset.offsets >= limits.reset_offsets:
-            topics = {each.topic for each in reset.partitions}
+            topics = {partition.topic for partition in reset.partitions}
             yield history.finding(
                 FindingKind.OFFSETS_RESET,
                 reset.offsets,
                 limits.reset_offsets,
                 reset.detail,
-                [each.at for each in reset.partitions],
+                [partition.at for partition in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,
             )
 

@@ -38,7 +38,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     transaction marker stands beside a record at least.
     """
     for topic, deliveries in _by_topic(history.deliveries).items():
-        ranges = [(delivery, each) for delivery in deliveries for each in delivery.given_up]
+        ranges = [(delivery, given_up) for delivery in deliveries for given_up in delivery.given_up]
         certain = [(delivery, each) for delivery, each in ranges if _is_certain(each)]
         unclear = [(delivery, each) for delivery, each in ranges if not _is_certain(each)]
         lost = _records(each for _, each in certain)
@@ -67,20 +67,23 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Topics of which many deliveries were not the first ones."""
     for topic, deliveries in _by_topic(history.deliveries).items():
-        again, ended = sum(each.redelivered for each in deliveries), sum(each.ended for each in deliveries)
+        again, ended = (
+            sum(delivery.redelivered for delivery in deliveries),
+            sum(delivery.ended for delivery in deliveries),
+        )
         if ended <= 0 or again < limits.share_redelivered or again < limits.share_redelivered_ratio * ended:
             continue
-        most = max(each.most_delivered for each in deliveries)
+        most = max(delivery.most_delivered for delivery in deliveries)
         share = round(100 * again / ended)
         detail = (
             f"{again} of {ended} deliveries of {topic} ({share}%) were of records delivered before, up to {most} "
             f"times: released, or the lock timed out"
         )
         at = [
-            each
+            redelivery
             for delivery in deliveries
-            for each in (delivery.first_redelivery, delivery.last_redelivery)
-            if each is not None
+            for redelivery in (delivery.first_redelivery, delivery.last_redelivery)
+            if redelivery is not None
         ]
         yield history.finding(
             FindingKind.SHARE_REDELIVERED,
@@ -193,7 +196,11 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     known = {(row.topic_id, row.partition) for row in history.initializations if row.is_open and row.partition >= 0} | {
         (row.topic_id, ALL_PARTITIONS) for row in history.initializations if row.is_open
     }
-    states = {(each.topic_id, each.partition): each for each in history.deliveries if each.current is not None}
+    states = {
+        (delivery.topic_id, delivery.partition): delivery
+        for delivery in history.deliveries
+        if delivery.current is not None
+    }
     missing = [row for unit, row in initialized.items() if unit not in states and _would_show(history, unit, row.since)]
     if missing:
         named = ", ".join(f"{row.topic}-{row.partition}" for row in missing[:MOST_NAMED])
@@ -243,11 +250,15 @@ def _is_left_over(history: GroupHistory, delivery: ShareDelivery, row: SharePart
     """Whether the group's whole log, which goes on after the state was written, does not have the share partition."""
     if history.own_ms == 0:
         return _has_no_group(history, delivery.began)
-    ends = [each.until for each in history.initializations if each.until is not None and each.topic_id == row.topic_id]
+    ends = [
+        initialization.until
+        for initialization in history.initializations
+        if initialization.until is not None and initialization.topic_id == row.topic_id
+    ]
     gone_ms = max((at.timestamp_ms for at in ends), default=0)
     is_seen = bool(history.initializations or history.epochs)
-    is_whole = all(each.history_complete for each in history.initializations) and all(
-        each.history_complete for each in history.epochs
+    is_whole = all(initialization.history_complete for initialization in history.initializations) and all(
+        epoch.history_complete for epoch in history.epochs
     )
     later_ms = history.share_logs.last_ms.get(row.since.partition, 0)
     return is_seen and is_whole and history.own_ms >= row.since.timestamp_ms and later_ms > gone_ms
@@ -263,8 +274,8 @@ def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
 
 def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:
     found: dict[str, list[ShareDelivery]] = defaultdict(list)
-    for each in deliveries:
-        found[each.topic or each.topic_id].append(each)
+    for delivery in deliveries:
+        found[delivery.topic or delivery.topic_id].append(delivery)
     return found
 
 
@@ -273,7 +284,7 @@ def _is_certain(each: GivenUp) -> bool:
 
 
 def _records(ranges: Iterable[GivenUp]) -> int:
-    return sum(each.last - each.first + 1 for each in ranges)
+    return sum(offsets.last - offsets.first + 1 for offsets in ranges)
 
 
 def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:

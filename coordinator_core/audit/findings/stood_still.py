@@ -59,29 +59,30 @@ def stood_still(sessions: Iterable[LostSession], limits: Thresholds) -> Iterator
     ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory.
     """
     together: list[LostSession] = []
-    for each in sessions:
-        if together and each.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
+    for session in sessions:
+        if together and session.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
             yield from _finding(together, limits)
             together = []
-        together.append(each)
+        together.append(session)
     yield from _finding(together, limits)
 
 
 def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
     """Return sessions by the time at which they ended, as ``stood_still`` takes them."""
     return sorted(
-        sessions, key=lambda each: (each.left.timestamp_ms, each.left.partition, each.left.offset, each.member_id)
+        sessions,
+        key=lambda session: (session.left.timestamp_ms, session.left.partition, session.left.offset, session.member_id),
     )
 
 
 def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
-    groups = Counter(each.group_id for each in sessions)
-    members = len({(each.group_id, each.member_id) for each in sessions})
+    groups = Counter(session.group_id for session in sessions)
+    members = len({(session.group_id, session.member_id) for session in sessions})
     if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:
         return
     first_ms, last_ms = sessions[0].left.timestamp_ms, sessions[-1].left.timestamp_ms
-    away_ms = max(each.back_ms - each.left.timestamp_ms for each in sessions)
-    hosts = sorted({each.client_host or "?" for each in sessions})
+    away_ms = max(session.back_ms - session.left.timestamp_ms for session in sessions)
+    hosts = sorted({session.client_host or "?" for session in sessions})
     named = [name for name, _ in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMED]]
     more = f" and {len(groups) - len(named)} more" if len(groups) > len(named) else ""
     where = f"all at {hosts[0].lstrip('/')}" if len(hosts) == 1 else f"at {len(hosts)} hosts"
@@ -91,7 +92,7 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[Fi
         f"sessions within {max(last_ms - first_ms, 1)} ms, and were back under the same member ids at most {away_ms} "
         f"ms later, {where}: no process was started again; {what} stood still"
     )
-    evidence = [each.left for each in sessions]
+    evidence = [session.left for session in sessions]
     yield FindingRow(
         None,
         None,
@@ -102,8 +103,8 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[Fi
         hosts[0].lstrip("/") if len(hosts) == 1 else None,
         detail,
         first_ms,
-        max(each.back_ms for each in sessions),
+        max(session.back_ms for session in sessions),
         tuple(evidence[:MOST_EVIDENCE]),
         LOG_TOPICS[Family.GROUP],
-        all(each.history_complete for each in sessions),
+        all(session.history_complete for session in sessions),
     )

@@ -92,15 +92,15 @@ def _earlier(one: LogPosition | None, other: LogPosition | None) -> LogPosition 
 
 def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each record that gave partitions, tasks or connectors to a second member."""
-    for each in two_owners_of(history):
-        lasted_ms = max(each.lasted_ms(history.now_ms), 1)
-        names = " and ".join(str(history.client(member_id)) for member_id in each.members)
-        how = "have had two owners for at least" if each.until is None else "had two owners for"
+    for span in two_owners_of(history):
+        lasted_ms = max(span.lasted_ms(history.now_ms), 1)
+        names = " and ".join(str(history.client(member_id)) for member_id in span.members)
+        how = "have had two owners for at least" if span.until is None else "had two owners for"
         yield history.finding(
             FindingKind.TWO_OWNERS,
             lasted_ms,
             1,
-            f"{each.counted} {how} {lasted_ms} ms: {names} had {each.listed}; {each.meaning}",
-            [each.at, *([each.until] if each.until is not None else [])],
-            until_ms=history.now_ms if each.until is None else None,
+            f"{span.counted} {how} {lasted_ms} ms: {names} had {span.listed}; {span.meaning}",
+            [span.at, *([span.until] if span.until is not None else [])],
+            until_ms=history.now_ms if span.until is None else None,
         )

@@ -75,19 +75,19 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     present = history.present
     if present is None or not _is_due(history, present, limits):
         return
-    for each in _all_units(history, present):
-        missing = each.units - len(each.owned)
+    for unit in _all_units(history, present):
+        missing = unit.units - len(unit.owned)
         if missing >= limits.unassigned_partitions:
-            first = list(islice((number for number in range(each.units) if number not in each.owned), MOST_LISTED))
-            listed = ", ".join(f"{each.prefix}{number}" for number in first)
+            first = list(islice((number for number in range(unit.units) if number not in unit.owned), MOST_LISTED))
+            listed = ", ".join(f"{unit.prefix}{number}" for number in first)
             listed += ", ..." if missing > len(first) else ""
             yield history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
                 missing,
                 limits.unassigned_partitions,
-                f"{missing} of {each.units} {each.what} have no owner: {listed}",
+                f"{missing} of {unit.units} {unit.what} have no owner: {listed}",
                 [present.target or present.opened],
-                subject=each.subject,
+                subject=unit.subject,
                 until_ms=history.now_ms,
                 complete=history.topics.reach.covers(history.now_ms, history.now_ms),
             )

@@ -73,14 +73,14 @@ class CommitCountFold:
 
 def fitting_length(first_ms: int, last_ms: int, shortest_ms: int = 0) -> int:
     """Return the shortest length, of at least ``shortest_ms``, with which at most MOST_INTERVALS hold both times."""
-    lengths = [each for each in LENGTHS_MS if each >= shortest_ms]
-    fitting = (each for each in lengths if last_ms // each - first_ms // each < MOST_INTERVALS)
+    lengths = [length_ms for length_ms in LENGTHS_MS if length_ms >= shortest_ms]
+    fitting = (length for length in lengths if last_ms // length - first_ms // length < MOST_INTERVALS)
     return next(fitting, lengths[-1])
 
 
 def coarsened(counts: Sequence[CommitCount], length_ms: int) -> tuple[CommitCount, ...]:
     """Return the counts in intervals of ``length_ms``, a multiple of all their lengths."""
-    added = _added(((each.since_ms, each.records) for each in counts), length_ms)
+    added = _added(((count.since_ms, count.records) for count in counts), length_ms)
     return tuple(CommitCount(since, length_ms, added[since]) for since in sorted(added))
 
 

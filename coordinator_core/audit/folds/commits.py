@@ -65,7 +65,7 @@ class CommitFold:
     def __init__(self, memory: CommitMemory | None = None) -> None:
         """Begin, or go on with the ``memory`` that an earlier fold left."""
         memory = memory or CommitMemory()
-        self._partitions = {(each.topic, each.partition): each for each in memory.partitions}
+        self._partitions = {(partition.topic, partition.partition): partition for partition in memory.partitions}
         self._open = memory.pending
 
     @property
@@ -100,8 +100,8 @@ class CommitFold:
         """
         for partition in self._partitions.values():
             partition.removals = [
-                each._replace(how="group deleted") if each.at.timestamp_ms == at.timestamp_ms else each
-                for each in partition.removals
+                removal._replace(how="group deleted") if removal.at.timestamp_ms == at.timestamp_ms else removal
+                for removal in partition.removals
             ]
 
     def topic_deleted(self, topic: str, deleted_ms: int) -> None:
@@ -112,10 +112,10 @@ class CommitFold:
         for (name, _), partition in self._partitions.items():
             if name == topic:
                 partition.removals = [
-                    each._replace(how="topic deleted")
-                    if each.how != "group deleted" and since_ms <= each.at.timestamp_ms <= until_ms
-                    else each
-                    for each in partition.removals
+                    removal._replace(how="topic deleted")
+                    if removal.how != "group deleted" and since_ms <= removal.at.timestamp_ms <= until_ms
+                    else removal
+                    for removal in partition.removals
                 ]
 
     def partitions(self) -> Iterator[PartitionCommits]:
@@ -135,7 +135,7 @@ class CommitFold:
     def transactions(self) -> Iterator[OpenTransaction]:
         """Yield the transactions that have not ended."""
         for producer_id, commits in self._open.items():
-            yield OpenTransaction(producer_id, commits[0].at, len({each[:2] for each in commits}))
+            yield OpenTransaction(producer_id, commits[0].at, len({commit[:2] for commit in commits}))
 
     def give_up_transactions(self) -> None:
         """Drop all open transactions: part of the log is missing here, so how they ended is not known."""
@@ -155,7 +155,7 @@ class CommitFold:
     def _remove(self, record: OffsetCommitRecord) -> None:
         key = record.key["topic"], record.key["partition"]
         for commits in self._open.values():
-            commits[:] = [each for each in commits if each[:2] != key]
+            commits[:] = [commit for commit in commits if commit[:2] != key]
         self._open = {producer_id: commits for producer_id, commits in self._open.items() if commits}
         known = self._partitions.get(key)
         if known is None or known.offset is None:

@@ -339,10 +339,10 @@ def _told(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> 
     places |= {row.last.partition for row in by_type[PartitionCommits]}
     members = {row.member_id for row in memberships}
     near = (
-        each
-        for each in brokers
-        if (each.log_partition is None or each.log_partition in places)
-        and (each.kind not in OF_MEMBERS or members & {each.member_id, each.reason})
+        broker
+        for broker in brokers
+        if (broker.log_partition is None or broker.log_partition in places)
+        and (broker.kind not in OF_MEMBERS or members & {broker.member_id, broker.reason})
     )
     return testify(epochs, rebalances, memberships, BrokerLines({*events, *near}))
 

@@ -46,7 +46,7 @@ class RecordSizeFold:
         """Begin, or go on with the ``memory`` that an earlier fold left."""
         memory = memory or SizeMemory()
         self._log_topic = LOG_TOPICS[family]
-        self._largest = {each.record_type: each for each in memory.largest}
+        self._largest = {record.record_type: record for record in memory.largest}
         self._base, *batch = memory.batch
         self._batch = (batch[0], batch[1])
 

@@ -24,9 +24,9 @@ def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPositi
     A line about this offset alone is written at level DEBUG. At INFO, one says when what had expired was removed.
     """
     found = lines.of_offset.get((topic, partition), [])
-    if found and all(each.timestamp_ms is None for each in found):
+    if found and all(line.timestamp_ms is None for line in found):
         return found[0] if len(found) == 1 else None
-    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    near = (line for line in found if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
     return next(near, None) or _at_once(lines.of_kind[EventKind.CLEANED_UP], at)
 
 
@@ -36,15 +36,15 @@ def deleted_topic(lines: BrokerLines, topic: str, at: LogPosition) -> BrokerEven
     Lines of Kafka 4.2 and before name partitions (``topic-0``), others topics.
     """
     name = re.compile(rf"(?<![\w.-]){re.escape(topic)}(?:-\d+)?(?![\w.-])")
-    return _at_once((each for each in lines.of_kind[EventKind.OFFSETS_DELETED] if name.search(each.reason or "")), at)
+    return _at_once((line for line in lines.of_kind[EventKind.OFFSETS_DELETED] if name.search(line.reason or "")), at)
 
 
 def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
     """Return the line that says that a request deleted the group with this tombstone; None: there is none."""
     found = lines.of_kind[EventKind.GROUP_DELETED]
-    if found and all(each.timestamp_ms is None for each in found):
+    if found and all(line.timestamp_ms is None for line in found):
         return found[0] if len(found) == 1 else None
-    near = (each for each in found if abs((each.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    near = (line for line in found if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
     return next(near, None)
 
 
@@ -52,11 +52,11 @@ def _at_once(lines: Iterable[BrokerEvent], at: LogPosition) -> BrokerEvent | Non
     """Return the line of this log partition that was written just before a record."""
     return next(
         (
-            each
-            for each in lines
-            if each.log_partition == at.partition
-            and each.timestamp_ms is not None
-            and 0 <= at.timestamp_ms - each.timestamp_ms <= AT_ONCE_MS
+            line
+            for line in lines
+            if line.log_partition == at.partition
+            and line.timestamp_ms is not None
+            and 0 <= at.timestamp_ms - line.timestamp_ms <= AT_ONCE_MS
         ),
         None,
     )

@@ -77,10 +77,10 @@ class DeliverySum:
         self.archived += _records(row.archived_now)
         self.released += _records(row.released_now)
         self.redelivered += row.redelivered_now
-        self.most_delivered = max((self.most_delivered, *(each.delivery_count for each in row.counts)))
+        self.most_delivered = max((self.most_delivered, *(count.delivery_count for count in row.counts)))
         self.given_up += (
-            GivenUp(row.since, each.first, each.last, each.delivery_count, row.delivery_limit)
-            for each in row.archived_now
+            GivenUp(row.since, batch.first, batch.last, batch.delivery_count, row.delivery_limit)
+            for batch in row.archived_now
         )
         del self.given_up[:-MOST_GIVEN_UP]
         if row.redelivered_now:
@@ -120,4 +120,4 @@ def share_deliveries(rows: Iterable[SharePartitionRow]) -> Iterator[ShareDeliver
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:
-    return sum(max(0, each.last - each.first + 1) for each in ranges)  # a broken record has its bounds swapped
+    return sum(max(0, offsets.last - offsets.first + 1) for offsets in ranges)  # a broken record has its bounds swapped

@@ -44,7 +44,7 @@ class GroupTallies:
 
     def _note_rebalance(self, row: RebalanceRow, group_type: str) -> None:
         _add(self.outcomes.setdefault(group_type, {}), row.outcome, 1)
-        for kind in {str(each.kind) for each in row.causes}:
+        for kind in {str(cause.kind) for cause in row.causes}:
             _add(self.kinds.setdefault(group_type, {}), kind, 1)
         if row.duration_min_ms is not None:
             self.longest_ms[group_type] = max(self.longest_ms.get(group_type, 0), row.duration_min_ms)
@@ -78,7 +78,7 @@ class GroupTallies:
 
     def begun_after(self, group_type: str, time_ms: int) -> int:
         """Return how many of them began after a time, at most ``RATE_WINDOW_MS`` before the newest record."""
-        return sum(each > time_ms for each in self.begun_ms.get(group_type, ()))
+        return sum(begun_ms > time_ms for begun_ms in self.begun_ms.get(group_type, ()))
 
     def with_rows(self, rows: Iterable[Any]) -> GroupTallies:
         """Return the tallies with more rows counted; these stay as they are."""

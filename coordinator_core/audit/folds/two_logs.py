@@ -88,21 +88,21 @@ def time_order(part: GroupHistory, at: LogPosition) -> tuple[int, int, int]:
 def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
     rows: Iterator[Any] = chain.from_iterable(
         chain(
-            each.epochs,
-            each.rebalances,
-            each.memberships,
-            each.assignments,
-            each.violations,
-            each.targets,
-            each.initializations,
-            each.share_partitions or each.deliveries,
-            each.commits,
-            each.commit_counts,
-            each.transactions,
-            each.sizes,
-            (event for event in each.events if event.group_id is not None),
+            history.epochs,
+            history.rebalances,
+            history.memberships,
+            history.assignments,
+            history.violations,
+            history.targets,
+            history.initializations,
+            history.share_partitions or history.deliveries,
+            history.commits,
+            history.commit_counts,
+            history.transactions,
+            history.sizes,
+            (event for event in history.events if event.group_id is not None),
         )
-        for each in (connect, classic)
+        for history in (connect, classic)
     )
     own_ms = max(connect.own_ms, classic.own_ms)
     return GroupHistory.gather(
@@ -152,13 +152,13 @@ def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[Gro
     """
     found = []
     for ended in classic.epochs:
-        upgraded = [each for each in connect.epochs if each.epoch == ended.epoch and _continues(ended, each)]
-        found += [(ended, each, CauseKind.GROUP_UPGRADED) for each in upgraded[:1]]
+        upgraded = [epoch for epoch in connect.epochs if epoch.epoch == ended.epoch and _continues(ended, epoch)]
+        found += [(ended, row, CauseKind.GROUP_UPGRADED) for row in upgraded[:1]]
     target = None
     for ended in connect.epochs:
         target = ended.epoch if ended.target is not None else target
-        begins = [each for each in _first_of_lives(classic.epochs) if each.epoch == target and _continues(ended, each)]
-        found += [(ended, each, CauseKind.GROUP_DOWNGRADED) for each in begins[:1]]
+        begins = [row for row in _first_of_lives(classic.epochs) if row.epoch == target and _continues(ended, row)]
+        found += [(ended, row, CauseKind.GROUP_DOWNGRADED) for row in begins[:1]]
     return found
 
 
@@ -171,10 +171,10 @@ def _continues(ended: GroupEpochRow, begun: GroupEpochRow) -> bool:
 def _first_of_lives(epochs: Sequence[GroupEpochRow]) -> Iterator[GroupEpochRow]:
     """The epochs with which a log begins, and those after an end of the group."""
     before: GroupEpochRow | None = None
-    for each in epochs:
+    for epoch in epochs:
         if before is None or before.ended_by == GROUP_DELETED:
-            yield each
-        before = each
+            yield epoch
+        before = epoch
 
 
 def _end_of(row: GroupEpochRow) -> LogPosition:

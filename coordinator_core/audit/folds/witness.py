@@ -67,12 +67,12 @@ class BrokerLines:
         self.of_epoch: defaultdict[tuple[str, int | None], list[BrokerEvent]] = defaultdict(list)
         self.of_offset: defaultdict[tuple[str | None, int | None], list[BrokerEvent]] = defaultdict(list)
         self.of_kind: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
-        for each in self.events:
-            self.of_kind[each.kind].append(each)
-            if each.kind == EventKind.OFFSET_EXPIRED:
-                self.of_offset[each.topic, each.partition].append(each)
-            elif each.epoch is not None:
-                self.of_epoch[each.kind, each.epoch].append(each)
+        for event in self.events:
+            self.of_kind[event.kind].append(event)
+            if event.kind == EventKind.OFFSET_EXPIRED:
+                self.of_offset[event.topic, event.partition].append(event)
+            elif event.epoch is not None:
+                self.of_epoch[event.kind, event.epoch].append(event)
         self.away = absences(self.events)
         self.spans = tuple(_spans(self.events))
 
@@ -80,7 +80,7 @@ class BrokerLines:
         """Return why no line says how a member went at that time (ms); None: no file is given whose time is known."""
         if not self.spans:
             return None
-        return NO_LINE if any(each.first_ms <= at_ms <= each.last_ms for each in self.spans) else NO_FILE
+        return NO_LINE if any(span.first_ms <= at_ms <= span.last_ms for span in self.spans) else NO_FILE
 
 
 def testify(
@@ -99,17 +99,17 @@ def testify(
         [_epoch(row, lines, departures) for row in epochs],
         [_rebalance(row, beginning(row, lines), departures, lines.away) for row in rebalances],
         [departures.membership(row) for row in memberships],
-        tuple(_bound(each, departures, by_epoch) for each in lines.events),
+        tuple(_bound(event, departures, by_epoch) for event in lines.events),
     )
 
 
 def _spans(lines: Iterable[BrokerEvent]) -> Iterator[FileSpan]:
     first: dict[str, int] = {}
-    for each in lines:
-        if each.kind == EventKind.FILE_BEGINS and each.timestamp_ms is not None:
-            first[each.file] = each.timestamp_ms
-        elif each.kind == EventKind.FILE_ENDS and each.timestamp_ms is not None and each.file in first:
-            yield FileSpan(each.file, first[each.file], each.timestamp_ms)
+    for line in lines:
+        if line.kind == EventKind.FILE_BEGINS and line.timestamp_ms is not None:
+            first[line.file] = line.timestamp_ms
+        elif line.kind == EventKind.FILE_ENDS and line.timestamp_ms is not None and line.file in first:
+            yield FileSpan(line.file, first[line.file], line.timestamp_ms)
 
 
 def _line_order(each: BrokerEvent) -> tuple[int, str, int]:
@@ -123,9 +123,9 @@ class _Departures:
     def __init__(self, memberships: Sequence[MembershipRow], lines: BrokerLines) -> None:
         self.lines = lines
         told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
-        for each in lines.events:
-            if each.kind in OF_MEMBER and (name := each.member_id or _static(each.instance_id)) is not None:
-                told[name].append(each)
+        for event in lines.events:
+            if event.kind in OF_MEMBER and (name := event.member_id or _static(event.instance_id)) is not None:
+                told[name].append(event)
         lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
         for row in memberships:
             if row.left is not None and row.group_type != GroupType.CONNECT:
@@ -138,7 +138,7 @@ class _Departures:
             for row, found in zip(rows, _shared_out(rows, told[name]), strict=True):
                 if found and row.left is not None and row.went_by in GONE:
                     self.of[row.member_id, row.left] += found
-                    self.record |= {(each.file, each.line, each.member_id): row.left for each in found}
+                    self.record |= {(line.file, line.line, line.member_id): row.left for line in found}
 
     def membership(self, row: MembershipRow) -> MembershipRow:
         """Return the membership with how it ended."""
@@ -164,7 +164,7 @@ class _Departures:
         return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
 
     def _silence(self, hint: str | None, at: LogPosition) -> str | None:
-        return "; ".join(each for each in (hint, self.lines.silence(at.timestamp_ms)) if each) or None
+        return "; ".join(part for part in (hint, self.lines.silence(at.timestamp_ms)) if part) or None
 
 
 def _static(instance_id: str | None) -> str | None:
@@ -177,16 +177,16 @@ GONE = frozenset((LEFT_OR_EXPIRED, *(how for _, how in HOW.values())))
 
 def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> list[list[BrokerEvent]]:
     """Share the lines about a member out to its lives: by time, or one to each in order where the zone is not known."""
-    if any(each.timestamp_ms is None for each in lines):
+    if any(line.timestamp_ms is None for line in lines):
         if len(lives) == 1:
             return [list(lines)]
-        return [[each] for each in lines] if len(lives) == len(lines) else [[] for _ in lives]
+        return [[line] for line in lines] if len(lives) == len(lines) else [[] for _ in lives]
     found: list[list[BrokerEvent]] = [[] for _ in lives]
-    for each in lines:
-        fitting = [place for place, row in enumerate(lives) if _within(row, each, 0)]
-        fitting = fitting or [place for place, row in enumerate(lives) if _within(row, each, SLACK_MS)]
+    for line in lines:
+        fitting = [place for place, row in enumerate(lives) if _within(row, line, 0)]
+        fitting = fitting or [place for place, row in enumerate(lives) if _within(row, line, SLACK_MS)]
         for place in fitting[:1]:
-            found[place].append(each)
+            found[place].append(line)
     return found
 
 
@@ -198,14 +198,14 @@ def _within(row: MembershipRow, line: BrokerEvent, slack_ms: int) -> bool:
 
 def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
     """Return the line that tells how a member went; None: no line does, or they say different things."""
-    kinds = {HOW.get(EventKind(each.kind)) for each in lines}
+    kinds = {HOW.get(EventKind(line.kind)) for line in lines}
     return lines[-1] if len(kinds) == 1 and None not in kinds else None
 
 
 def _undecided(lines: Sequence[BrokerEvent]) -> str:
     """What lines say that do not tell how a member went."""
-    said = "; ".join(quoted(each) for each in lines[:3])
-    return said if len({each.kind for each in lines}) == 1 else f"broker logs contradict each other: {said}"
+    said = "; ".join(quoted(line) for line in lines[:3])
+    return said if len({line.kind for line in lines}) == 1 else f"broker logs contradict each other: {said}"
 
 
 def in_words(line: BrokerEvent) -> str | None:
@@ -233,11 +233,11 @@ def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
         return None
     found = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
-    if any(each.timestamp_ms is None for each in found):
+    if any(line.timestamp_ms is None for line in found):
         return found[0] if len(found) == 1 else None
     after = -1 if row.began_after_ms is None else row.began_after_ms
     for slack in (0, SLACK_MS):
-        fitting = [each for each in found if after - slack <= (each.timestamp_ms or 0) <= row.at.timestamp_ms + slack]
+        fitting = [line for line in found if after - slack <= (line.timestamp_ms or 0) <= row.at.timestamp_ms + slack]
         if fitting:
             return fitting[0] if len(fitting) == 1 else None
     return None
@@ -249,11 +249,11 @@ def _rebalance(
     departures: _Departures,
     away: Sequence[Absence],
 ) -> RebalanceRow:
-    causes = tuple(departures.cause(each, row.group_type) for each in row.causes)
+    causes = tuple(departures.cause(cause, row.group_type) for cause in row.causes)
     if began is not None and began.reason is not None:
         causes = tuple(
-            each._replace(hint=f"{began.place}: {began.reason}") if each.kind == CauseKind.UNKNOWN else each
-            for each in causes
+            cause._replace(hint=f"{began.place}: {began.reason}") if cause.kind == CauseKind.UNKNOWN else cause
+            for cause in causes
         )
     row = row._replace(causes=causes)
     if began is not None and began.timestamp_ms is not None:
@@ -268,7 +268,7 @@ def _rebalance(
 
 
 def _epoch(row: GroupEpochRow, lines: BrokerLines, departures: _Departures) -> GroupEpochRow:
-    causes = tuple(departures.cause(each, row.group_type) for each in row.causes)
+    causes = tuple(departures.cause(cause, row.group_type) for cause in row.causes)
     assignor = row.assignor
     if assignor is None and (computed := computed_target(row.epoch, row.opened, lines)) is not None:
         assignor = computed.reason
@@ -278,10 +278,10 @@ def _epoch(row: GroupEpochRow, lines: BrokerLines, departures: _Departures) -> G
 def computed_target(epoch: int, opened: LogPosition, lines: BrokerLines) -> BrokerEvent | None:
     """Return the line about the target of an epoch, which opened there; None: there is none, or several may be it."""
     found = lines.of_epoch.get((EventKind.TARGET_COMPUTED, epoch), [])
-    known = [each for each in found if each.timestamp_ms is not None]
+    known = [line for line in found if line.timestamp_ms is not None]
     if found and not known:
         return found[0] if len(found) == 1 else None
-    return next((each for each in known if (each.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
+    return next((line for line in known if (line.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
 
 
 def leaders_time(row: RebalanceRow, lines: BrokerLines) -> tuple[BrokerEvent | None, BrokerEvent | None]:
@@ -291,11 +291,11 @@ def leaders_time(row: RebalanceRow, lines: BrokerLines) -> tuple[BrokerEvent | N
 
     def last(kind: EventKind, before_ms: int) -> BrokerEvent | None:
         near = (
-            each
-            for each in lines.of_epoch.get((kind, row.to_epoch), ())
-            if each.timestamp_ms is not None and (row.began_after_ms or 0) - SLACK_MS <= each.timestamp_ms <= before_ms
+            line
+            for line in lines.of_epoch.get((kind, row.to_epoch), ())
+            if line.timestamp_ms is not None and (row.began_after_ms or 0) - SLACK_MS <= line.timestamp_ms <= before_ms
         )
-        return max(near, key=lambda each: each.timestamp_ms or 0, default=None)
+        return max(near, key=lambda line: line.timestamp_ms or 0, default=None)
 
     assigned = last(EventKind.GENERATION_ASSIGNED, row.at.timestamp_ms + SLACK_MS)
     if assigned is None or assigned.timestamp_ms is None:
@@ -307,11 +307,11 @@ def within(row: RebalanceRow, lines: BrokerLines) -> Iterator[BrokerEvent]:
     """Yield the lines that were written while a rebalance lasted, in order of time."""
     began_ms = row.at.timestamp_ms if row.began_after_ms is None else min(row.began_after_ms, row.at.timestamp_ms)
     ended_ms = None if row.finished is None else row.finished.timestamp_ms
-    for each in lines.events:
-        if each.timestamp_ms is not None and began_ms <= each.timestamp_ms:
-            if ended_ms is not None and each.timestamp_ms > ended_ms:
+    for event in lines.events:
+        if event.timestamp_ms is not None and began_ms <= event.timestamp_ms:
+            if ended_ms is not None and event.timestamp_ms > ended_ms:
                 return
-            yield each
+            yield event
 
 
 def unfinished(row: RebalanceRow, lines: BrokerLines) -> Iterator[tuple[int, BrokerEvent]]:
@@ -344,14 +344,14 @@ def absences(lines: Iterable[BrokerEvent]) -> list[Absence]:
     found: list[Absence] = []
     gone: BrokerEvent | None = None
     serving: int | None = None
-    for each in lines:
-        if each.timestamp_ms is None:
+    for line in lines:
+        if line.timestamp_ms is None:
             continue
-        if gone is None and _ends_service(each, serving):
-            gone = each
-        elif each.kind == EventKind.COORDINATOR_LOADED:
-            found.append(Absence(gone, each))
-            gone, serving = None, each.broker_id
+        if gone is None and _ends_service(line, serving):
+            gone = line
+        elif line.kind == EventKind.COORDINATOR_LOADED:
+            found.append(Absence(gone, line))
+            gone, serving = None, line.broker_id
     return found
 
 
@@ -372,10 +372,10 @@ def absences_within(row: RebalanceRow, away: Iterable[Absence]) -> list[Absence]
         began = row.at.timestamp_ms
     ended = None if row.finished is None else row.finished.timestamp_ms
     return [
-        each
-        for each in away
-        if (each.until.timestamp_ms or 0) >= began
-        and (ended is None or ((each.since or each.until).timestamp_ms or 0) <= ended)
+        absence
+        for absence in away
+        if (absence.until.timestamp_ms or 0) >= began
+        and (ended is None or ((absence.since or absence.until).timestamp_ms or 0) <= ended)
     ]
 
 

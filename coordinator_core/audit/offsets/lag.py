@@ -60,7 +60,7 @@ def group_status(statuses: Collection[str]) -> GroupStatus | None:
 
     A status that is not known may be the worst one, unless a partition has that.
     """
-    if any(each not in (LagStatus.OK, LagStatus.WARN, LagStatus.UNKNOWN) for each in statuses):
+    if any(status not in (LagStatus.OK, LagStatus.WARN, LagStatus.UNKNOWN) for status in statuses):
         return GroupStatus.ERR
     if not statuses or LagStatus.UNKNOWN in statuses:
         return None
@@ -321,12 +321,12 @@ def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: in
         return LagStatus.OK, None
     if len(window) < 2:
         return LagStatus.UNKNOWN, ONE_COMMIT
-    offsets = [each.offset or 0 for each in window]
+    offsets = [point.offset or 0 for point in window]
     if _is_silent(window, now_ms) and lowest_end > offsets[-1]:
         return LagStatus.STOP, None
     if _is_rewound(offsets):
         return LagStatus.REWIND, None
-    lags = [_lag_bounds(each) for each in window]
+    lags = [_lag_bounds(point) for point in window]
     possible = _if_ever_zero(lags, LagStatus.STALL if min(offsets) == max(offsets) else None)
     if len(possible) == 1:
         return possible[0], None
@@ -334,7 +334,7 @@ def _status(window: Sequence[TimedCommit], lag: int, lowest_end: int, now_ms: in
 
 
 def _activity(window: Sequence[TimedCommit], now_ms: int) -> Activity:
-    offsets = [each.offset or 0 for each in window]
+    offsets = [point.offset or 0 for point in window]
     if _is_rewound(offsets):
         return Activity.REWIND
     if _is_silent(window, now_ms):

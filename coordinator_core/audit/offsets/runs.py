@@ -99,7 +99,7 @@ class CommitOrder:
 
     def give_up_transactions(self) -> None:
         """Leave out all open transactions: a part of the log is missing here, so how they ended is not known."""
-        self._undecided.update(partition_of(each) for records in self._open.values() for each in records)
+        self._undecided.update(partition_of(record) for records in self._open.values() for record in records)
         self._open.clear()
 
     @property

@@ -199,8 +199,8 @@ class _Owners:
         holding = [row for row in rows if _holds(row, at)]
         holding = holding or [row for row in rows if self._is_giving_up(row, at)]
         if holding:
-            row = max(holding, key=lambda each: (each.since.offset, each.member_id))
-            others = tuple(sorted({each.member_id for each in holding} - {row.member_id}))
+            row = max(holding, key=lambda span: (span.since.offset, span.member_id))
+            others = tuple(sorted({span.member_id for span in holding} - {row.member_id}))
             missing = TWO_OWNERS if others else None
             return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch, missing, others)
         return NAMELESS if self._has_nameless else UNSEEN
@@ -263,7 +263,7 @@ class _Told:
             None if cause is None else str(cause),
             detail,
             is_complete,
-            "; ".join(each for each in lacks if each) or None,
+            "; ".join(reason for reason in lacks if reason) or None,
         )
 
     def _cause(self, step: _Step, before: _Step | None) -> _Reason:
@@ -314,7 +314,7 @@ class _Told:
 
 def _with_place(detail: str | None, line: BrokerEvent) -> str:
     """Return the detail, and the file and line that decided."""
-    return "; ".join(each for each in (detail, line.place) if each)
+    return "; ".join(part for part in (detail, line.place) if part)
 
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:

@@ -18,7 +18,7 @@ def begin_partition(judged: JudgedGroup, at: LogPosition) -> None:
     topics, group = judged.topics, judged.group
     if group.family is not Family.GROUP or topics is None or not topics.is_whole(at.timestamp_ms):
         return
-    counts = {each.partitions for each in topics.intervals([LOG_TOPICS[Family.GROUP]])}
+    counts = {interval.partitions for interval in topics.intervals([LOG_TOPICS[Family.GROUP]])}
     if not counts or at.partition >= max(counts):
         return
     given = {log_partition_of(group.group_id, count) for count in counts}

@@ -67,7 +67,7 @@ def on_generation(judged: JudgedGroup, record: GroupMetadataRecord, before: Gene
         _claims(judged, before, new, record.at)
     _owners(judged, new, record.at)
     _listed_twice(judged, new, record.at)
-    for member_id, count in Counter(each["memberId"] for each in record.value["members"]).items():
+    for member_id, count in Counter(member["memberId"] for member in record.value["members"]).items():
         if count > 1:
             judged.broken(Rule.MEMBER_LISTED_TWICE, record.at, member_id, f"listed {count} times")
 

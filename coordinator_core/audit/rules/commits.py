@@ -56,7 +56,7 @@ def _may_subscribe(state: GroupState, topic: str) -> bool:
             classic_subscription(state.protocol_type or "", state.protocol, member.subscription)
             for member in state.members.values()
         ]
-        return any(each is None or topic in each.topics for each in asked)
+        return any(names is None or topic in names.topics for names in asked)
     if not isinstance(state, ConsumerGroup):
         return True
     regexes = {member.subscribed_topic_regex for member in state.members.values()} - {None, ""}

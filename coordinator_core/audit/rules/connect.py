@@ -96,7 +96,7 @@ def _is_converted(judged: JudgedGroup) -> bool:
     counts.
     """
     state = judged.group.state
-    return isinstance(state, ConnectGroup) and all(is_classic(each) for each in state.members.values())
+    return isinstance(state, ConnectGroup) and all(is_classic(member) for member in state.members.values())
 
 
 def _member(judged: JudgedGroup, record: ConnectWorkerGroupMemberMetadataRecord, before: ConnectBefore) -> None:

@@ -112,7 +112,7 @@ def _state(judged: JudgedGroup, step: Reconciliation) -> None:
     if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH or _is_copy(judged, step):
         return
     if bool(step.revoking) != (member.state == kind.unrevoked):
-        count = sum(len(each) for each in step.revoking.values())
+        count = sum(len(units) for units in step.revoking.values())
         detail = f"state {member.state} with {count} to be revoked"
         judged.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
     waits = member.state == kind.unreleased and _is_at_target(judged, step)
@@ -244,8 +244,8 @@ def _free(judged: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) 
     in_process: set[tuple[str, int]] = set()
     if isinstance(state, StreamsGroup):
         process = [member for member in state.members.values() if member.process_id == step.member.process_id]
-        held = [judged.current.held.get(each.member_id, HOLDS_NOTHING) for each in process]
-        in_process = {(what, task) for each in held for (_, what), tasks in each.items() for task in tasks}
+        held = [judged.current.held.get(thread.member_id, HOLDS_NOTHING) for thread in process]
+        in_process = {(what, task) for holding in held for (_, what), tasks in holding.items() for task in tasks}
     for unit in units:
         has_holder = judged.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ())
         if not has_holder and (unit.name, unit.number) not in in_process:

@@ -85,10 +85,10 @@ def _begins_again(after: SharePartitionState, is_snapshot: bool) -> bool:
 
 
 def _settled_again(before: SharePartitionState, after: SharePartitionState) -> Iterator[tuple[Rule, str]]:
-    for each in changes(before.batches, after.batches):
-        old, new = each.before, each.after
+    for change in changes(before.batches, after.batches):
+        old, new = change.before, change.after
         if old is not None and old[0] in TERMINAL and new is not None:
-            yield Rule.SHARE_SETTLED_AGAIN, f"offsets {each.first} to {each.last}: {_told(new)} after {_told(old)}"
+            yield Rule.SHARE_SETTLED_AGAIN, f"offsets {change.first} to {change.last}: {_told(new)} after {_told(old)}"
 
 
 def _told(state: tuple[int, int]) -> str:
@@ -98,10 +98,10 @@ def _told(state: tuple[int, int]) -> str:
 def _wrong_batches(record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:
     value = cast(ShareSnapshotValue | ShareUpdateValue, record.value)
     batches = sorted(state_batches(value["stateBatches"]))
-    for each in batches:
-        fault = _fault(each, value["startOffset"])
+    for batch in batches:
+        fault = _fault(batch, value["startOffset"])
         if fault is not None:
-            yield Rule.SHARE_BATCH_WRONG, f"offsets {each.first} to {each.last}: {fault}"
+            yield Rule.SHARE_BATCH_WRONG, f"offsets {batch.first} to {batch.last}: {fault}"
     for one, other in itertools.pairwise(batches):
         if other.first <= one.last:
             yield Rule.SHARE_BATCH_WRONG, f"offset {other.first} is in two batches"

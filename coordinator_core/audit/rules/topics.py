@@ -141,8 +141,8 @@ def topology_before(judged: JudgedGroup, record: CoordinatorRecord) -> Topology 
 def on_topology(judged: JudgedGroup, record: StreamsGroupTopologyRecord, before: Topology | None) -> None:
     """Judge the topology of a streams group: the next one has the next epoch, an epoch one topology (KIP-1071)."""
     facts = judged.facts
-    for each in record.value["subtopologies"] if record.value is not None else ():
-        for topic in (*each["repartitionSourceTopics"], *each["stateChangelogTopics"]):
+    for subtopology in record.value["subtopologies"] if record.value is not None else ():
+        for topic in (*subtopology["repartitionSourceTopics"], *subtopology["stateChangelogTopics"]):
             _count(judged, record.at, topic["name"], topic["partitions"])
     known = facts.knows(TOPOLOGY)
     facts.note(TOPOLOGY, record.at)
@@ -194,9 +194,9 @@ def _internal_topic_configs(judged: JudgedGroup, topology: Topology, at: LogPosi
     if topics is None or not topics.complete or topics.doubt(at.timestamp_ms) is not None:
         return
     around = topics.window(at.timestamp_ms - CLOCK_TOLERANCE_MS, at.timestamp_ms + CLOCK_TOLERANCE_MS)
-    for each in topology.subtopologies:
-        for topic in (*each.repartition_source_topics, *each.state_changelog_topics):
-            there = [each.version for each in around if topic.name in each.image.by_name]
+    for subtopology in topology.subtopologies:
+        for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics):
+            there = [interval.version for interval in around if topic.name in interval.image.by_name]
             if topics.topic_at(topic.name, at.timestamp_ms) is None:
                 continue
             found = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in there]
@@ -220,7 +220,11 @@ def on_streams_target(judged: JudgedGroup, record: StreamsGroupTargetAssignmentM
         return
     if state.topology is None and judged.operation.converted:
         return
-    known = {each.subtopology_id for each in state.topology.subtopologies} if state.topology is not None else set()
+    known = (
+        {subtopology.subtopology_id for subtopology in state.topology.subtopologies}
+        if state.topology is not None
+        else set()
+    )
     strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
         judged.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")

@@ -13,7 +13,9 @@ from coordinator_core.records import Fields
 
 def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveClassicGroup) -> Fields:
     """Serve LeaveGroup; each member gets its own result. An administrator names static members by instance id alone."""
-    answers = [responses.leave_group_member(each, _leave_one(op, group, each)) for each in request.data["members"]]
+    answers = [
+        responses.leave_group_member(member, _leave_one(op, group, member)) for member in request.data["members"]
+    ]
     if any(answer["errorCode"] == ErrorCode.NONE for answer in answers):
         _after_removal(op, group)
     return responses.leave_group_response(request.version, answers)

@@ -34,7 +34,7 @@ def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveClassicGr
         )
     member.awaiting_sync = request
     if group.leader == member.member_id:
-        assignments = {each["memberId"]: each["assignment"] for each in data["assignments"]}
+        assignments = {assignment["memberId"]: assignment["assignment"] for assignment in data["assignments"]}
         rebalance.write_group(op, group, assignments)
         _hand_out(op, group, assignments)
         group.transition(ClassicGroupState.STABLE, op.now)

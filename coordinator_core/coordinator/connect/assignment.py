@@ -39,7 +39,7 @@ def prepare(op: Operation, request: Request) -> Fields:
     name = assignor_of(group)
     members = []
     for member_id, member in group.members.items():
-        assignor = next(each for each in member.assignors if each.name == name)
+        assignor = next(offer for offer in member.assignors if offer.name == name)
         members.append(
             {
                 "memberId": member_id,
@@ -76,10 +76,10 @@ def install(op: Operation, request: Request) -> Fields:
         _check(op, group_id, group, computation, data)
         members = [
             records.target_of_worker(
-                each["memberId"], from_fields(each["connectorsAndTasks"]), each["version"], each["metadata"]
+                member["memberId"], from_fields(member["connectorsAndTasks"]), member["version"], member["metadata"]
             )
-            for each in data["members"]
-            if each["memberId"] in group.members
+            for member in data["members"]
+            if member["memberId"] in group.members
         ]
     op.write(*records.target(group_id, computation.epoch, members))
     op.cancel(computation_key(group_id))
@@ -111,8 +111,8 @@ def _check(
 ) -> None:
     """Raises ApiError for an assignment that breaks an invariant; work that waits for its worker need not be in it."""
     target: dict[str, list[ConnectorOrTask]] = {}
-    for each in data["members"]:
-        target.setdefault(each["memberId"], []).extend(from_fields(each["connectorsAndTasks"]))
+    for member in data["members"]:
+        target.setdefault(member["memberId"], []).extend(from_fields(member["connectorsAndTasks"]))
     waiting: set[ConnectorOrTask] = set()
     if delay_key(group_id) in op.memory.timers:
         running = {unit for member in group.members.values() if member.current for unit in units(member.current.work)}

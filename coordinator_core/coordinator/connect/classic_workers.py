@@ -56,7 +56,7 @@ def join_group(op: Operation, request: Request) -> Fields:
     memory.session_timeouts[group_id, member_id] = data["sessionTimeoutMs"]
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]
-    assignors = assignors_of((each["name"], each["metadata"]) for each in data["protocols"])
+    assignors = assignors_of((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
     heartbeat.update_worker(op, request, group, group_id, member, assignors, data["groupInstanceId"])
     reported = memory.reported[group_id, member_id] = _reported(data["protocols"][0])
     _expect(op, memory, group_id, member_id)
@@ -115,13 +115,13 @@ def leave_group(op: Operation, request: Request) -> Fields:
     memory, group = _group(op, data["groupId"])
     answers = []
     epoch = group.group_epoch or 0
-    for each in data["members"]:
-        known = each["memberId"] in group.members
+    for member in data["members"]:
+        known = member["memberId"] in group.members
         if known:
             epoch += 1
-            heartbeat.remove(op, group, data["groupId"], each["memberId"], epoch)
-            memory.forget_worker(data["groupId"], each["memberId"])
-        answers.append(responses.leave_group_member(each, ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID))
+            heartbeat.remove(op, group, data["groupId"], member["memberId"], epoch)
+            memory.forget_worker(data["groupId"], member["memberId"])
+        answers.append(responses.leave_group_member(member, ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID))
     return responses.leave_group_response(request.version, answers)
 
 
@@ -139,14 +139,14 @@ def assignors_of(protocols: Iterable[tuple[str, bytes]]) -> list[Assignor]:
 def protocols_of(member: ConnectMember) -> Iterator[tuple[str, bytes]]:
     """Yield the protocols of a worker with their metadata, as the worker itself sends them."""
     running = set(units(member.current.work if member.current else Work()))
-    for each in member.assignors:
-        version, known = PROTOCOL_VERSIONS.get(each.name, 0), _metadata(each.name, each.metadata)
+    for assignor in member.assignors:
+        version, known = PROTOCOL_VERSIONS.get(assignor.name, 0), _metadata(assignor.name, assignor.metadata)
         if known is None or not version:
-            yield each.name, each.metadata
+            yield assignor.name, assignor.metadata
             continue
-        allocation = written_assignment(each.metadata, each.name, "", running)
+        allocation = written_assignment(assignor.metadata, assignor.name, "", running)
         fields = {"url": known.fields["url"], "configOffset": known.fields["configOffset"], "allocation": allocation}
-        yield each.name, encode_blob("ConnectProtocolMetadata", version, fields)
+        yield assignor.name, encode_blob("ConnectProtocolMetadata", version, fields)
 
 
 def _lasting(protocol: str, metadata: bytes) -> bytes:
@@ -185,7 +185,7 @@ def _assignment(group: ConnectGroup, member: ConnectMember, protocol: str, repor
     wanted = runs if group.assignment_epoch is None else set(units(target.work if target else Work()))
     has = runs & wanted
     starts, stops = has - reported, reported - has
-    metadata = next((each.metadata for each in member.assignors if each.name == protocol), b"")
+    metadata = next((assignor.metadata for assignor in member.assignors if assignor.name == protocol), b"")
     leader = next((each for each, other in group.members.items() if not is_classic(other)), "")
     return written_assignment(metadata, protocol, leader, starts if PROTOCOL_VERSIONS.get(protocol) else has, stops)
 
@@ -193,7 +193,7 @@ def _assignment(group: ConnectGroup, member: ConnectMember, protocol: str, repor
 def _listed(some: Iterable[ConnectorOrTask]) -> list[Fields]:
     """By connector: the numbers of its tasks, and that of the connector itself."""
     listed: dict[str, list[int]] = {}
-    for unit in sorted(some, key=lambda each: (each, CONNECTOR) if isinstance(each, str) else each):
+    for unit in sorted(some, key=lambda unit: (unit, CONNECTOR) if isinstance(unit, str) else unit):
         name, number = (unit, CONNECTOR) if isinstance(unit, str) else unit
         listed.setdefault(name, []).append(number)
     return [{"connector": name, "tasks": numbers} for name, numbers in listed.items()]

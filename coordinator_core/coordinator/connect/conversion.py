@@ -63,7 +63,7 @@ def begin_connect_group(op: Operation, classic: LiveClassicGroup) -> None:
     epoch = max(classic.generation, former)
     running = {member.member_id: _runs(classic, member) for member in classic.members.values()}
     if known is None or known.work_epoch is None:
-        op.write(*records.work(group_id, epoch, dict.fromkeys(unit for each in running.values() for unit in each)))
+        op.write(*records.work(group_id, epoch, dict.fromkeys(unit for units in running.values() for unit in units)))
     for member in classic.members.values():
         assignors = classic_workers.assignors_of(member.protocols)
         value = records.metadata(epoch, member.instance_id, member.client_id, member.client_host, assignors)
@@ -83,7 +83,7 @@ def begin_connect_group(op: Operation, classic: LiveClassicGroup) -> None:
 
 def is_to_be_downgraded(group: ConnectGroup | None) -> bool:
     """Whether only workers of the classic protocol are left in the group."""
-    return group is not None and bool(group.members) and all(is_classic(each) for each in group.members.values())
+    return group is not None and bool(group.members) and all(is_classic(member) for member in group.members.values())
 
 
 def end_connect_group(op: Operation, group_id: str) -> None:
@@ -133,10 +133,12 @@ def begin_classic_group(op: Operation, connect: Operation, group_id: str, group:
         classic.members[member.member_id].assignment = classic_workers.written_assignment(
             classic.members[member.member_id].metadata(classic.protocol), classic.protocol, classic.leader or "", work
         )
-    classic_rebalance.write_group(op, classic, {each.member_id: each.assignment for each in classic.members.values()})
+    classic_rebalance.write_group(
+        op, classic, {member.member_id: member.assignment for member in classic.members.values()}
+    )
     op.memory.live[group_id] = classic
-    for each in classic.members.values():
-        classic_rebalance.expect_member(op, classic, each)
+    for joined in classic.members.values():
+        classic_rebalance.expect_member(op, classic, joined)
     classic_rebalance.prepare(op, classic)
 
 

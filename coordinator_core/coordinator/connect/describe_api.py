@@ -28,8 +28,12 @@ def _member(group: ConnectGroup, member: ConnectMember) -> Fields:
         "clientId": member.client_id,
         "clientHost": member.client_host,
         "assignors": [
-            {"name": each.name, "minimumVersion": each.minimum_version, "maximumVersion": each.maximum_version}
-            for each in member.assignors
+            {
+                "name": assignor.name,
+                "minimumVersion": assignor.minimum_version,
+                "maximumVersion": assignor.maximum_version,
+            }
+            for assignor in member.assignors
         ],
         "assignment": as_fields(units(member.current.work if member.current else Work())),
         "targetAssignment": as_fields(units(target.work if target else Work())),

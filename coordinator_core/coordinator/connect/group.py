@@ -95,7 +95,7 @@ WorkFields = (
 def from_fields(values: Iterable[WorkFields]) -> list[ConnectorOrTask]:
     """Return the connectors and tasks of a request, in its order; a repeated unit is repeated."""
     found: list[ConnectorOrTask] = []
-    for each in values:
-        found += each["connectors"]
-        found += [(task["connectorId"], task["taskId"]) for task in each["tasks"]]
+    for work in values:
+        found += work["connectors"]
+        found += [(task["connectorId"], task["taskId"]) for task in work["tasks"]]
     return found

@@ -223,9 +223,9 @@ def check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assigno
         name = select_assignor(offered)
     except AssignorError as error:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
-    mine = next(each for each in assignors if each.name == name)
+    mine = next(assignor for assignor in assignors if assignor.name == name)
     for other, some in others.items():
-        theirs = next(each for each in some if each.name == name)
+        theirs = next(assignor for assignor in some if assignor.name == name)
         if mine.maximum_version < theirs.minimum_version or theirs.maximum_version < mine.minimum_version:
             raise ApiError(
                 ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -258,7 +258,7 @@ def _chosen(group: ConnectGroup, former: Computation | None) -> str:
         able = [each for each, member in group.members.items() if not is_classic(member)]
         worker = select_worker(ranges, None if former is None else former.worker, able)
         if former is not None and former.late and worker == former.worker:
-            able = [each for each in able if ranges[each].covers(ranges[worker]) and each != worker]
+            able = [candidate for candidate in able if ranges[candidate].covers(ranges[worker]) and candidate != worker]
             worker = able[0] if able else worker
     except AssignorError as error:
         raise ApiError(ErrorCode.FATAL, error.message) from error
@@ -322,7 +322,7 @@ def has_a_step(group: ConnectGroup, member: ConnectMember) -> bool:
 
 
 def _taken_by_others(group: ConnectGroup, member: ConnectMember) -> set[ConnectorOrTask]:
-    others = (each for each in group.members.values() if each is not member and each.current is not None)
+    others = (other for other in group.members.values() if other is not member and other.current is not None)
     return {unit for other in others if other.current is not None for unit in units(other.current.work)}
 
 

@@ -76,14 +76,14 @@ def metadata(
         "subscribedTopicRegex": None,
         "assignors": [
             {
-                "name": each.name,
-                "minimumVersion": each.minimum_version,
-                "maximumVersion": each.maximum_version,
-                "reason": each.reason,
-                "version": each.version,
-                "metadata": each.metadata,
+                "name": assignor.name,
+                "minimumVersion": assignor.minimum_version,
+                "maximumVersion": assignor.maximum_version,
+                "reason": assignor.reason,
+                "version": assignor.version,
+                "metadata": assignor.metadata,
             }
-            for each in assignors
+            for assignor in assignors
         ],
     }
 

@@ -49,13 +49,15 @@ def upgrade(op: Operation, classic: LiveClassicGroup) -> LiveConsumerGroup:
     members = [group.log.members[member_id] for member_id in group.view.members]
     metadata_hash = op.memory.metadata_hash(group.subscriptions.topics, op.topics)
     tail: list[Unwritten] = [records.group_epoch(group.group_id, classic.generation, metadata_hash)]
-    tail += [records.target_assignment(group.group_id, each.member_id, _numbers(each.assigned)) for each in members]
+    tail += [
+        records.target_assignment(group.group_id, member.member_id, _numbers(member.assigned)) for member in members
+    ]
     tail.append(records.target_epoch(group.group_id, classic.generation, 0))
     for record in tail:
         follow(record)
-    op.write_all(records.member_metadata(group.group_id, each) for each in members)
+    op.write_all(records.member_metadata(group.group_id, member) for member in members)
     op.write_all(tail)
-    op.write_all(records.current_assignment(group.group_id, each) for each in members)
+    op.write_all(records.current_assignment(group.group_id, member) for member in members)
     for member in classic.members.values():
         expect_heartbeat(op, group.group_id, member.member_id, member.session_timeout_ms)
     return group
@@ -174,17 +176,17 @@ def _as_classic(
     classic.protocol = classic.select_protocol()
     classic.subscribed_topics = classic.current_topics()
     try:
-        for each in classic.members.values():
-            target = group.view.targets.get(former_ids.get(each.member_id, each.member_id), {})
-            each.assignment = consumer_protocol.assignment(target, op.topics, each.metadata(classic.protocol))
+        for joined in classic.members.values():
+            target = group.view.targets.get(former_ids.get(joined.member_id, joined.member_id), {})
+            joined.assignment = consumer_protocol.assignment(target, op.topics, joined.metadata(classic.protocol))
     except DecodeError as error:
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."
         ) from None
-    assignments = {each.member_id: each.assignment for each in classic.members.values()}
+    assignments = {member.member_id: member.assignment for member in classic.members.values()}
     classic_rebalance.write_group(op, classic, assignments)
     # Kafka changes its memory here and now; the records are only appended.
     op.memory.live[group.group_id] = classic
-    for each in classic.members.values():
-        classic_rebalance.expect_member(op, classic, each)
+    for joined in classic.members.values():
+        classic_rebalance.expect_member(op, classic, joined)
     return classic

@@ -56,7 +56,11 @@ def handle_alter(op: Operation, request: Request) -> Fields:
 
 
 def _starts(topic: Topic, wanted: list[AlterShareGroupOffsetsPartition]) -> dict[int, int]:
-    return {each["partitionIndex"]: each["startOffset"] for each in wanted if each["partitionIndex"] < topic.partitions}
+    return {
+        partition["partitionIndex"]: partition["startOffset"]
+        for partition in wanted
+        if partition["partitionIndex"] < topic.partitions
+    }
 
 
 def _altered(wanted: AlterShareGroupOffsetsTopic, topic: Topic | None, known: Mapping[int, int]) -> Fields:
@@ -65,10 +69,10 @@ def _altered(wanted: AlterShareGroupOffsetsTopic, topic: Topic | None, known: Ma
         "topicId": NO_TOPIC_ID if topic is None else topic.id,
         "partitions": [
             {
-                "partitionIndex": each["partitionIndex"],
-                **(_NO_ERROR if each["partitionIndex"] in known else _error(UNKNOWN_PARTITION)),
+                "partitionIndex": partition["partitionIndex"],
+                **(_NO_ERROR if partition["partitionIndex"] in known else _error(UNKNOWN_PARTITION)),
             }
-            for each in wanted["partitions"]
+            for partition in wanted["partitions"]
         ],
     }
 

@@ -44,7 +44,9 @@ def initialize(op: Operation, group: LiveShareGroup, epoch: int, names: Iterable
             continue
         settled = {*initialized_of_topic, *_partitions(waited_for, topic.id)}
         if len(settled) < topic.partitions:
-            asked[topic.id] = ShareTopic(name, [each for each in range(topic.partitions) if each not in settled])
+            asked[topic.id] = ShareTopic(
+                name, [partition for partition in range(topic.partitions) if partition not in settled]
+            )
     if not asked:
         return
     write_initializing(op, group, asked)
@@ -198,7 +200,9 @@ def _union(some: Mapping[str, ShareTopic], more: Mapping[str, ShareTopic]) -> di
 def _without(topics: Mapping[str, ShareTopic], gone: Mapping[str, Collection[int]]) -> dict[str, ShareTopic]:
     """The partitions that are not gone. A topic of which no partition was ever asked for stays, as in Kafka."""
     left = {
-        topic_id: ShareTopic(topic.name, [each for each in topic.partitions if each not in gone.get(topic_id, ())])
+        topic_id: ShareTopic(
+            topic.name, [partition for partition in topic.partitions if partition not in gone.get(topic_id, ())]
+        )
         for topic_id, topic in topics.items()
     }
     return {topic_id: topic for topic_id, topic in left.items() if topic.partitions or topic_id not in gone}

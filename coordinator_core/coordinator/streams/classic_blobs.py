@@ -55,12 +55,11 @@ def thread_info(metadata: bytes) -> ThreadInfo:
     blob, nested = _subscription(metadata)
     info = nested.fields
     tags = {
-        each["key"].decode(errors="replace"): each["value"].decode(errors="replace")
-        for each in info.get("clientTags", ())
+        tag["key"].decode(errors="replace"): tag["value"].decode(errors="replace") for tag in info.get("clientTags", ())
     }
-    standby = {_task(each) for each in info["standbyTasks"]} if "standbyTasks" in info else None
+    standby = {_task(task) for task in info["standbyTasks"]} if "standbyTasks" in info else None
     listed = blob.fields.get("ownedPartitions", ())
-    owned = {(each["topic"], number) for each in listed for number in each["partitions"]}
+    owned = {(topic["topic"], number) for topic in listed for number in topic["partitions"]}
     offsets = {task: offset for task, offset in _offset_sums(info) if offset >= 0}
     return ThreadInfo(info["processId"], _endpoint(info.get("userEndPoint") or b""), tags, offsets, owned, standby)
 
@@ -132,13 +131,13 @@ def _task_fields(task: TaskId) -> StreamsAssignmentInfoTaskId:
 
 
 def _offset_sums(info: StreamsSubscriptionInfo) -> Iterable[tuple[TaskId, int]]:
-    for each in info.get("taskOffsetSums", ()):
-        subtopology_id = str(each["topicGroupId"])
-        if "partitionToOffsetSum" in each:
-            for one in each["partitionToOffsetSum"]:
+    for sums in info.get("taskOffsetSums", ()):
+        subtopology_id = str(sums["topicGroupId"])
+        if "partitionToOffsetSum" in sums:
+            for one in sums["partitionToOffsetSum"]:
                 yield (subtopology_id, one["partition"]), one["offsetSum"]
         else:
-            yield (subtopology_id, each["partition"]), each["offsetSum"]
+            yield (subtopology_id, sums["partition"]), sums["offsetSum"]
 
 
 def _text(data: bytes) -> str:

@@ -67,7 +67,7 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveStreamsGr
     epoch = update_epoch(op, group, configuration, bump=changed)
     target = update_target(op, group, epoch, configuration.topology, updated)
     moved = move(op, group, updated, target.epoch, target.tasks, _owned(group, updated, info))
-    protocols = tuple((each["name"], each["metadata"]) for each in data["protocols"])
+    protocols = tuple((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
     thread = ClassicThread(data["sessionTimeoutMs"], protocols)
     op.afterwards.append(lambda: group.classic.update({member_id: thread}))
     op.cancel(join_key(group_id, member_id))
@@ -84,7 +84,9 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveStreamsGr
 
 def _thread_info(data: JoinGroupRequest) -> ThreadInfo:
     """The thread as it describes itself; raises ApiError if it is none of Streams."""
-    metadata = next((each["metadata"] for each in data["protocols"] if each["name"] == STREAMS_PROTOCOL), None)
+    metadata = next(
+        (protocol["metadata"] for protocol in data["protocols"] if protocol["name"] == STREAMS_PROTOCOL), None
+    )
     if data["protocolType"] == CONSUMER_PROTOCOL_TYPE and metadata is not None:
         try:
             return classic_blobs.thread_info(metadata)

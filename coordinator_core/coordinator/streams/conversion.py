@@ -31,7 +31,9 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
     Its epochs are the generation, its target and current assignments the last ones of the classic group. Its members
     run the topology that the joining one sends. Members that wait for a rebalance are asked to join again.
     """
-    if not all(classic_blobs.is_known_by_number(each["subtopologyId"]) for each in topology["subtopologies"]):
+    if not all(
+        classic_blobs.is_known_by_number(subtopology["subtopologyId"]) for subtopology in topology["subtopologies"]
+    ):
         raise _no_upgrade(classic, "its members know subtopologies by number")
     converted = [_as_streams(classic, member, topology["epoch"]) for member in classic.members.values()]
     op.erase(classic)
@@ -42,16 +44,16 @@ def upgrade(op: Operation, classic: LiveClassicGroup, topology: StreamsGroupHear
         op.write(*record)
 
     group_id, epoch = classic.group_id, classic.generation
-    for each in converted:
-        write(records.member_metadata(group_id, each))
+    for thread in converted:
+        write(records.member_metadata(group_id, thread))
     write(records.group_epoch(group_id, epoch, 0, records.NOT_VALIDATED, {}))
-    for each in converted:
-        had = each.assigned
+    for thread in converted:
+        had = thread.assigned
         active = {key: list(tasks) for key, tasks in had.active.items()}
-        write(records.target_assignment(group_id, each.member_id, Tasks(active, had.standby)))
+        write(records.target_assignment(group_id, thread.member_id, Tasks(active, had.standby)))
     write(records.target_epoch(group_id, epoch, 0))
-    for each in converted:
-        write(records.current_assignment(group_id, each))
+    for thread in converted:
+        write(records.current_assignment(group_id, thread))
     for member in classic.members.values():
         info = classic_blobs.thread_info(member.metadata(classic.protocol))
         group.task_offsets.report(member.member_id, info.process_id, info.offsets, None)
@@ -120,15 +122,15 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
     if configured is None and group.log.topology is not None:
         # A coordinator that has just loaded the group configures the topology at the first heartbeat only.
         configured = configure(group.log.topology, op.topics)
-    for each in classic.members.values():
-        target, metadata = group.target(each.member_id), each.metadata(classic.protocol)
-        each.assignment = classic_blobs.assignment(target, configured, op.topics, metadata, op.now)
-        assignments[each.member_id] = each.assignment
+    for joined in classic.members.values():
+        target, metadata = group.target(joined.member_id), joined.metadata(classic.protocol)
+        joined.assignment = classic_blobs.assignment(target, configured, op.topics, metadata, op.now)
+        assignments[joined.member_id] = joined.assignment
     for member_id in group.log.members:
         cancel_all(op, group.group_id, member_id)
     classic_rebalance.write_group(op, classic, assignments)
     op.memory.live[group.group_id] = classic
-    for each in classic.members.values():
-        classic_rebalance.expect_member(op, classic, each)
+    for joined in classic.members.values():
+        classic_rebalance.expect_member(op, classic, joined)
     classic_rebalance.prepare(op, classic)
     return True

@@ -77,13 +77,13 @@ def _topology(group: LiveStreamsGroup, *, kip_1071: bool) -> Fields | None:
         return {"epoch": topology.epoch, "subtopologies": None}
     subtopologies = [
         {
-            "subtopologyId": each.subtopology_id,
-            "sourceTopics": each.sources,
-            "repartitionSinkTopics": each.sinks,
-            "stateChangelogTopics": [_internal_topic(topic) for topic in each.changelogs],
-            "repartitionSourceTopics": [_internal_topic(topic) for topic in each.repartition],
+            "subtopologyId": subtopology.subtopology_id,
+            "sourceTopics": subtopology.sources,
+            "repartitionSinkTopics": subtopology.sinks,
+            "stateChangelogTopics": [_internal_topic(topic) for topic in subtopology.changelogs],
+            "repartitionSourceTopics": [_internal_topic(topic) for topic in subtopology.repartition],
         }
-        for each in subtopologies_shown(topology, group.configured)
+        for subtopology in subtopologies_shown(topology, group.configured)
     ]
     return {"epoch": topology.epoch, "subtopologies": subtopologies}
 

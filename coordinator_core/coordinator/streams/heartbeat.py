@@ -214,7 +214,7 @@ def _topology(op: Operation, group: LiveStreamsGroup, given: StreamsGroupHeartbe
         validation.check_topology(given)
     if given["epoch"] < 0:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Topology epoch must be non-negative.")
-    ids = [each["subtopologyId"] for each in given["subtopologies"]]
+    ids = [subtopology["subtopologyId"] for subtopology in given["subtopologies"]]
     if len(set(ids)) < len(ids):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "Duplicate key among the subtopologies.")
     value = records.topology_value(given)
@@ -252,7 +252,7 @@ def _owned(data: StreamsGroupHeartbeatRequest) -> OwnedTasks:
     if data["activeTasks"] is None:
         return None
     active, standby, warmup = (
-        {each["subtopologyId"]: each["partitions"] for each in data[role] or ()} for role in validation.TASK_FIELDS
+        {tasks["subtopologyId"]: tasks["partitions"] for tasks in data[role] or ()} for role in validation.TASK_FIELDS
     )
     return active, standby, warmup
 

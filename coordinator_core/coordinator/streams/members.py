@@ -93,7 +93,7 @@ def updated(member: StreamsMember, request: Request, data: StreamsGroupHeartbeat
 def _by_key(tags: list[StreamsGroupHeartbeatKeyValue]) -> dict[str, str]:
     """The values of tags; raises ApiError where Kafka fails: with two tags of one key."""
     found: dict[str, str] = {}
-    for key, value in ((each["key"], each["value"]) for each in tags):
+    for key, value in ((tag["key"], tag["value"]) for tag in tags):
         if key in found:
             message = f"Duplicate key {key} (attempted merging values {found[key]} and {value})"
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message)

@@ -70,22 +70,22 @@ def topology_value(given: StreamsGroupHeartbeatTopology) -> StreamsGroupTopology
     """Return the record value for the topology of a heartbeat, with all its fields."""
     subtopologies: list[StreamsGroupTopologySubtopology] = [
         {
-            "subtopologyId": each["subtopologyId"],
-            "sourceTopics": each["sourceTopics"],
-            "sourceTopicRegex": each["sourceTopicRegex"],
-            "stateChangelogTopics": [_internal_topic(topic) for topic in each["stateChangelogTopics"]],
-            "repartitionSinkTopics": each["repartitionSinkTopics"],
-            "repartitionSourceTopics": [_internal_topic(topic) for topic in each["repartitionSourceTopics"]],
+            "subtopologyId": subtopology["subtopologyId"],
+            "sourceTopics": subtopology["sourceTopics"],
+            "sourceTopicRegex": subtopology["sourceTopicRegex"],
+            "stateChangelogTopics": [_internal_topic(topic) for topic in subtopology["stateChangelogTopics"]],
+            "repartitionSinkTopics": subtopology["repartitionSinkTopics"],
+            "repartitionSourceTopics": [_internal_topic(topic) for topic in subtopology["repartitionSourceTopics"]],
             "copartitionGroups": [
                 {
                     "sourceTopics": group["sourceTopics"],
                     "sourceTopicRegex": group["sourceTopicRegex"],
                     "repartitionSourceTopics": group["repartitionSourceTopics"],
                 }
-                for group in each["copartitionGroups"]
+                for group in subtopology["copartitionGroups"]
             ],
         }
-        for each in sorted(given["subtopologies"], key=lambda each: utf16(each["subtopologyId"]))
+        for subtopology in sorted(given["subtopologies"], key=lambda subtopology: utf16(subtopology["subtopologyId"]))
     ]
     return {"epoch": given["epoch"], "subtopologies": subtopologies}
 
@@ -95,7 +95,7 @@ def _internal_topic(topic: StreamsGroupHeartbeatTopicInfo) -> StreamsGroupTopolo
         "name": topic["name"],
         "partitions": topic["partitions"],
         "replicationFactor": topic["replicationFactor"],
-        "topicConfigs": [{"key": each["key"], "value": each["value"]} for each in topic["topicConfigs"]],
+        "topicConfigs": [{"key": config["key"], "value": config["value"]} for config in topic["topicConfigs"]],
     }
 
 
@@ -172,7 +172,7 @@ def group_tombstones(group_id: str, members: Sequence[str]) -> list[Unwritten]:
 
 
 def _without_epochs(tasks: Mapping[str, Iterable[int]]) -> list[StreamsGroupCurrentMemberAssignmentTaskIds]:
-    return [{"subtopologyId": each["subtopologyId"], "partitions": each["partitions"]} for each in task_ids(tasks)]
+    return [{"subtopologyId": ids["subtopologyId"], "partitions": ids["partitions"]} for ids in task_ids(tasks)]
 
 
 def _with_epochs(tasks: PartitionEpochs) -> list[StreamsGroupCurrentMemberAssignmentTaskIds]:

@@ -122,7 +122,7 @@ def compute_target(
         spec = replace(spec, members=_with_offsets(group, spec.members), stale=stale)
     targets: Mapping[str, Tasks] = {}
     if topology.problem is None:
-        stateful = any(each.stateful for each in subtopologies)
+        stateful = any(subtopology.stateful for subtopology in subtopologies)
         name = assignor_name(configs, stateful=stateful, kip_1071=kip_1071)
         targets = target_assignment.compute_target(name, spec, op.topics, epoch, op.memory.profile)
     written = group.log.targets
@@ -143,7 +143,7 @@ def _updates(group: LiveStreamsGroup, updated: StreamsMember) -> dict[str, Proce
 
 def _with_offsets(group: LiveStreamsGroup, members: Mapping[str, StreamsMemberSpec]) -> dict[str, StreamsMemberSpec]:
     """The members with what is known of the state that their processes hold."""
-    of_process = {each.process_id: group.task_offsets.of_process(each.process_id) for each in members.values()}
+    of_process = {member.process_id: group.task_offsets.of_process(member.process_id) for member in members.values()}
     return {
         member_id: replace(
             each,

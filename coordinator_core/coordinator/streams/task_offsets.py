@@ -90,7 +90,7 @@ def from_fields(values: Iterable[StreamsGroupHeartbeatTaskOffset] | None) -> dic
     """Return the offsets of a heartbeat."""
     if values is None:
         return None
-    return {(each["subtopologyId"], each["partition"]): each["offset"] for each in values}
+    return {(reported["subtopologyId"], reported["partition"]): reported["offset"] for reported in values}
 
 
 def as_fields(offsets: Offsets) -> list[Fields]:

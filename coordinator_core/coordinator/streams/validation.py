@@ -70,10 +70,10 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbea
         raise ApiError(ErrorCode.INVALID_REQUEST, "The port of the user endpoint is none.")
     if kip_1071 and tasks != _NOT_GIVEN:
         owned = [
-            (each["subtopologyId"], number)
+            (given["subtopologyId"], number)
             for role in TASK_FIELDS
-            for each in data[role] or ()
-            for number in each["partitions"]
+            for given in data[role] or ()
+            for number in given["partitions"]
         ]
         _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
     return data
@@ -148,20 +148,20 @@ def check_member_epoch(member: StreamsMember, data: StreamsGroupHeartbeatRequest
 
 def _within(owned: list[StreamsGroupHeartbeatTaskIds] | None, assigned: Partitions | PartitionEpochs) -> bool:
     return owned is not None and all(
-        partition in assigned.get(each["subtopologyId"], ()) for each in owned for partition in each["partitions"]
+        partition in assigned.get(tasks["subtopologyId"], ()) for tasks in owned for partition in tasks["partitions"]
     )
 
 
 def check_tasks_exist(configured: ConfiguredTopology, data: StreamsGroupHeartbeatRequest) -> None:
     """Raise ApiError if the member owns a task that the topology does not have."""
     for role in TASK_FIELDS:
-        for each in data[role] or ():
-            subtopology_id = each["subtopologyId"]
+        for given in data[role] or ():
+            subtopology_id = given["subtopologyId"]
             subtopology = configured.subtopologies.get(subtopology_id)
             if subtopology is None:
                 message = f"Subtopology {subtopology_id} does not exist in the topology."
                 raise ApiError(ErrorCode.INVALID_REQUEST, message)
-            for partition in each["partitions"]:
+            for partition in given["partitions"]:
                 if not 0 <= partition < subtopology.tasks:
                     raise ApiError(
                         ErrorCode.INVALID_REQUEST,
@@ -173,29 +173,32 @@ def check_tasks_exist(configured: ConfiguredTopology, data: StreamsGroupHeartbea
 def check_topology(given: StreamsGroupHeartbeatTopology) -> None:
     """Raise ApiError for a new topology that breaks one of the document's rules (KIP-1071, request validation)."""
     subtopologies = given["subtopologies"]
-    sources = {name for each in subtopologies for name in each["sourceTopics"]}
-    sinks = {name for each in subtopologies for name in each["repartitionSinkTopics"]}
-    repartition = {topic["name"] for each in subtopologies for topic in each["repartitionSourceTopics"]}
-    changelogs = {topic["name"] for each in subtopologies for topic in each["stateChangelogTopics"]}
-    ids = [each["subtopologyId"] for each in subtopologies]
+    sources = {name for subtopology in subtopologies for name in subtopology["sourceTopics"]}
+    sinks = {name for subtopology in subtopologies for name in subtopology["repartitionSinkTopics"]}
+    repartition = {topic["name"] for subtopology in subtopologies for topic in subtopology["repartitionSourceTopics"]}
+    changelogs = {topic["name"] for subtopology in subtopologies for topic in subtopology["stateChangelogTopics"]}
+    ids = [subtopology["subtopologyId"] for subtopology in subtopologies]
     _require_topology(given["epoch"] >= 0, "The topology epoch must not be negative.")
     _require_topology(len(set(ids)) == len(ids), "A subtopology id is there twice.")
     for name in sorted(repartition & (sources | changelogs)):
         _require_topology(False, f"Repartition source topic {name} is a source or changelog topic as well.")
     for name in sorted(changelogs & (sources | sinks)):
         _require_topology(False, f"Changelog topic {name} is a source or repartition sink topic as well.")
-    for each in subtopologies:
-        elsewhere = {name for other in subtopologies if other is not each for name in other["repartitionSinkTopics"]}
-        for topic in each["repartitionSourceTopics"]:
+    for subtopology in subtopologies:
+        elsewhere = {
+            name for other in subtopologies if other is not subtopology for name in other["repartitionSinkTopics"]
+        }
+        for topic in subtopology["repartitionSourceTopics"]:
             name = topic["name"]
             _require_topology(name in elsewhere, f"No other subtopology writes to repartition source topic {name}.")
-        for regex in each["sourceTopicRegex"]:
+        for regex in subtopology["sourceTopicRegex"]:
             wrong = re2.error_in(regex)
             _require_topology(wrong is None, f"Source topic regex {regex} is invalid: {wrong}.")
-        for group in each["copartitionGroups"]:
+        for group in subtopology["copartitionGroups"]:
             for field in ("sourceTopics", "sourceTopicRegex", "repartitionSourceTopics"):
-                valid = all(0 <= index < len(each[field]) for index in group[field])
-                message = f"A copartition group of subtopology {each['subtopologyId']} names a topic that is not there."
+                valid = all(0 <= index < len(subtopology[field]) for index in group[field])
+                subtopology_id = subtopology["subtopologyId"]
+                message = f"A copartition group of subtopology {subtopology_id} names a topic that is not there."
                 _require_topology(valid, message)
 
 

@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(element) for element in value]
     return value
 
 
@@ -76,9 +76,11 @@ def _things(records: Sequence[ComparedRecord]) -> Iterator[tuple[Any, str]]:
     while at < len(records):
         record = records[at]
         trio = records[at : at + 3]
-        if [_MEMBER_TOMBSTONES.get(RecordType(each.type)) for each in trio if each.type in _KNOWN] == [0, 1, 2] and all(
-            each.value is None and each.key == record.key for each in trio
-        ):
+        if [_MEMBER_TOMBSTONES.get(RecordType(tombstone.type)) for tombstone in trio if tombstone.type in _KNOWN] == [
+            0,
+            1,
+            2,
+        ] and all(tombstone.value is None and tombstone.key == record.key for tombstone in trio):
             yield "member tombstones", canonical_text(record.key)
             at += 3
         else:
@@ -106,8 +108,10 @@ def _canonical(value: Any, name: str, ordered: Collection[str]) -> Any:
             value = _paired(value)
         return {key: _canonical(each, key, ordered) for key, each in value.items()}
     if isinstance(value, list):
-        elements = [_canonical(each, name, ordered) for each in value]
-        return elements if name in ordered else sorted(elements, key=lambda each: json.dumps(each, sort_keys=True))
+        elements = [_canonical(element, name, ordered) for element in value]
+        return (
+            elements if name in ordered else sorted(elements, key=lambda element: json.dumps(element, sort_keys=True))
+        )
     if name in _ASSIGNMENTS and isinstance(value, str) and value:
         return _consumer_assignment(value)
     return value
@@ -123,8 +127,8 @@ def shown(expected: Any, actual: Any) -> list[str]:
             for line in shown(expected.get(name), actual.get(name))
         ]
     wanted, given = _elements(expected), _elements(actual)
-    lines = [f"- {each}" for each in wanted if each not in given] + [
-        f"+ {each}" for each in given if each not in wanted
+    lines = [f"- {line}" for line in wanted if line not in given] + [
+        f"+ {line}" for line in given if line not in wanted
     ]
     return lines or ["the same in another order"]
 

@@ -106,12 +106,14 @@ class _Trace:
         in_bytes = [recorded_bytes(record) for record in expected["records"]]
         if not same_records(actual, wanted) or not same_records(actual, in_bytes):
             self.differences.append(
-                Difference(f"{part}records", [each._asdict() for each in wanted], [each._asdict() for each in actual])
+                Difference(
+                    f"{part}records", [record._asdict() for record in wanted], [record._asdict() for record in actual]
+                )
             )
         error = _expected_error(expected)
         self.compare(f"{part}error", _error(outcome, error), error)
         self.compare(
-            f"{part}completed", [_completed(each) for each in outcome.completed], expected.get("completed", [])
+            f"{part}completed", [_completed(answer) for answer in outcome.completed], expected.get("completed", [])
         )
 
     def request(self, step: Step) -> None:
@@ -144,15 +146,15 @@ class _Trace:
     def metadata(self, step: Step) -> None:
         change = step["metadata"]
         names = dict(self.topics.by_name)
-        for each in change["deleted"]:
-            names.pop(each["name"], None)
-        for each in (*change["created"], *change["changed"], *change.get("topics_after", ())):
-            names[each["name"]] = _topic(each)
+        for topic in change["deleted"]:
+            names.pop(topic["name"], None)
+        for topic in (*change["created"], *change["changed"], *change.get("topics_after", ())):
+            names[topic["name"]] = _topic(topic)
         version = change["image_version"]
         racks = _brokers(change["brokers"]) if "brokers" in change else self.topics.broker_racks
         self.topics = TopicImage.of(names.values(), racks, version)
         created, changed, deleted = (
-            [each["name"] for each in change[kind]] for kind in ("created", "changed", "deleted")
+            [topic["name"] for topic in change[kind]] for kind in ("created", "changed", "deleted")
         )
         self.memory.publish(version, created, changed, deleted)
 
@@ -204,7 +206,7 @@ class _Trace:
         self.compare("response", deleted.response, step.get("response"))
 
     def share_state(self, step: Step) -> None:
-        partitions = {each["topic_id"]: each["partitions"] for each in step["topic_partitions"]}
+        partitions = {partition["topic_id"]: partition["partitions"] for partition in step["topic_partitions"]}
         succeeded = step["op"] == "initialize_share_group_state"
         answer = coordinator.share_state_initialized if succeeded else coordinator.share_state_not_initialized
         self.compare_outcome(answer(self.memory, self.group_id, partitions, self.topics, step["t_ms"]), step)
@@ -273,7 +275,7 @@ def _request_data(given: Fields) -> Fields:
     data: Fields = given["data"]
     if given["api"] in _BYTES:
         name, element = _BYTES[given["api"]]
-        data = {**data, name: [{**each, element: b64decode(each[element])} for each in data.get(name, ())]}
+        data = {**data, name: [{**struct, element: b64decode(struct[element])} for struct in data.get(name, ())]}
     return data
 
 

@@ -95,4 +95,4 @@ def _assignment(member: ClassicMember) -> AssignedPartitions | None:
     partitions = assigned_partitions(member.assignment)
     if partitions is None:
         return None
-    return {"topicPartitions": sorted(str(each) for each in partitions)}
+    return {"topicPartitions": sorted(str(partition) for partition in partitions)}

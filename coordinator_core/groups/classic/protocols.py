@@ -57,8 +57,8 @@ def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
     if blob is None:
         return None
     listed = (
-        TopicPartition(each["topic"], partition)
-        for each in blob.fields["assignedPartitions"]
-        for partition in each["partitions"]
+        TopicPartition(topic["topic"], partition)
+        for topic in blob.fields["assignedPartitions"]
+        for partition in topic["partitions"]
     )
     return [*dict.fromkeys(listed)]

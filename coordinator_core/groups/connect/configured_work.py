@@ -35,4 +35,4 @@ class ConfiguredWork:
         return None if since is None else self.by_epoch[since]
 
     def _since(self, epoch: int) -> int | None:
-        return max((each for each in self.by_epoch if each <= epoch), default=None)
+        return max((known for known in self.by_epoch if known <= epoch), default=None)

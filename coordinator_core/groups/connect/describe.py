@@ -108,7 +108,7 @@ def computing_worker(group: ConnectGroup, former: str | None) -> str | None:
 
 def knows_assignors(group: ConnectGroup, certainty: Certainty) -> bool:
     """Return whether it is known which assignors each worker offers."""
-    return certainty.members_are_known and all(each.client_id is not None for each in group.members.values())
+    return certainty.members_are_known and all(member.client_id is not None for member in group.members.values())
 
 
 def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = CERTAIN) -> DescribedConnectGroup:
@@ -125,7 +125,7 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
         "groupEpoch": group.group_epoch,
         "targetAssignmentEpoch": group.assignment_epoch,
         "partitionAssignor": common_assignor(group) if is_known else None,
-        "assignmentError": max((each.error for each in group.targets.values()), default=0) if has_target else None,
+        "assignmentError": max((target.error for target in group.targets.values()), default=0) if has_target else None,
         "work": _work(units(group.work)) if has_work else None,
         "unassigned": _work(unassigned(group)) if has_work and has_target else None,
         "scheduledRebalanceMaxDelayMs": max_delay_ms(group) if certainty.knows(CONFIGURATION) else None,
@@ -164,8 +164,12 @@ def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
         "memberEpoch": member.member_epoch,
         "state": _worker_state(group, member),
         "assignors": [
-            {"name": each.name, "minimumVersion": each.minimum_version, "maximumVersion": each.maximum_version}
-            for each in member.assignors
+            {
+                "name": assignor.name,
+                "minimumVersion": assignor.minimum_version,
+                "maximumVersion": assignor.maximum_version,
+            }
+            for assignor in member.assignors
         ],
         "assignment": None if member.current is None else _work(units(member.current.work)),
         "targetAssignment": None if group.assignment_epoch is None else _work(units(target.work) if target else ()),

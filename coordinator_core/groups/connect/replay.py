@@ -80,14 +80,14 @@ def _member_metadata(state: ConnectGroup, record: ConnectWorkerGroupMemberMetada
     member.group_epoch = value["groupEpoch"]
     member.assignors = [
         Assignor(
-            each["name"],
-            each["minimumVersion"],
-            each["maximumVersion"],
-            each["reason"],
-            each["version"],
-            each["metadata"],
+            assignor["name"],
+            assignor["minimumVersion"],
+            assignor["maximumVersion"],
+            assignor["reason"],
+            assignor["version"],
+            assignor["metadata"],
         )
-        for each in value["assignors"]
+        for assignor in value["assignors"]
     ]
     return NO_VIOLATIONS
 
@@ -103,7 +103,7 @@ def _target(state: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecor
             else violation(Rule.TOMBSTONE_WITHOUT_VALUE, record, "no target assignment")
         )
     epoch = state.assignment_epoch = value["assignmentEpoch"]
-    state.targets = {each["memberId"]: _assignment(each) for each in value["members"]}
+    state.targets = {member["memberId"]: _assignment(member) for member in value["members"]}
     if before is not None and epoch < before:
         return violation(Rule.ASSIGNMENT_EPOCH_WENT_BACK, record, f"assignment epoch {epoch} after {before}")
     if state.group_epoch is not None and epoch > state.group_epoch:
@@ -139,7 +139,11 @@ def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMember
 
 def _configuration(state: ConnectGroup, record: ConnectWorkerGroupConfigurationRecord) -> Violations:
     value = record.value
-    state.configuration = {} if value is None else {each["name"]: each["value"] for each in value["configurations"]}
+    state.configuration = (
+        {}
+        if value is None
+        else {configuration["name"]: configuration["value"] for configuration in value["configurations"]}
+    )
     return NO_VIOLATIONS
 
 
@@ -161,8 +165,8 @@ def _assignment(value: _Assignment) -> WorkerAssignment:
 
 def _work(values: Sequence[_ConnectorsTasks]) -> Work:
     return Work(
-        [connector for each in values for connector in each["connectors"]],
-        [ConnectorTaskId(task["connectorId"], task["taskId"]) for each in values for task in each["tasks"]],
+        [connector for work in values for connector in work["connectors"]],
+        [ConnectorTaskId(task["connectorId"], task["taskId"]) for work in values for task in work["tasks"]],
     )
 
 

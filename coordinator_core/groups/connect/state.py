@@ -95,7 +95,7 @@ class ConnectGroup:
 
 def is_classic(member: ConnectMember) -> bool:
     """Whether the worker speaks the classic protocol, in a group that was converted (migration)."""
-    return any(each.version == CLASSIC_VERSION for each in member.assignors)
+    return any(assignor.version == CLASSIC_VERSION for assignor in member.assignors)
 
 
 def max_delay_ms(group: ConnectGroup) -> int:

@@ -68,7 +68,7 @@ def preferred_assignor(group: ConsumerGroup) -> str | None:
 
 def tied_assignors(group: ConsumerGroup) -> tuple[str, ...]:
     """Return the server assignors that most members ask for, if that is more than one: as many ask for each."""
-    votes = Counter(each.server_assignor for each in group.members.values() if each.server_assignor is not None)
+    votes = Counter(member.server_assignor for member in group.members.values() if member.server_assignor is not None)
     most = max(votes.values(), default=0)
     tied = sorted(name for name, count in votes.items() if count == most)
     return tuple(tied) if len(tied) > 1 else ()
@@ -76,7 +76,7 @@ def tied_assignors(group: ConsumerGroup) -> tuple[str, ...]:
 
 def knows_votes(group: ConsumerGroup, certainty: Certainty) -> bool:
     """Return whether it is known which assignor each member asks for."""
-    return certainty.members_are_known and all(each.has_metadata for each in group.members.values())
+    return certainty.members_are_known and all(member.has_metadata for member in group.members.values())
 
 
 def describe_consumer(

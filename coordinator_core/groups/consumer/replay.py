@@ -52,7 +52,9 @@ def _member_metadata(state: ConsumerGroup, record: ConsumerGroupMemberMetadataRe
 
 
 def _classic_metadata(classic: ConsumerGroupMemberMetadataClassicMemberMetadata) -> ClassicMemberMetadata:
-    protocols = tuple(ClassicProtocol(each["name"], each["metadata"]) for each in classic["supportedProtocols"])
+    protocols = tuple(
+        ClassicProtocol(protocol["name"], protocol["metadata"]) for protocol in classic["supportedProtocols"]
+    )
     return ClassicMemberMetadata(classic["sessionTimeoutMs"], protocols)
 
 
@@ -62,9 +64,11 @@ def _current_member(state: ConsumerGroup, record: ConsumerGroupCurrentMemberAssi
         return remove_current(state, record)
     member = member_of(state, record, ConsumerMember)
     epoch = value["memberEpoch"]
-    member.assigned = {each["topicId"]: assignment_epochs(each, epoch) for each in value["assignedPartitions"]}
+    member.assigned = {
+        partition["topicId"]: assignment_epochs(partition, epoch) for partition in value["assignedPartitions"]
+    }
     revoking = value["partitionsPendingRevocation"]
-    member.pending_revocation = {each["topicId"]: assignment_epochs(each, epoch) for each in revoking}
+    member.pending_revocation = {topic["topicId"]: assignment_epochs(topic, epoch) for topic in revoking}
     return put_current(state, record, member, value, MEMBER_STATES)
 
 

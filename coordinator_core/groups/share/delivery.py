@@ -126,7 +126,7 @@ def changes(before: Sequence[StateBatch], after: Sequence[StateBatch]) -> Iterat
     position = 0
     while olds or news:
         old, new = olds[-1] if olds else None, news[-1] if news else None
-        position = max(position, min(each.first for each in (old, new) if each is not None))
+        position = max(position, min(window.first for window in (old, new) if window is not None))
         old_here, new_here = _at(old, position), _at(new, position)
         last = min(_end(old, position), _end(new, position))
         if old_here != new_here:

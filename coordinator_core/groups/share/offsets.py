@@ -85,7 +85,7 @@ def describe_share_partitions(
             state.partitions.get(SharePartition(group_id, topic_id, partition)),
             None if data_end is None else data_end.get(TopicPartition(topic.name, partition)),
         )
-        for topic_id, topic in sorted(initialized.items(), key=lambda each: each[1].name)
+        for topic_id, topic in sorted(initialized.items(), key=lambda entry: entry[1].name)
         for partition in sorted(topic.partitions)
     ]
 

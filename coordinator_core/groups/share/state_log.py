@@ -164,8 +164,8 @@ def _updated(
 def state_batches(batches: Iterable[ShareSnapshotStateBatch | ShareUpdateStateBatch]) -> Iterable[StateBatch]:
     """Return the batches of a record."""
     return [
-        StateBatch(each["firstOffset"], each["lastOffset"], each["deliveryState"], each["deliveryCount"])
-        for each in batches
+        StateBatch(batch["firstOffset"], batch["lastOffset"], batch["deliveryState"], batch["deliveryCount"])
+        for batch in batches
     ]
 
 

@@ -31,6 +31,6 @@ def _by_subtopology(
     tasks: Iterable[StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask],
 ) -> dict[str, list[int]]:
     found: dict[str, set[int]] = {}
-    for each in tasks:
-        found.setdefault(str(each["topicGroupId"]), set()).add(each["partition"])
+    for task in tasks:
+        found.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
     return {key: sorted(numbers) for key, numbers in sorted(found.items())}

@@ -45,7 +45,7 @@ def _number(recorded: Mapping[str, str], name: str, default: int) -> int:
 
 def is_stateful(topology: Topology | None) -> bool:
     """Whether some task of the topology has state."""
-    return topology is not None and any(each.state_changelog_topics for each in topology.subtopologies)
+    return topology is not None and any(subtopology.state_changelog_topics for subtopology in topology.subtopologies)
 
 
 def shows_kip_1071(state: StreamsGroup) -> bool:
@@ -62,7 +62,10 @@ def shows_kip_1071(state: StreamsGroup) -> bool:
         or state.subscription_metadata is not None
         or any(target.warmup for target in state.targets.values())
         or any(member.assigned.warmup for member in state.members.values())
-        or (state.topology is not None and any(each.source_topic_regex for each in state.topology.subtopologies))
+        or (
+            state.topology is not None
+            and any(subtopology.source_topic_regex for subtopology in state.topology.subtopologies)
+        )
     )
 
 

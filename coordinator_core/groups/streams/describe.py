@@ -161,13 +161,13 @@ def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | Non
         ]
     return [
         ShownSubtopology(
-            each.subtopology_id,
-            sorted(each.source_topics),
-            sorted(each.repartition_sink_topics),
-            each.repartition_source_topics,
-            each.state_changelog_topics,
+            subtopology.subtopology_id,
+            sorted(subtopology.source_topics),
+            sorted(subtopology.repartition_sink_topics),
+            subtopology.repartition_source_topics,
+            subtopology.state_changelog_topics,
         )
-        for each in topology.subtopologies
+        for subtopology in topology.subtopologies
     ]
 
 
@@ -188,13 +188,13 @@ def _subtopologies(
     tells_counts = tells_counts or (configured is not None and configured.problem is None)
     return [
         {
-            "repartitionSinkTopics": each.sinks,
-            "repartitionSourceTopics": _internal_topics(each.repartition, tells_counts),
-            "sourceTopics": each.sources,
-            "stateChangelogTopics": _internal_topics(each.changelogs, tells_counts),
-            "subtopologyId": each.subtopology_id,
+            "repartitionSinkTopics": subtopology.sinks,
+            "repartitionSourceTopics": _internal_topics(subtopology.repartition, tells_counts),
+            "sourceTopics": subtopology.sources,
+            "stateChangelogTopics": _internal_topics(subtopology.changelogs, tells_counts),
+            "subtopologyId": subtopology.subtopology_id,
         }
-        for each in subtopologies_shown(topology, configured)
+        for subtopology in subtopologies_shown(topology, configured)
     ]
 
 

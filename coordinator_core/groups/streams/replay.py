@@ -104,7 +104,7 @@ def _current_member(state: StreamsGroup, record: StreamsGroupCurrentMemberAssign
 def _current_tasks(
     active: _CurrentTasks, standby: _CurrentTasks, warmup: _CurrentTasks, member_epoch: int
 ) -> CurrentTasks:
-    epochs = {each["subtopologyId"]: assignment_epochs(each, member_epoch) for each in active}
+    epochs = {tasks["subtopologyId"]: assignment_epochs(tasks, member_epoch) for tasks in active}
     return CurrentTasks(epochs, _tasks(standby), _tasks(warmup))
 
 
@@ -120,7 +120,7 @@ def _topology(state: StreamsGroup, record: StreamsGroupTopologyRecord) -> Violat
 
 def topology_of(value: StreamsGroupTopologyValue) -> Topology:
     """Return the topology of a topology record's value."""
-    return Topology(value["epoch"], [_subtopology(each) for each in value["subtopologies"]])
+    return Topology(value["epoch"], [_subtopology(subtopology) for subtopology in value["subtopologies"]])
 
 
 def _subtopology(value: StreamsGroupTopologySubtopology) -> Subtopology:
@@ -132,8 +132,8 @@ def _subtopology(value: StreamsGroupTopologySubtopology) -> Subtopology:
         value["repartitionSinkTopics"],
         [_internal_topic(topic) for topic in value["repartitionSourceTopics"]],
         [
-            CopartitionGroup(each["sourceTopics"], each["sourceTopicRegex"], each["repartitionSourceTopics"])
-            for each in value["copartitionGroups"]
+            CopartitionGroup(group["sourceTopics"], group["sourceTopicRegex"], group["repartitionSourceTopics"])
+            for group in value["copartitionGroups"]
         ],
     )
 

@@ -12,7 +12,7 @@ from coordinator_core.groups.streams.state import CopartitionGroup, Subtopology,
 
 def has_regexes(topology: Topology) -> bool:
     """Whether new topics may become source topics."""
-    return any(each.source_topic_regex for each in topology.subtopologies)
+    return any(subtopology.source_topic_regex for subtopology in topology.subtopologies)
 
 
 def resolved(topology: Topology, topics: TopicImage) -> Topology:
@@ -24,7 +24,7 @@ def resolved(topology: Topology, topics: TopicImage) -> Topology:
         return topology
     internal = _internal(topology)
     names = sorted(name for name in topics.by_name if name not in internal)
-    return topology._replace(subtopologies=[_resolved(each, names) for each in topology.subtopologies])
+    return topology._replace(subtopologies=[_resolved(subtopology, names) for subtopology in topology.subtopologies])
 
 
 def topic_names(topology: Topology | None, known: TopicHistory | None) -> set[str]:
@@ -39,14 +39,14 @@ def named_topics(topology: Topology | None) -> set[str]:
     """Return the topics that the topology has by name: sources, repartition topics and changelogs."""
     if topology is None:
         return set()
-    return _internal(topology) | {name for each in topology.subtopologies for name in each.source_topics}
+    return _internal(topology) | {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
 
 
 def matched_topics(topology: Topology | None, known: TopicHistory | None) -> set[str]:
     """Return the topics of ``known`` that are source topics by a regular expression, whenever they existed."""
     if topology is None or known is None:
         return set()
-    regexes = {regex for each in topology.subtopologies for regex in each.source_topic_regex}
+    regexes = {regex for subtopology in topology.subtopologies for regex in subtopology.source_topic_regex}
     matched = {name for regex in regexes for name in known.names_matching(regex, re2.matching)}
     return matched - _internal(topology)
 
@@ -67,10 +67,10 @@ def readers(topology: Topology | None, topic: str) -> set[str]:
     if topology is None:
         return set()
     return {
-        each.subtopology_id
-        for each in topology.subtopologies
-        if topic in sources_of(topology, each, [topic])
-        or topic in (source.name for source in each.repartition_source_topics)
+        subtopology.subtopology_id
+        for subtopology in topology.subtopologies
+        if topic in sources_of(topology, subtopology, [topic])
+        or topic in (source.name for source in subtopology.repartition_source_topics)
     }
 
 
@@ -79,25 +79,25 @@ def only_readers(topology: Topology | None, topic: str) -> set[str]:
     further one.
     """
     return {
-        each.subtopology_id
-        for each in (() if topology is None else topology.subtopologies)
-        if not each.source_topic_regex
-        and {*each.source_topics, *(source.name for source in each.repartition_source_topics)} == {topic}
+        subtopology.subtopology_id
+        for subtopology in (() if topology is None else topology.subtopologies)
+        if not subtopology.source_topic_regex
+        and {*subtopology.source_topics, *(source.name for source in subtopology.repartition_source_topics)} == {topic}
     }
 
 
 def _internal(topology: Topology) -> set[str]:
     return {
         topic.name
-        for each in topology.subtopologies
-        for topic in (*each.repartition_source_topics, *each.state_changelog_topics)
+        for subtopology in topology.subtopologies
+        for topic in (*subtopology.repartition_source_topics, *subtopology.state_changelog_topics)
     }
 
 
 def without_topics(topology: Topology, topics: TopicImage) -> list[str]:
     """Return the regexes that match no topic."""
     names = list(topics.by_name)
-    regexes = sorted({regex for each in topology.subtopologies for regex in each.source_topic_regex})
+    regexes = sorted({regex for subtopology in topology.subtopologies for regex in subtopology.source_topic_regex})
     return [regex for regex in regexes if not re2.matching(regex, names)]
 
 

@@ -80,7 +80,7 @@ class Topology(NamedTuple):
 
 def by_subtopology(topology: Topology) -> dict[str, Subtopology]:
     """Return the subtopologies by id: topologies with equal ones are the same, whatever the order."""
-    return {each.subtopology_id: each for each in topology.subtopologies}
+    return {subtopology.subtopology_id: subtopology for subtopology in topology.subtopologies}
 
 
 @dataclass(slots=True)

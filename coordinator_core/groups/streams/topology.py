@@ -95,7 +95,7 @@ def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
 def _require_matches(topology: Topology, topics: TopicImage) -> None:
     """Every source topic regex has to match a topic (KIP-1071); the detail names missing source topics as well."""
     if unmatched := without_topics(topology, topics):
-        names = {name for each in topology.subtopologies for name in each.source_topics}
+        names = {name for subtopology in topology.subtopologies for name in subtopology.source_topics}
         missing = sorted(name for name in names if name not in topics.by_name)
         detail = f"Source topics {_summary(missing)} are missing. " if missing else ""
         detail += f"Source topic regexes {', '.join(unmatched)} match no topic."
@@ -250,11 +250,11 @@ def required_topics(topology: Topology | None) -> list[str]:
     """Return the topics that the topology reads or needs for itself, by subtopology."""
     return [
         name
-        for each in (() if topology is None else topology.subtopologies)
+        for subtopology in (() if topology is None else topology.subtopologies)
         for name in (
-            *each.source_topics,
-            *(topic.name for topic in each.repartition_source_topics),
-            *(topic.name for topic in each.state_changelog_topics),
+            *subtopology.source_topics,
+            *(topic.name for topic in subtopology.repartition_source_topics),
+            *(topic.name for topic in subtopology.state_changelog_topics),
         )
     ]
 
@@ -262,9 +262,9 @@ def required_topics(topology: Topology | None) -> list[str]:
 def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
     """Return by topic name the subtopology that reads it; regexes are resolved on the topics of that time."""
     found = {
-        name: each.subtopology_id
-        for each in topology.subtopologies
-        for name in (*each.source_topics, *(topic.name for topic in each.repartition_source_topics))
+        name: subtopology.subtopology_id
+        for subtopology in topology.subtopologies
+        for name in (*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics))
     }
     if has_regexes(topology) and configured is not None:
         matched = {name: key for key, each in configured.subtopologies.items() for name in each.source_topics}

@@ -54,7 +54,7 @@ def partitions_of(
     entries: Iterable[ConsumerProtocolSubscriptionTopicPartition | ConsumerProtocolAssignmentTopicPartition],
 ) -> dict[str, list[int]]:
     """Return the partitions of a decoded assignment, by topic name."""
-    return {each["topic"]: list(each["partitions"]) for each in entries}
+    return {entry["topic"]: list(entry["partitions"]) for entry in entries}
 
 
 def _listed(partitions: TopicPartitions) -> list[ConsumerProtocolSubscriptionTopicPartition]:

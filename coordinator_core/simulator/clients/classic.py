@@ -240,14 +240,14 @@ class ClassicConsumer(ClassicClient):
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """Return the assignor's result for the topics as the leader knows them."""
         image = self.shard.topics
-        specs = {each["memberId"]: _spec(protocol, each) for each in members}
+        specs = {member["memberId"]: _spec(protocol, member) for member in members}
         names = sorted({topic for spec in specs.values() for topic in spec.topics})
         self.shard.groups[self.group_id].assigned(names, image)
         result = leader_round(protocol, specs, image, self._memory)
         self._memory = result.memory
         if protocol == "cooperative-sticky":
-            lose = (each for each in members if _loses(each, result.assignments.get(each["memberId"], {})))
-            self.shard.groups[self.group_id].takes(self.epoch, (each["memberId"] for each in lose))
+            lose = (member for member in members if _loses(member, result.assignments.get(member["memberId"], {})))
+            self.shard.groups[self.group_id].takes(self.epoch, (loser["memberId"] for loser in lose))
         return {member: blobs.assignment(result.assignments.get(member, {})) for member in specs}
 
     def assigned(self, data: bytes) -> None:
@@ -258,10 +258,10 @@ class ClassicConsumer(ClassicClient):
         wanted = blobs.partitions_of(blob.fields["assignedPartitions"]) if blob is not None else {}
         self._sticky, self._sticky_generation = wanted, self.epoch
         lost = [
-            (topic, each)
+            (topic, number)
             for topic, numbers in self._owned.items()
-            for each in numbers
-            if each not in wanted.get(topic, ())
+            for number in numbers
+            if number not in wanted.get(topic, ())
         ]
         self._own(wanted)
         if self._cooperative and lost:

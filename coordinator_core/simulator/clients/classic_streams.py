@@ -80,8 +80,8 @@ class SimulatedThread(ClassicClient):
         image, configured = self.shard.topics, self._configured
         self.shard.groups[self.group_id].assigned(self.setup.topics, image)
         threads = {
-            each["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(each["metadata"]).process_id)
-            for each in members
+            member["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(member["metadata"]).process_id)
+            for member in members
         }
         subtopologies = [
             SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
@@ -90,10 +90,10 @@ class SimulatedThread(ClassicClient):
         spec = StreamsGroupSpec(threads, subtopologies, StreamsConfigs(self.script.streams.standbys))
         decided = assign("sticky", spec, image).members
         return {
-            each["memberId"]: classic_blobs.assignment(
-                decided.get(each["memberId"], Tasks()), configured, image, each["metadata"], self.shard.now
+            member["memberId"]: classic_blobs.assignment(
+                decided.get(member["memberId"], Tasks()), configured, image, member["metadata"], self.shard.now
             )
-            for each in members
+            for member in members
         }
 
     @property

@@ -232,7 +232,7 @@ class Client(ABC):
             self._stream.close(self.shard.now, once_more=once_more)
             self._stream = None
         self._committed = owned
-        there = [each for each in owned if each[0] in self.shard.topics.by_name]
+        there = [partition for partition in owned if partition[0] in self.shard.topics.by_name]
         if self._stream is None and there and self.script.commits is not None:
             every = self.script.commits.every
             first_ms = self.shard.now + every
@@ -262,7 +262,7 @@ class Client(ABC):
     def topics_changed(self) -> None:
         """Take in that topics changed: partitions of deleted topics can no longer be committed."""
         if self._stream is not None and any(name not in self.shard.topics.by_name for name, _, _ in self._committed):
-            kept = [each for each in self._committed if each[0] in self.shard.topics.by_name]
+            kept = [partition for partition in self._committed if partition[0] in self.shard.topics.by_name]
             self.commit(kept)
 
     def subscribe(self, topics: list[str]) -> None:

@@ -50,7 +50,7 @@ class ConnectWorker(ClassicClient):
         offset = self.setup.configs.offset
         return {
             name: encode_blob(ConnectProtocolMetadata, version, self._metadata(version, offset))
-            for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
+            for name, version in sorted(VERSIONS.items(), key=lambda entry: -entry[1])
             if version <= wanted
         }
 
@@ -75,7 +75,7 @@ class ConnectWorker(ClassicClient):
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """Return the assignor's result for the newest configuration that any worker has read."""
-        blobs = {each["memberId"]: decode_subscription("connect", protocol, each["metadata"]) for each in members}
+        blobs = {member["memberId"]: decode_subscription("connect", protocol, member["metadata"]) for member in members}
         workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
         offset = max(each.config_offset for each in workers.values())
         connectors = self.setup.configs.versions.get(offset, {})
@@ -116,8 +116,10 @@ class ConnectWorker(ClassicClient):
 
     def _follow(self, told: LeaderAssignment) -> None:
         gone = {*told.revoked_connectors, *told.revoked_tasks}
-        self._connectors = [each for each in dict.fromkeys((*self._connectors, *told.connectors)) if each not in gone]
-        self._tasks = [each for each in dict.fromkeys((*self._tasks, *told.tasks)) if each not in gone]
+        self._connectors = [
+            connector for connector in dict.fromkeys((*self._connectors, *told.connectors)) if connector not in gone
+        ]
+        self._tasks = [task for task in dict.fromkeys((*self._tasks, *told.tasks)) if task not in gone]
         if gone:
             self._joining = True
             self.soon(self.chance.between(1, self.setup.revocation_ms), self.join)

@@ -83,7 +83,9 @@ class Consumer(ReconcilingClient):
         self._news = {}
         assignment = response["assignment"]
         if assignment is not None:
-            self._wanted = {each["topicId"]: tuple(each["partitions"]) for each in assignment["topicPartitions"]}
+            self._wanted = {
+                partition["topicId"]: tuple(partition["partitions"]) for partition in assignment["topicPartitions"]
+            }
         asked_back = any(set(owned).difference(self._wanted.get(topic, ())) for topic, owned in self._owned.items())
         self.reconcile(asked_back=asked_back, changed=not _same(self._owned, self._wanted))
 

@@ -100,15 +100,15 @@ class StreamsThread(ReconcilingClient):
         self._acceptable_lag = response["acceptableRecoveryLag"]
         self._report_in(response["taskOffsetIntervalMs"])
         self._news = {}
-        if any(each["statusCode"] == Status.SHUTDOWN_APPLICATION for each in response["status"] or ()):
+        if any(status["statusCode"] == Status.SHUTDOWN_APPLICATION for status in response["status"] or ()):
             self.leave()
             return
         if response["activeTasks"] is not None:
             self._wanted = frozenset(
-                (role, each["subtopologyId"], partition)
+                (role, tasks["subtopologyId"], partition)
                 for role in TASK_FIELDS
-                for each in response[role]
-                for partition in each["partitions"]
+                for tasks in response[role]
+                for partition in tasks["partitions"]
             )
         self.reconcile(asked_back=bool(self._owned - self._wanted), changed=self._owned != self._wanted)
 
@@ -128,7 +128,7 @@ class StreamsThread(ReconcilingClient):
         )
         for role in TASK_FIELDS:
             held: dict[str, list[int]] = {}
-            for _, subtopology, partition in sorted(each for each in tasks if each[0] == role):
+            for _, subtopology, partition in sorted(task for task in tasks if task[0] == role):
                 held.setdefault(subtopology, []).append(partition)
             self._news[role] = [{"subtopologyId": name, "partitions": numbers} for name, numbers in held.items()]
         self._restore()
@@ -158,7 +158,11 @@ class StreamsThread(ReconcilingClient):
         """
         if not self._reports_offsets:
             return
-        stateful = {each["subtopologyId"] for each in self._topology["subtopologies"] if "stateChangelogTopics" in each}
+        stateful = {
+            subtopology["subtopologyId"]
+            for subtopology in self._topology["subtopologies"]
+            if "stateChangelogTopics" in subtopology
+        }
         held = {(subtopology, number): role for role, subtopology, number in self._owned if subtopology in stateful}
         now, disk = self.shard.now, self.setup.disk
         disk.open(held.keys(), now)

@@ -78,7 +78,7 @@ class Worker(ReconcilingClient):
                 "version": low,
                 "metadata": encode_blob("ConnectProtocolMetadata", 0, url),
             }
-            for name, version in sorted(VERSIONS.items(), key=lambda each: -each[1])
+            for name, version in sorted(VERSIONS.items(), key=lambda entry: -entry[1])
             if version <= wanted
         ]
 
@@ -89,8 +89,8 @@ class Worker(ReconcilingClient):
         known = None if group is None else group.members.get(self.member_id)
         if given is None or known is None:
             return ()
-        names = [each["name"] for each in given]
-        if names != [each.name for each in known.assignors]:
+        names = [assignor["name"] for assignor in given]
+        if names != [assignor.name for assignor in known.assignors]:
             return (TrueCause("assignor_changed", self.member_id),)
         same = all(
             (each["minimumVersion"], each["maximumVersion"], each["version"], each["metadata"])
@@ -170,7 +170,7 @@ class Worker(ReconcilingClient):
     def _compute(self, prepared: Fields) -> None:
         """Let the assignor decide by what the workers run and by the newest configuration."""
         eager = prepared["assignorName"] == EAGER
-        workers = {each["memberId"]: _worker(each, eager) for each in prepared["members"]}
+        workers = {member["memberId"]: _worker(member, eager) for member in prepared["members"]}
         configs = self.setup.configs
         spec = ConnectGroupSpec(
             workers,
