@@ -175,9 +175,9 @@ def _command(name: str) -> Iterator[str]:
     yield f"    coordinator-audit {name} {COMMANDS[name].example}\n"
     yield from _grid(
         [
-            {"Option": f"`{_option(each)}`", "What it does": each.help}
-            for each in command.params
-            if each.name not in OF_ALL_COMMANDS
+            {"Option": f"`{_option(param)}`", "What it does": param.help}
+            for param in command.params
+            if param.name not in OF_ALL_COMMANDS
         ]
     )
 
@@ -196,7 +196,7 @@ def _scenario() -> Iterator[str]:
     yield SCENARIOS
     parts: list[type[BaseModel]] = [Scenario]
     for part in parts:
-        parts += [each for each in sections(part) if each not in parts]
+        parts += [section for section in sections(part) if section not in parts]
         yield f"## {part.__name__}\n"
         yield f"{getdoc(part)}\n"
         yield from _grid(

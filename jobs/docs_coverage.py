@@ -124,21 +124,21 @@ def documents() -> list[ProtocolDocument]:
 def page() -> Iterator[str]:
     """Yield the lines of the page."""
     yield INTRODUCTION
-    for each in documents():
-        done = sum(1 for row in each.rows if row.state == "done")
-        yield f"\n## {each.document}\n"
+    for document in documents():
+        done = sum(1 for row in document.rows if row.state == "done")
+        yield f"\n## {document.document}\n"
         yield "| Section | Commands | Tests |\n| --- | --- | --- |"
-        for section in each.sections:
+        for section in document.sections:
             yield f"| {section.section} | {_commands(section.commands)} | {_tests(section.tests)} |"
-        yield f"\n{done} of {len(each.rows)} capabilities are done.\n"
+        yield f"\n{done} of {len(document.rows)} capabilities are done.\n"
         yield "| Row | Capability | State | Commands | Tests, or the reason |\n| --- | --- | --- | --- | --- |"
-        for row in each.rows:
+        for row in document.rows:
             proof = "; ".join(part for part in (_tests(row.tests), row.why) if part)
             yield f"| {row.row} | {row.about} | {row.state} | {_commands(row.commands)} | {proof} |"
-        if each.beyond:
+        if document.beyond:
             yield "\nBeyond the list:\n"
             yield "| About | State | Commands | Tests, or the reason |\n| --- | --- | --- | --- |"
-        for added in each.beyond:
+        for added in document.beyond:
             proof = "; ".join(part for part in (_tests(added.tests), added.why) if part)
             yield f"| {added.about} | {added.state} | {_commands(added.commands)} | {proof} |"
     yield KAFKA_INTRODUCTION

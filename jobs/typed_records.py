@@ -71,8 +71,10 @@ def modules() -> dict[str, str]:
         for schema in record_schemas(family).values():
             records.setdefault(_module_of(schema), []).append(schema)
     bodies = {name: list(_records(schemas)) for name, schemas in records.items()}
-    bodies["embedded"] = [line for each in embedded_schemas().values() for line in _value(each.message, each.about)]
-    bodies["control"] = [line for each in control_schemas().values() for line in _value(each, "A control record.")]
+    bodies["embedded"] = [
+        line for schema in embedded_schemas().values() for line in _value(schema.message, schema.about)
+    ]
+    bodies["control"] = [line for schema in control_schemas().values() for line in _value(schema, "A control record.")]
     made = {f"{name}.py": _module(f"{name.replace('_', ' ')} records", body) for name, body in bodies.items()}
     requests = [line for request in coordinator_requests().values() for line in _request(request)]
     return made | {"coordinator_requests.py": _module("requests to the coordinator", requests)}

@@ -91,7 +91,7 @@ def first_problem(error: ValidationError, known: Iterable[str], what: str, *, by
     paths. ``what`` is the word for a key: "setting", "key".
     """
     problems = error.errors()
-    first = next((each for each in problems if each["type"] in UNKNOWN_KEY), problems[0])
+    first = next((problem for problem in problems if problem["type"] in UNKNOWN_KEY), problems[0])
     is_hidden = by_path  # of settings: what stands for a name may be a password in the wrong place
     path = ".".join(shown_name(part) if is_hidden and isinstance(part, str) else str(part) for part in first["loc"])
     if first["type"] not in UNKNOWN_KEY:

@@ -75,7 +75,7 @@ def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     """Yield which times broker logs are given of, where it is still open how a member went and none is of that time."""
     is_open = any(cause.kind in DEPARTED and (cause.hint or "").endswith(NO_FILE) for cause in row.causes)
     if is_open:
-        given = ", ".join(f"{each.file} {_utc(each.first_ms)} to {_utc(each.last_ms)}" for each in lines.spans[:3])
+        given = ", ".join(f"{span.file} {_utc(span.first_ms)} to {_utc(span.last_ms)}" for span in lines.spans[:3])
         more = len(lines.spans) - 3
         yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
 

@@ -119,7 +119,7 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
 
 def with_log(sentences: Iterable[Sentence], log: str) -> list[Sentence]:
     """Name the log in the sentences: positions say nothing without it where a group lives in two."""
-    return [each._replace(source=log) if each.source == GROUP_LOG else each for each in sentences]
+    return [sentence._replace(source=log) if sentence.source == GROUP_LOG else sentence for sentence in sentences]
 
 
 def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> list[Sentence]:
@@ -240,12 +240,12 @@ def _opened(row: GroupEpochRow) -> int:
 
 
 def _epoch_of(history: GroupHistory, row: RebalanceRow) -> GroupEpochRow | None:
-    return next((each for each in history.epochs if each.opened.offset == row.at.offset), None)
+    return next((epoch for epoch in history.epochs if epoch.opened.offset == row.at.offset), None)
 
 
 def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -> Iterator[Sentence]:
     epoch = _epoch_of(history, row)
-    verdict = next((each for each in history.targets if each.at == row.target), None)
+    verdict = next((target for target in history.targets if target.at == row.target), None)
     used = verdict.assignor if verdict is not None and verdict.verdict == Verdict.IDENTICAL else None
     assignor = used or (epoch and epoch.assignor) or (verdict and verdict.assignor)
     by = f" by {assignor}" if assignor else ""
@@ -295,15 +295,17 @@ def _topics(epoch: GroupEpochRow | None) -> Iterator[Sentence]:
 
 def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     unit = CONNECTOR_OR_TASK if history.is_connect else "task" if row.group_type == "STREAMS" else "partition"
-    for each in row.revocations:
-        who = _capital(_member(history, each.member_id))
-        what = f"{who} was asked to give up {counted(each.units, unit)}"
-        if each.given is not None:
-            yield Sentence(f"{what} and did so after {each.duration_ms} ms.", (each.asked, each.given))
+    for revocation in row.revocations:
+        who = _capital(_member(history, revocation.member_id))
+        what = f"{who} was asked to give up {counted(revocation.units, unit)}"
+        if revocation.given is not None:
+            yield Sentence(
+                f"{what} and did so after {revocation.duration_ms} ms.", (revocation.asked, revocation.given)
+            )
         elif row.group_type == "CLASSIC":
-            yield Sentence(f"{what}; when it did is not logged.", (each.asked,))
+            yield Sentence(f"{what}; when it did is not logged.", (revocation.asked,))
         else:
-            yield Sentence(f"{what} and did not do so within this rebalance.", (each.asked,))
+            yield Sentence(f"{what} and did not do so within this rebalance.", (revocation.asked,))
 
 
 def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -340,7 +342,7 @@ def _behind(history: GroupHistory, row: RebalanceRow) -> str:
 
 
 def _moves(history: GroupHistory, row: RebalanceRow, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
-    changed = [each for each in history.assignments if each.kind == "current"]
+    changed = [assignment for assignment in history.assignments if assignment.kind == "current"]
     got = [each for each in changed if _within(row, each.since)]
     gave = [each for each in changed if each.until is not None and _within(row, each.until)]
     if row.units_moved is not None:
@@ -405,7 +407,7 @@ def _units(rows: Iterable[AssignmentRow]) -> str:
 
 
 def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
-    within = [each for each in history.violations if _within(row, each.at)]
+    within = [violation for violation in history.violations if _within(row, violation.at)]
     for rule, count in Counter(each.rule for each in within).items():
         first = next(each for each in within if each.rule == rule)
         times = "" if count == 1 else f" ({count} times)"

@@ -218,7 +218,10 @@ def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]
     if writer.topics is None or last.topics_version < 0:
         return []
     asked = {
-        name for each in open_history.changes if each.kind == CauseKind.SUBSCRIPTION_CHANGED for name in each.topics
+        name
+        for change in open_history.changes
+        if change.kind == CauseKind.SUBSCRIPTION_CHANGED
+        for name in change.topics
     }
     names = asked - (step.topics & set(last.topics))
     now = writer.topics.version_at(step.at.timestamp_ms)

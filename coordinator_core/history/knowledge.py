@@ -81,7 +81,7 @@ class Knowledge:
     @property
     def lists_all(self) -> bool:
         """Whether a list of groups is whole: none can have been there without a trace in these logs."""
-        return not self.given.absent() and all(each.lists_all for each in self.gaps.values())
+        return not self.given.absent() and all(gap.lists_all for gap in self.gaps.values())
 
     @property
     def incomplete(self) -> dict[str, LogGaps]:

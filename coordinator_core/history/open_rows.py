@@ -135,7 +135,7 @@ class OpenRebalance:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those."""
         if self.revoking:
             return next(iter(self.revoking))
-        others = [each for each in self.revocations if each.member_id != self.last_member]
+        others = [revocation for revocation in self.revocations if revocation.member_id != self.last_member]
         return others[-1].member_id if others and self.last_member in self.waited else self.last_member
 
     def row(

@@ -115,7 +115,7 @@ def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transiti
     since = topics.version_at(last.opened.timestamp_ms - CREATION_MS)
     internal = {name for name in step.topics.intersection(last.topics) if name.startswith(f"{group_id}-")}
     changes = topics.changes(internal, since, last.topics_version)
-    return topic_causes(each for each in changes if each.kind == "created")
+    return topic_causes(change for change in changes if change.kind == "created")
 
 
 def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

@@ -108,7 +108,7 @@ class SharePartitionFold:
     def open_rows(self) -> Iterator[SharePartitionRow]:
         """Rows of what lasts as of the last record: a later run replaces them by their keys."""
         for partitions in _in_order(self.open_history.partitions).values():
-            yield from (each.row for each in partitions.values() if each.row is not None)
+            yield from (partition.row for partition in partitions.values() if partition.row is not None)
 
     def _tracked(self, which: SharePartition) -> TrackedPartition | None:
         return self.open_history.partitions.get(which.topic_id, {}).get(which.partition)
@@ -198,7 +198,7 @@ def _write(before: KnownBefore, after: SharePartitionState, record: ShareStateRe
         return ShareWrite.DELIVERY if before.is_certain else ShareWrite.FIRST_SEEN
     if is_empty and _begins_again(old, after):
         return ShareWrite.INITIALIZED if after.start_offset == UNSET else ShareWrite.ALTERED
-    if any(each.after is not None for each in _changes(before, after)):
+    if any(change.after is not None for change in _changes(before, after)):
         return ShareWrite.DELIVERY
     return ShareWrite.LEADER_CHANGED if after.leader_epoch != old.leader_epoch else ShareWrite.START_MOVED
 

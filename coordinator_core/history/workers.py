@@ -79,12 +79,12 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
 def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> list[Cause]:
     """What a worker's metadata changes; an assignor's reason is how a worker asks for a rebalance."""
     about, instance = member.member_id, member.instance_id
-    old, new = [each.name for each in before], [each.name for each in member.assignors]
+    old, new = [each.name for each in before], [assignor.name for assignor in member.assignors]
     if old != new:
         detail = f"assignors {' '.join(old) or 'none'} to {' '.join(new) or 'none'}"
         return [cause(CauseKind.ASSIGNOR_CHANGED, at, member=about, instance=instance, detail=detail)]
     was = {each.name: each for each in before}
-    details = [_detail(was[each.name], each) for each in member.assignors if each != was[each.name]]
+    details = [_detail(was[assignor.name], assignor) for assignor in member.assignors if assignor != was[assignor.name]]
     if not details:
         return []
     return [cause(CauseKind.MEMBER_CHANGED, at, member=about, instance=instance, detail=", ".join(details))]

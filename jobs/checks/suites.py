@@ -36,7 +36,7 @@ def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
         return []
     results = evaluate(CheckRun(tables, measures, runs.new_run_id(), now), tables.location, chosen)
     tables.create(CHECK_RESULTS)
-    tables.append(CHECK_RESULTS, few(CHECK_RESULTS, (each._asdict() for each in results)), results[0].run_id, note)
+    tables.append(CHECK_RESULTS, few(CHECK_RESULTS, (result._asdict() for result in results)), results[0].run_id, note)
     return results
 
 

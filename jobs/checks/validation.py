@@ -105,7 +105,9 @@ class _Validations:
     def results(self, *, docs: bool) -> Iterator[Result]:
         """Yield the results of all definitions, then those of the actions that failed."""
         checkpoints = self.context.checkpoints.all()
-        formats = {each.name: found.result_format for found in checkpoints for each in found.validation_definitions}
+        formats = {
+            definition.name: found.result_format for found in checkpoints for definition in found.validation_definitions
+        }
         identity = self._run_identifier()
         for definition in self._definitions():
             of_measures = definition.data_source.name == project.MEASURES
@@ -127,7 +129,7 @@ class _Validations:
 
         definitions = self.context.validation_definitions.all()
         bound = {definition.suite.name for definition in definitions}
-        yield from sorted(definitions, key=lambda each: each.name)
+        yield from sorted(definitions, key=lambda definition: definition.name)
         for suite in sorted(self.context.suites.all(), key=lambda each: each.name):
             if suite.name in bound:
                 continue
@@ -148,8 +150,8 @@ class _Validations:
         asset, tables = definition.asset.name, self.checked.tables
         is_table = definition.data_source.name == project.TABLES and asset in CATALOG
         if is_table and (tables is None or not tables.exists(CATALOG[asset])):
-            for each in definition.suite.expectations:
-                yield self._result(definition, each.configuration, about=f"table {asset} does not exist: ")
+            for expectation in definition.suite.expectations:
+                yield self._result(definition, expectation.configuration, about=f"table {asset} does not exist: ")
             return
         frame = None
         if definition.asset.type == "dataframe" and is_table and tables is not None:
@@ -157,11 +159,11 @@ class _Validations:
         outcome = definition.run(batch_parameters=frame, result_format=result_format, run_id=identity)
         self.outcomes[definition.name] = outcome
         order = {each.id: number for number, each in enumerate(definition.suite.expectations)}
-        for each in sorted(outcome.results, key=lambda each: order.get(each.expectation_config.id, len(order))):
+        for result in sorted(outcome.results, key=lambda result: order.get(result.expectation_config.id, len(order))):
             if definition.data_source.name == project.MEASURES:
-                yield from self._of_measure(definition, each)
+                yield from self._of_measure(definition, result)
             else:
-                yield self._of_table(definition, each)
+                yield self._of_table(definition, result)
 
     def _of_measure(self, definition: Any, outcome: Any) -> Iterator[Result]:
         """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
@@ -229,7 +231,7 @@ class _Validations:
         result = CheckpointResult(run_id=identity, run_results=found, checkpoint_config=checkpoint)
         done = ActionContext()
         # Messages name the pages of Data Docs: these come first, as in Great Expectations' own order.
-        for action in sorted(checkpoint.actions, key=lambda each: not isinstance(each, UpdateDataDocsAction)):
+        for action in sorted(checkpoint.actions, key=lambda action: not isinstance(action, UpdateDataDocsAction)):
             try:
                 answer = action.run(checkpoint_result=result, action_context=done)
             except Exception as error:
@@ -271,7 +273,7 @@ def _problem(info: Mapping[str, Any] | None) -> str | None:
     """Return why an expectation could not be computed; Great Expectations gives one cause, or one for each metric."""
     info = info or {}
     causes = [info] if "raised_exception" in info else [each for each in info.values() if isinstance(each, dict)]
-    messages = [str(each.get("exception_message")) for each in causes if each.get("raised_exception")]
+    messages = [str(cause.get("exception_message")) for cause in causes if cause.get("raised_exception")]
     return " ".join(messages[0].split()).removeprefix("Error: ") if messages else None
 
 

@@ -53,7 +53,7 @@ class SchemaMaker:
             return dict(_PLAIN[kind])
         origin, arguments = get_origin(kind), get_args(kind)
         if origin is Annotated:
-            about = [each for each in arguments[1:] if isinstance(each, str)]
+            about = [argument for argument in arguments[1:] if isinstance(argument, str)]
             return self.of(arguments[0]) | ({"description": about[0]} if about else {})
         if origin in (Union, types.UnionType):
             return self._union(arguments)

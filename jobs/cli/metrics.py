@@ -128,9 +128,9 @@ def _newest_lag(
             return []
         newest.update(
             {
-                (each.group_id, each.topic, each.partition): each
-                for each in points
-                if moment_ms is None or each.timestamp_ms <= moment_ms
+                (point.group_id, point.topic, point.partition): point
+                for point in points
+                if moment_ms is None or point.timestamp_ms <= moment_ms
             }
         )
     return list(newest.values())

@@ -25,10 +25,10 @@ def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[
 
         @functools.wraps(command)
         def run(**values: Any) -> None:
-            command(shared(**{each.name: values.pop(each.name) for each in shared_parameters}), **values)
+            command(shared(**{parameter.name: values.pop(parameter.name) for parameter in shared_parameters}), **values)
 
         vars(run)["__signature__"] = inspect.Signature(parameters)
-        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorate

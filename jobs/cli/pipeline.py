@@ -169,7 +169,7 @@ def replay_command(
             lag_history.run(tables)
         with console.step("computing findings"):
             by_kind = findings.run(tables, chosen.findings)
-    print_lines([_summary_line(each, console) for each in summaries], as_json=console.json, title="replayed")
+    print_lines([_summary_line(summary, console) for summary in summaries], as_json=console.json, title="replayed")
     console.note(f"findings: {sum(by_kind.values())}", **by_kind)
     for summary in summaries:
         if summary.unplaced:

@@ -37,17 +37,17 @@ def print_description(described: Description) -> None:
         print_table("own settings", described["settings"])
     members = [_member(member, unknown) for member in own.get("members") or ()]
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
-    members += [dict.fromkeys(columns, UNKNOWN) | {"member": each} for each in described["unknownMembers"]]
+    members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
         print_table(_title("members", described), members)
     if own.get("subtopologies"):
-        print_table("subtopologies", [_subtopology(each) for each in own["subtopologies"]])
+        print_table("subtopologies", [_subtopology(subtopology) for subtopology in own["subtopologies"]])
     _print_offsets(described)
 
 
 def print_overview(groups: Iterable[Description]) -> None:
     """Print one line for each group: its fields, and how many members and offsets it has."""
-    print_table("groups", [{**_fields(each), **_counts(each)} for each in groups])
+    print_table("groups", [{**_fields(group), **_counts(group)} for group in groups])
 
 
 def _own(described: Description) -> Line:
@@ -112,7 +112,7 @@ def _print_offsets(described: Description) -> None:
 
 def without_counts(partitions: Iterable[Line]) -> list[Line]:
     """Return the lines of a table: delivery counts are a list, which does not fit into one."""
-    return [{name: value for name, value in each.items() if name != "counts"} for each in partitions]
+    return [{name: value for name, value in partition.items() if name != "counts"} for partition in partitions]
 
 
 def _title(part: str, described: Description) -> str:
@@ -180,6 +180,6 @@ def _assigned(assignment: Line | None) -> str | None:
     roles = []
     for name, tasks in assignment.items():
         if tasks:
-            units = (f"{each['subtopologyId']}_{number_ranges(each['partitions'])}" for each in tasks)
+            units = (f"{task['subtopologyId']}_{number_ranges(task['partitions'])}" for task in tasks)
             roles.append(f"{name.removesuffix('Tasks')} {' '.join(units)}")
     return " ".join(roles)

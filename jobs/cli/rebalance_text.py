@@ -37,8 +37,8 @@ def cause_kinds(causes: Iterable[Cause]) -> str:
 def causes_text(row: RebalanceRow) -> str:
     """Return the causes, each with the member and the topics that it is about."""
     return "; ".join(
-        " ".join(part for part in (each.kind, each.member_id, *each.topics, each.detail, each.hint) if part)
-        for each in row.causes
+        " ".join(part for part in (cause.kind, cause.member_id, *cause.topics, cause.detail, cause.hint) if part)
+        for cause in row.causes
     )
 
 

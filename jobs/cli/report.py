@@ -54,8 +54,8 @@ def report_command(
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
         made = _of_tables(source.console, source.config, flags)
-    for each in made.warnings:
-        source.console.warn(each)
+    for warning in made.warnings:
+        source.console.warn(warning)
     write(made, out)
     print_written("report", out, as_json=source.json)
 

@@ -66,7 +66,8 @@ def _as_object(result: StepResult) -> dict[str, Any]:
         "step": result.number,
         "operation": result.operation,
         "differences": [
-            {"part": each.part, "expected": each.expected, "actual": each.actual} for each in result.differences
+            {"part": difference.part, "expected": difference.expected, "actual": difference.actual}
+            for difference in result.differences
         ],
     }
 
@@ -76,7 +77,7 @@ def _print_step(result: StepResult) -> None:
     if result.equal:
         print(f"{where}: equal")
         return
-    print(f"{where}: differs in {', '.join(each.part for each in result.differences)}")
+    print(f"{where}: differs in {', '.join(difference.part for difference in result.differences)}")
     for difference in result.differences:
         for line in shown(difference.expected, difference.actual):
             print(f"  {difference.part} {line}")

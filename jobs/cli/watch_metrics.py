@@ -22,7 +22,7 @@ IN_PART: Final = Certainty(all_members=False, all_offsets=False, transactions_ar
 
 def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNames]) -> GroupFacts:
     """Return the facts about all groups as of the last record that was read."""
-    followed = sorted(groups.groups.values(), key=lambda each: each.group_id)
+    followed = sorted(groups.groups.values(), key=lambda group: group.group_id)
     of_groups = [log for place, log in groups.logs.items() if place.family in (Family.GROUP, Family.CONNECT)]
     tallies: dict[str, GroupTallies] = {}
     for each in followed:
@@ -38,7 +38,7 @@ def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNa
         list(groups.findings()),
         lag=[point for points in groups.lags.points.values() for point in points],
         is_whole=all(log.is_whole for log in groups.logs.values()),
-        moment_ms=max((each.last_ms for each in of_groups if each.last_ms >= 0), default=None),
+        moment_ms=max((group.last_ms for group in of_groups if group.last_ms >= 0), default=None),
     )
 
 

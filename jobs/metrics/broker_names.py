@@ -84,11 +84,11 @@ def broker_metrics(
         yield family
     for group_type, name in _REBALANCES.items():
         total = _gauge(f"{name}_count", f"Rebalances of groups of the type {group_type.lower()} in the log.")
-        total.add_metric([cluster], sum(each.rebalances_of(group_type) for each in tallies))
+        total.add_metric([cluster], sum(tally.rebalances_of(group_type) for tally in tallies))
         yield total
         if moment_ms is not None:
             rate = _gauge(f"{name}_rate", "The same in the last 60 s before the moment, per second.")
-            recent = sum(each.begun_after(group_type, moment_ms - RATE_WINDOW_MS) for each in tallies)
+            recent = sum(tally.begun_after(group_type, moment_ms - RATE_WINDOW_MS) for tally in tallies)
             rate.add_metric([cluster], recent * 1000 / RATE_WINDOW_MS)
             yield rate
 

@@ -204,8 +204,8 @@ def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
 
 def _sums(offsets: Iterable[PartitionOffset]) -> dict[tuple[str, str], list[PartitionOffset]]:
     by_topic: dict[tuple[str, str], list[PartitionOffset]] = {}
-    for each in offsets:
-        by_topic.setdefault((each.group_id, each.partition.topic), []).append(each)
+    for offset in offsets:
+        by_topic.setdefault((offset.group_id, offset.partition.topic), []).append(offset)
     return by_topic
 
 
@@ -227,12 +227,12 @@ def _partition_families(
     ``of_group`` has each of the last families with the function of the lags of all partitions that it shows.
     """
     by_group: dict[str, list[int | None]] = {}
-    for each in offsets:
-        where = [facts.cluster, each.group_id, each.partition.topic, str(each.partition.partition)]
-        current.add_metric(where, each.offset)
-        if each.lag is not None:
-            lag.add_metric(where, each.lag)
-        by_group.setdefault(each.group_id, []).append(each.lag)
+    for offset in offsets:
+        where = [facts.cluster, offset.group_id, offset.partition.topic, str(offset.partition.partition)]
+        current.add_metric(where, offset.offset)
+        if offset.lag is not None:
+            lag.add_metric(where, offset.lag)
+        by_group.setdefault(offset.group_id, []).append(offset.lag)
     for group_id, lags in by_group.items():
         known = _whole(lags)
         if known:

@@ -95,7 +95,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
     ends = (each for line in lines for each in (line.last_ms, line.stands_still_ms))
-    last = max((each for each in ends if each is not None), default=None)
+    last = max((end for end in ends if end is not None), default=None)
     bucket_ms, activity = buckets(opened)
     found = [row for group in groups for row in group.findings]
     found += stood_still(in_order(sessions), limits)
@@ -142,7 +142,7 @@ def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[
     known = [
         (max(lags), index)
         for index, group in enumerate(groups)
-        if (lags := [each.lag for each in group.offsets if each.lag is not None])
+        if (lags := [offset.lag for offset in group.offsets if offset.lag is not None])
     ]
     chosen = {index for _, index in nlargest(MOST_LAG_HISTORIES, known, key=lambda pair: pair[0])}
     return [
@@ -156,7 +156,7 @@ def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tup
 
     Over a long time, no group has intervals below an hour: tables keep sums of hours.
     """
-    every = [each for group in groups for each in group.commits]
+    every = [commit for group in groups for commit in group.commits]
     if not every:
         return list(groups), ()
     first, last = min(each.since_ms for each in every), max(each.since_ms for each in every)
@@ -185,8 +185,8 @@ def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
 
 def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:
     """Return the interval length (ms) that suits the commits of one group."""
-    times = [each.since_ms for each in commits]
-    least = max([shortest, *(each.length_ms for each in commits)])
+    times = [commit.since_ms for commit in commits]
+    least = max([shortest, *(commit.length_ms for commit in commits)])
     return fitting_length(min(times), max(times), least) if times else least
 
 

@@ -57,7 +57,7 @@ def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartiti
         share_partitions=tuple(shares),
         share_partitions_seen=shares_seen,
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
-        offsets=tuple(_offsets(each, ends) for each in sorted(history.commits)[:MOST_OFFSETS]),
+        offsets=tuple(_offsets(commit, ends) for commit in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
     )
 

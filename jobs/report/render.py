@@ -100,7 +100,7 @@ def _vendored(name: str) -> Markup:
 def _overview(report: Report) -> dict[str, object]:
     """Return what the charts of the overview show."""
     names = ("first_ms", "last_ms", "bucket_ms", "activity", "families", "commits", "lag", "nights")
-    has_ends = any(each.lag is not None for group in report.groups for each in group.offsets)
+    has_ends = any(offset.lag is not None for group in report.groups for offset in group.offsets)
     return {name: plain(getattr(report, name)) for name in names} | {"has_ends": has_ends}
 
 
@@ -134,11 +134,11 @@ def _why(rebalance: Rebalance) -> str:
 
 def _causes(causes: Sequence[CausedBy]) -> str:
     names: defaultdict[str, list[str]] = defaultdict(list)
-    for each in causes:
-        name = _who(each) if each.member_id is not None else ", ".join(each.topics)
-        if name and name not in names[each.kind]:
-            names[each.kind].append(name)
-    kinds = dict.fromkeys(each.kind for each in causes)
+    for cause in causes:
+        name = _who(cause) if cause.member_id is not None else ", ".join(cause.topics)
+        if name and name not in names[cause.kind]:
+            names[cause.kind].append(name)
+    kinds = dict.fromkeys(cause.kind for cause in causes)
     told = []
     for kind in kinds:
         found = names.get(kind, [])

@@ -76,7 +76,7 @@ def find_broker_logs(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
         InputError: a path does not exist, or a pattern matches nothing.
     """
     found: list[str] = []
-    for path in (os.fspath(each) for each in paths):
+    for path in (os.fspath(path) for path in paths):
         if os.path.isdir(path):
             found += _below(path)
         elif os.path.exists(path):
@@ -110,7 +110,7 @@ def read_broker_logs(
         InputError: a path does not exist, or cannot be read.
     """
     seen: set[int] = set()
-    for given in (os.fspath(each) for each in paths):
+    for given in (os.fspath(path) for path in paths):
         found_any = False
         for file in find_broker_logs([given]):
             for event in _of_file(file, warn):

@@ -62,7 +62,7 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
         warn(f"the snapshot has no features of broker {silent[0].broker}{count}: {silent[0].missing}")
     place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
     found += [{**row, **place} for row in feature_rows(answers)]
-    brokers = broker_rows(admin, sorted(each.broker for each in addresses))
+    brokers = broker_rows(admin, sorted(address.broker for address in addresses))
     for what, asked in (("configs of brokers", brokers), ("configs of groups", group_rows(admin))):
         try:
             found += [{**row, **place} for row in asked]
@@ -90,8 +90,8 @@ def broker_rows(admin: Any, brokers: Sequence[int]) -> Iterator[SnapshotRow]:
 
     # librdkafka takes one broker in a request.
     asked = [
-        admin.describe_configs([ConfigResource(ResourceType.BROKER, str(each))], request_timeout=TIMEOUT_S)
-        for each in brokers
+        admin.describe_configs([ConfigResource(ResourceType.BROKER, str(broker))], request_timeout=TIMEOUT_S)
+        for broker in brokers
     ]
     for answered in asked:
         for resource, future in answered.items():
@@ -145,7 +145,7 @@ def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
         ]
         ends = end_offsets(admin, led)
         for name, topic in sorted(topics.items()):
-            for partition in sorted(topic.partitions, key=lambda each: each.id):
+            for partition in sorted(topic.partitions, key=lambda partition: partition.id):
                 racks = [replica.rack for replica in partition.replicas]
                 identified = (name, _kafka_text(topic.topic_id), partition.id, racks, time_ms)
                 yield dict(zip(ROW, (*identified, ends.get((name, partition.id)), cluster_id), strict=True))

@@ -104,13 +104,13 @@ class FollowedGroup:
                 yield over
 
     def _verdict(self, target: LogPosition | None) -> TargetAuditRow | None:
-        return next((each for each in self.verdicts if each.at == target), None)
+        return next((verdict for verdict in self.verdicts if verdict.at == target), None)
 
     def rows(self, topics: TopicHistory | None) -> Iterator[GatheredRow]:
         """Yield what is known of the group: the newest rows, what is open, and its commits."""
         memory = self.folds.commits.memory
         if topics is not None:
-            gone = {each.topic for each in memory.partitions if each.removals}
+            gone = {partition.topic for partition in memory.partitions if partition.removals}
             for topic, deleted_ms in topics.deletions(sorted(gone)):
                 self.folds.commits.topic_deleted(topic, deleted_ms)
         return chain[GatheredRow](self.kept, self.folds.open_rows())

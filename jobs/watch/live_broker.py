@@ -188,7 +188,9 @@ class LiveBroker:
         admin = AdminClient(Reports(self._config).settings)
         topics = admin.list_topics(timeout=TIMEOUT_S).topics
         there = [
-            each for each in partitions if each.topic in topics and each.partition in topics[each.topic].partitions
+            partition
+            for partition in partitions
+            if partition.topic in topics and partition.partition in topics[partition.topic].partitions
         ]
         ends = end_offsets(admin, there)
         now_ms = time.time_ns() // 1_000_000

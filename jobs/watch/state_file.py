@@ -81,7 +81,7 @@ class StoredTold:
 
     def told(self) -> Told:
         """Return it as a watch has it."""
-        findings = {(each.kind, each.subject): each.until_ms for each in self.findings}
+        findings = {(finding.kind, finding.subject): finding.until_ms for finding in self.findings}
         return Told(self.began, self.ended, findings, self.lag)
 
 

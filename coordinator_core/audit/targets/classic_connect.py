@@ -185,14 +185,14 @@ class ConnectAudit:
         return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
 
     def _read(self) -> None:
-        for each in self.value["members"]:
-            metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, each["subscription"])
-            assignment = decode_assignment(CONNECT_PROTOCOL_TYPE, self.protocol, each["assignment"])
+        for member in self.value["members"]:
+            metadata = decode_subscription(CONNECT_PROTOCOL_TYPE, self.protocol, member["subscription"])
+            assignment = decode_assignment(CONNECT_PROTOCOL_TYPE, self.protocol, member["assignment"])
             if metadata is None:
-                raise DecodeError("no metadata", record_type=each["memberId"])
-            self.workers[each["memberId"]] = worker(metadata)
+                raise DecodeError("no metadata", record_type=member["memberId"])
+            self.workers[member["memberId"]] = worker(metadata)
             if assignment is not None:
-                self.told[each["memberId"]] = worker_assignment(assignment.fields)
+                self.told[member["memberId"]] = worker_assignment(assignment.fields)
 
     def _attempts(self) -> Iterator[_Attempt]:
         """Inputs that the log allows, the likeliest first."""

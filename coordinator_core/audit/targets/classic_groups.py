@@ -96,18 +96,18 @@ class ClassicAudit:
 
     def row(self) -> TargetAuditRow:
         """Return the verdict; raises nothing."""
-        members = {each["memberId"]: each["assignment"] for each in self.value["members"]}
+        members = {member["memberId"]: member["assignment"] for member in self.value["members"]}
         if self.memory.generation == self.value["generation"]:
             return self._kept(members)
         try:
-            blobs = {each["memberId"]: self._blobs(each) for each in self.value["members"]}
+            blobs = {member["memberId"]: self._blobs(member) for member in self.value["members"]}
         except DecodeError as error:
             return self._unknown(f"a readable blob of each member: {error}")
         if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
         joined = {
-            each["memberId"]: subscribed_member(blobs[each["memberId"]][0].fields, each.get("groupInstanceId"))
-            for each in self.value["members"]
+            member["memberId"]: subscribed_member(blobs[member["memberId"]][0].fields, member.get("groupInstanceId"))
+            for member in self.value["members"]
         }
         theirs = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
         row = self._judge(joined, theirs)
@@ -141,11 +141,11 @@ class ClassicAudit:
                     return self._fits(attempt, joined, theirs, attempt.view.story)
         except InputError:
             return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
-        same = next((each for each in attempts if _is_same(each.round, theirs)), None)
+        same = next((attempt for attempt in attempts if _is_same(attempt.round, theirs)), None)
         if same is not None:
             return self._fits(same, joined, theirs, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
         self._remember(attempts[0].round)
-        made = next((each for each in attempts if each.round.error is None), None)
+        made = next((attempt for attempt in attempts if attempt.round.error is None), None)
         if made is None:
             return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
         judged = self._compare(made, joined, theirs, views)

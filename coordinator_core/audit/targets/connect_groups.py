@@ -142,7 +142,7 @@ class WorkerTargetAudit:
     def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, story: str) -> Iterator[_Attempt]:
         name = _common_assignor(of)
         first_task = _first_task(of)
-        if name is None or first_task is None or any(each.work is None for each in of.workers.values()):
+        if name is None or first_task is None or any(worker.work is None for worker in of.workers.values()):
             return
         for now_ms in self._times(of, kept):
             spec = self._spec(of, name, first_task, kept, now_ms)
@@ -267,7 +267,9 @@ class WorkerTargetAudit:
             return broken  # a worker left while the target was computed: what it was to run is in no target
         lacking = wanted.minus(*self.recorded.values())
         if delay.may_wait(self.record.at.timestamp_ms):
-            running = [as_work(each.current.work) for each in self.group.members.values() if each.current is not None]
+            running = [
+                as_work(member.current.work) for member in self.group.members.values() if member.current is not None
+            ]
             waiting = lacking.minus(*running)
             lacking = lacking.minus(waiting)
         return broken + [f"{described(unit, str)}: given to no worker" for unit in units(lacking)]
@@ -336,7 +338,7 @@ class WorkerTargetAudit:
 def begins_conversion(group: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> ConversionTarget | None:
     """Return the target if it is that of a classic group that was converted: no worker could compute it."""
     workers = group.members.values()
-    if record.value is None or not workers or not group.targets or not all(is_classic(each) for each in workers):
+    if record.value is None or not workers or not group.targets or not all(is_classic(worker) for worker in workers):
         return None
     works = {member_id: target.work for member_id, target in group.targets.items()}
     return ConversionTarget(record.value["assignmentEpoch"], record.at, works)
@@ -347,7 +349,9 @@ def conversion_row(
 ) -> TargetAuditRow | None:
     """Return the verdict on the target of a conversion, which is what the workers run; None: not all have said so."""
     members = [group.members.get(member_id) for member_id in target.works]
-    running = {each.member_id: as_work(each.current.work) for each in members if each is not None and each.current}
+    running = {
+        member.member_id: as_work(member.current.work) for member in members if member is not None and member.current
+    }
     if len(running) < len(target.works):
         return None
     recorded = {member_id: as_work(work) for member_id, work in target.works.items()}
@@ -400,7 +404,7 @@ def _first_task(of: GroupInput) -> int | None:
     numbers: dict[str, list[int]] = {connector: [] for connector in of.work.connectors}
     for connector, number in of.work.tasks:
         numbers.setdefault(connector, []).append(number)
-    running = [task.task_id for each in of.workers.values() if each.work for task in each.work.tasks]
+    running = [task.task_id for worker in of.workers.values() if worker.work for task in worker.work.tasks]
     first = 0 if 0 in running or any(0 in each for each in numbers.values()) else 1
     whole = all(sorted(each) == list(range(first, first + len(each))) for each in numbers.values())
     return first if whole and len(numbers) == len(of.work.connectors) else None

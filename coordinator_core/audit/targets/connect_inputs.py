@@ -106,7 +106,8 @@ class WorkerTargetState:
                 at,
                 {
                     member_id: WorkerInput(
-                        [each.name for each in member.assignors], member.current.work if member.current else None
+                        [assignor.name for assignor in member.assignors],
+                        member.current.work if member.current else None,
                     )
                     for member_id, member in group.members.items()
                 },

@@ -82,7 +82,7 @@ def _upgraded(
     A static member may have come back under another id, which the log does not say; if it had expired before, it has
     nothing.
     """
-    recorded = {each.key["memberId"]: _by_name(_partitions(each), topics) for each in operation.targets}
+    recorded = {target.key["memberId"]: _by_name(_partitions(target), topics) for target in operation.targets}
     expected: dict[str, Named | None] = {}
     story = "the classic group's assignment"
     try:

@@ -391,9 +391,9 @@ class EpochTargetAudit:
         """What each member may be given: in a group that counts as homogeneous, what any of them subscribes to."""
         if isinstance(spec, StreamsGroupSpec):
             tasks = {
-                WorkUnit(role, each.id, number)
-                for each in spec.subtopologies
-                for number in range(each.tasks)
+                WorkUnit(role, subtopology.id, number)
+                for subtopology in spec.subtopologies
+                for number in range(subtopology.tasks)
                 for role in ("active", "standby", "warm-up")
             }
             return dict.fromkeys(spec.members, tasks)

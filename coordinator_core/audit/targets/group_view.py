@@ -101,13 +101,13 @@ def recorded_partitions(
     value: ConsumerGroupTargetAssignmentMemberValue | ShareGroupTargetAssignmentMemberValue,
 ) -> dict[str, list[int]]:
     """Return partitions by topic id from a target record, in its order."""
-    return {each["topicId"]: each["partitions"] for each in value["topicPartitions"]}
+    return {partition["topicId"]: partition["partitions"] for partition in value["topicPartitions"]}
 
 
 def recorded_tasks(value: StreamsGroupTargetAssignmentMemberValue) -> Tasks:
     """Return the tasks of a streams target record, in its order."""
     active, standby, warmup = (
-        {each["subtopologyId"]: each["partitions"] for each in tasks}
+        {task["subtopologyId"]: task["partitions"] for task in tasks}
         for tasks in (value["activeTasks"], value["standbyTasks"], value["warmupTasks"])
     )
     return Tasks(active, standby, warmup)

@@ -64,7 +64,7 @@ def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadat
 
 def process(value: StreamsGroupMemberMetadataValue) -> Process:
     """Return a member of a streams group from its metadata record."""
-    tags = {each["key"]: each["value"] for each in value["clientTags"]}
+    tags = {tag["key"]: tag["value"] for tag in value["clientTags"]}
     return Process(value["processId"], value["instanceId"], value["rackId"], tags)
 
 

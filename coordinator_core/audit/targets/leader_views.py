@@ -73,8 +73,8 @@ class LeaderMemory:
     def keep(self, offset: int, value: GroupMetadataValue) -> None:
         """Take in a record of the group."""
         self.generation, self.seen = value["generation"], offset
-        self.assignments = {each["memberId"]: each["assignment"] for each in value["members"]}
-        names = ((each.get("groupInstanceId"), each["memberId"]) for each in value["members"])
+        self.assignments = {member["memberId"]: member["assignment"] for member in value["members"]}
+        names = ((member.get("groupInstanceId"), member["memberId"]) for member in value["members"])
         self.instances = {instance: member for instance, member in names if instance}
 
     def end(self, offset: int) -> None:
@@ -176,11 +176,13 @@ class LeaderViews:
     def _asked_for(self, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
         """Leave out the versions without a topic that the leader subscribes to and must have found long ago."""
         settled = self.at.timestamp_ms - TOPIC_FOUND_MS
-        then = next((each for each in reversed(versions) if each.at.timestamp_ms <= settled), None)
+        then = next((version for version in reversed(versions) if version.at.timestamp_ms <= settled), None)
         if then is None:
             return versions
         there = self.own & then.image.by_name.keys()
-        return [each for each in versions if each.version >= then.version or there <= each.image.by_name.keys()]
+        return [
+            version for version in versions if version.version >= then.version or there <= version.image.by_name.keys()
+        ]
 
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
         """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.
@@ -207,7 +209,7 @@ def _since(floor: tuple[int, int] | None, versions: Sequence[ImageVersion]) -> S
     """Return the versions from the one on that was in force at ``floor``; all, if each is younger."""
     if floor is None:
         return versions
-    older = sum(1 for each in versions if (each.at.timestamp_ms, each.at.offset) <= floor)
+    older = sum(1 for version in versions if (version.at.timestamp_ms, version.at.offset) <= floor)
     return versions[max(older - 1, 0) :]
 
 

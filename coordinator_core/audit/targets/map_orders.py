@@ -79,7 +79,7 @@ class MemberOrders:
 
     def written(self, member_id: str) -> int | None:
         """Return the offset of the member's last metadata record; None: no longer kept."""
-        mine = (each.offset for each in reversed(self.changes) if each.metadata and each.member_id == member_id)
+        mine = (change.offset for change in reversed(self.changes) if change.metadata and change.member_id == member_id)
         return next(mine, None)
 
     def new_leader(self, epoch: int, offset: int) -> None:
@@ -105,7 +105,7 @@ class MemberOrders:
             if order in seen:
                 continue
             seen.add(order)
-            evident = next((each for each in reversed(reloads) if each.offset >= compacted), None)
+            evident = next((reload for reload in reversed(reloads) if reload.offset >= compacted), None)
             how = "a reload that the log does not show"
             if evident is not None:
                 how = f"a reload before offset {evident.offset} ({evident.evidence})"
@@ -116,13 +116,13 @@ class MemberOrders:
     def _after(self, registrations: Iterable[tuple[int, LogPosition]]) -> Iterator[Reload]:
         """The reloads that broker starts hint at: each before the first change after it."""
         for broker, at in registrations:
-            later = next((each for each in self.changes if each.timestamp_ms >= at.timestamp_ms), None)
+            later = next((change for change in self.changes if change.timestamp_ms >= at.timestamp_ms), None)
             if later is not None:
                 yield Reload(later.offset, f"broker {broker} registered at {at.partition}:{at.offset} of the metadata")
 
     def _compactions(self, reloads: list[Reload]) -> Iterator[int]:
         """Ends of a compacted part that can make a difference, those before a known reload first."""
-        ends = [each.offset + 1 for each in self.changes]
+        ends = [change.offset + 1 for change in self.changes]
         known = reloads[0].offset if reloads else 0
         likely = [end for end in reversed(ends) if end <= known]
         others = [end for end in reversed(ends) if end > known]
@@ -157,5 +157,5 @@ def can_matter(members: Sequence[str]) -> bool:
 
 def _compacted(changes: list[MemberChange]) -> list[MemberChange]:
     """The last change of each key, in the order of the log."""
-    last = {(each.member_id, each.metadata): each for each in changes}
-    return [each for each in changes if last[each.member_id, each.metadata] is each]
+    last = {(change.member_id, change.metadata): change for change in changes}
+    return [change for change in changes if last[change.member_id, change.metadata] is change]

@@ -120,22 +120,22 @@ def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: 
     if value["protocolType"] != CONSUMER_PROTOCOL_TYPE or protocol in (None, STREAMS_PROTOCOL) or version is None:
         return None
     members, work = {}, {}
-    for each in value["members"]:
+    for member in value["members"]:
         try:
-            subscription = decode_subscription("consumer", protocol, each["subscription"])
-            assignment = decode_assignment("consumer", protocol, each["assignment"])
+            subscription = decode_subscription("consumer", protocol, member["subscription"])
+            assignment = decode_assignment("consumer", protocol, member["assignment"])
         except DecodeError:
             return None
         if subscription is None:
             return None
-        members[each["memberId"]] = RoundMember(
-            (each["clientId"], each["clientHost"]),
+        members[member["memberId"]] = RoundMember(
+            (member["clientId"], member["clientHost"]),
             tuple(subscription.fields["topics"]),
-            each.get("groupInstanceId"),
+            member.get("groupInstanceId"),
             subscription.fields.get("rackId") or None,
         )
         named = recorded(assignment.fields) if assignment else {}
-        work[each["memberId"]] = frozenset(WorkUnit("", name, number) for name in named for number in named[name])
+        work[member["memberId"]] = frozenset(WorkUnit("", name, number) for name in named for number in named[name])
     eager = protocol != COOPERATIVE_STICKY
     return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
 
@@ -154,7 +154,7 @@ def _connect(
         record.at,
         AssignedType.CONNECT,
         value["protocol"] or "",
-        {each["memberId"]: RoundMember((each["clientId"], each["clientHost"])) for each in value["members"]},
+        {member["memberId"]: RoundMember((member["clientId"], member["clientHost"])) for member in value["members"]},
         NO_TOPICS,
         {worker: connect_units(work) for worker, work in target(audit.workers, audit.told).items()},
         eager=value["protocol"] == EAGER,

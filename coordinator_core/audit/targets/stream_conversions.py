@@ -30,7 +30,7 @@ def streams_upgrade_row(
 
     ``classic`` has the last assignments of its members, by member id.
     """
-    recorded = {each.key["memberId"]: _recorded(each) for each in operation.targets}
+    recorded = {target.key["memberId"]: _recorded(target) for target in operation.targets}
     try:
         expected = {member_id: assigned_tasks(classic.get(member_id, b"")) for member_id in recorded}
         outcome = _judge(expected, recorded, gap, operation.end, "the classic group's assignment")
@@ -52,7 +52,7 @@ def streams_downgrade_row(
         if each.type == STREAMS_RECORDS.target and each.value is not None:
             targets[each.key["memberId"]] = _recorded(each)
     assert record.value is not None
-    members = {each["memberId"]: each["assignment"] for each in record.value["members"]}
+    members = {member["memberId"]: member["assignment"] for member in record.value["members"]}
     try:
         recorded = {member_id: assigned_tasks(assignment) for member_id, assignment in members.items()}
         expected = {member_id: _without_warmups(targets.get(member_id, Tasks())) for member_id in members}

@@ -22,7 +22,7 @@ NONE_REPORTED = "; no member had reported task offsets"
 def offsets_decide(assignor: str, spec: StreamsGroupSpec) -> bool:
     """Whether other task offsets can lead to another target: there is state, and more than one process for it."""
     processes = {had.process_id for had in spec.members.values()}
-    stateful = any(each.stateful and each.tasks for each in spec.subtopologies)
+    stateful = any(subtopology.stateful and subtopology.tasks for subtopology in spec.subtopologies)
     return assignor == HIGHLY_AVAILABLE and stateful and len(processes) > 1
 
 
@@ -37,7 +37,7 @@ def broken_task_invariants(spec: StreamsGroupSpec, target: Mapping[str, Tasks]) 
     copies: Counter[TaskId] = Counter()
     in_process: dict[str, Counter[TaskId]] = defaultdict(Counter)
     warmups = 0
-    stateful = {each.id for each in spec.subtopologies if each.stateful}
+    stateful = {subtopology.id for subtopology in spec.subtopologies if subtopology.stateful}
     for member_id, had in spec.members.items():
         before = {(unit.name, unit.number) for unit in units(had.previous)}
         for unit in units(target.get(member_id, Tasks())):
@@ -56,10 +56,10 @@ def broken_task_invariants(spec: StreamsGroupSpec, target: Mapping[str, Tasks]) 
     yield from _twice_in_process(in_process)
     yield from _beyond_limits(spec, copies, warmups)
     if spec.members.keys() - set(spec.stale):
-        for each in spec.subtopologies:
-            for number in range(each.tasks):
-                if (each.id, number) not in active:
-                    yield f"active task {each.id}_{number}: given to no member"
+        for subtopology in spec.subtopologies:
+            for number in range(subtopology.tasks):
+                if (subtopology.id, number) not in active:
+                    yield f"active task {subtopology.id}_{number}: given to no member"
 
 
 def _twice_in_process(in_process: Mapping[str, Counter[TaskId]]) -> Iterator[str]:
@@ -83,7 +83,12 @@ def explaining(spec: StreamsGroupSpec, target: Mapping[str, Tasks]) -> StreamsGr
     caught up with it, and other processes have nothing of it.
     """
     end = spec.configs.acceptable_recovery_lag + 1
-    tasks = [(each.id, number) for each in spec.subtopologies if each.stateful for number in range(each.tasks)]
+    tasks = [
+        (subtopology.id, number)
+        for subtopology in spec.subtopologies
+        if subtopology.stateful
+        for number in range(subtopology.tasks)
+    ]
     ready: dict[str, set[TaskId]] = defaultdict(set)
     for member_id, had in spec.members.items():
         given = target.get(member_id, Tasks())
