@@ -84,15 +84,19 @@ class ScenarioDelivery(Part):
 
     They release the share ``releases`` of them and reject the share ``rejects``. Of the share ``forgets`` they say
     nothing, so that its locks end. ``poison`` is the share of the topic's records that no member can process: each
-    member releases them, until the delivery limit is reached. Lock duration (``share.record.lock.duration.ms``),
-    delivery limit (``share.delivery.count.limit``) and ``share.auto.offset.reset`` are among the group's ``config``; a
-    member that crashes or leaves gives its records back, one that hangs holds them until their locks end.
+    member releases them, until the delivery limit is reached. ``aborted`` is the share of the topic's records whose
+    transaction was aborted: with ``share.isolation.level`` ``read_committed`` no member gets them, and the leader
+    counts them as settled without a word in the state; without it they are records like any other. Lock duration
+    (``share.record.lock.duration.ms``), delivery limit (``share.delivery.count.limit``) and
+    ``share.auto.offset.reset`` are among the group's ``config``; a member that crashes or leaves gives its records
+    back, one that hangs holds them until their locks end.
     """
 
     releases: Share = 0.0
     rejects: Share = 0.0
     forgets: Share = 0.0
     poison: Share = 0.0
+    aborted: Share = 0.0
 
     @model_validator(mode="after")
     def _at_most_all(self) -> Self:

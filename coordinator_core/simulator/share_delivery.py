@@ -105,6 +105,7 @@ class SimulatedSharePartition:
         self._leaders = leaders
         self._leader: SharePartitionLeader | None = None
         self._leader_epoch = UNSET
+        self._first_offset = 0
         self._expiry_ms = NEVER
         self._cause = RELEASED
         self._rejected: frozenset[int] = frozenset()
@@ -113,9 +114,8 @@ class SimulatedSharePartition:
         self._odd = delivery.releases + delivery.rejects + delivery.forgets
         self._chance = chance.fork("deliveries")
         self._until_odd = self._skip(self._odd)
-        self._poison_chance = chance.fork("poison")
-        self._poison: list[int] = []
-        self._next_poison = _waiting(self._poison_chance, delivery.poison)
+        self._poison = _Marked(chance.fork("poison"), delivery.poison)
+        self._aborted = _Marked(chance.fork("aborted"), delivery.aborted)
 
     def schedule(self) -> None:
         """Put the whole life of the share partition into the queue."""
@@ -178,13 +178,27 @@ class SimulatedSharePartition:
         last = min(last, offset + MOST_RECORDS - 1)
         if last < offset:
             return []
-        fetched = [LogBatch(offset, last)]
         found = leader.acquire(
-            member_id, offset, fetched, self._clock.now, most_records=MOST_RECORDS, batch_size=MOST_RECORDS
+            member_id,
+            offset,
+            [*self._batches(offset, last)],
+            self._clock.now,
+            most_records=MOST_RECORDS,
+            batch_size=MOST_RECORDS,
         )
         for each in found:
             self._counts["redelivered"] += each.records if each.delivery_count > 1 else 0
         return found
+
+    def _batches(self, first: int, last: int) -> Iterator[LogBatch]:
+        """The record batches of a fetch: a record whose transaction was aborted has one of its own."""
+        for offset in self._aborted.between(first, last):
+            if first < offset:
+                yield LogBatch(first, offset - 1)
+            yield LogBatch(offset, offset, is_aborted=True)
+            first = offset + 1
+        if first <= last:
+            yield LogBatch(first, last)
 
     def _acknowledge(self, member: _Member) -> None:
         """A member says what became of its records, and asks for more."""
@@ -234,7 +248,7 @@ class SimulatedSharePartition:
 
     def _odd_ones(self, first: int, last: int) -> Iterator[tuple[int, Acknowledge | None]]:
         """The records that are not accepted, by offset; None: nothing is said of them."""
-        poison = set(self._poison_between(first, last))
+        poison = set(self._poison.between(first, last))
         odd: dict[int, Acknowledge | None] = dict.fromkeys(poison, Acknowledge.RELEASE)
         offset = first
         while self._until_odd <= last - offset:
@@ -256,12 +270,6 @@ class SimulatedSharePartition:
     def _skip(self, share: float) -> int:
         """How many records come before the next one of which something else is said."""
         return _waiting(self._chance, share)
-
-    def _poison_between(self, first: int, last: int) -> list[int]:
-        while self._next_poison <= last:
-            self._poison.append(self._next_poison)
-            self._next_poison += 1 + _waiting(self._poison_chance, self._habits.delivery.poison)
-        return self._poison[bisect_left(self._poison, first) : bisect_left(self._poison, last + 1)]
 
     # --- the leader --------------------------------------------------------------------------------------------------
 
@@ -285,6 +293,7 @@ class SimulatedSharePartition:
         if record is not None:
             self._clock.append(record)
         start = self._reset_offset() if state.start_offset == UNSET else state.start_offset
+        self._first_offset = start if self._leader is None else self._first_offset
         self._leader_epoch = at_lead.epoch
         self._leader = SharePartitionLeader(self._settings, self._write, start, state.batches)
         self._expiry_ms = NEVER
@@ -350,15 +359,37 @@ class SimulatedSharePartition:
         state = self._clock.coordinator.partitions.get(self._which)
         if self._is_over or state is None:
             return None
+        next_offset = None if self._leader is None else self._leader.start_offset
+        aborted = list[int]()
+        if self._settings.reads_committed and next_offset is not None:
+            aborted = self._aborted.between(self._first_offset, next_offset - 1)
         names = ("accepted", "rejected", "limit", RELEASED, TIMED_OUT, SESSION_ENDED, "redelivered", "refused")
         return {
             "kind": "share-offset",
             **self._name,
             "start_offset": None if state.start_offset == UNSET else state.start_offset,
             "leader_epoch": state.leader_epoch,
-            "next_offset": None if self._leader is None else self._leader.start_offset,
+            "next_offset": next_offset,
+            "aborted": len(aborted),
             **{name: self._counts[name] for name in names},
         }
+
+
+class _Marked:
+    """A share of a topic's records, chosen one by one in the order of their offsets."""
+
+    def __init__(self, chance: SeededRandom, share: float) -> None:
+        self._chance = chance
+        self._share = share
+        self._offsets: list[int] = []
+        self._next = _waiting(chance, share)
+
+    def between(self, first: int, last: int) -> list[int]:
+        """Return those with these offsets."""
+        while self._next <= last:
+            self._offsets.append(self._next)
+            self._next += 1 + _waiting(self._chance, self._share)
+        return self._offsets[bisect_left(self._offsets, first) : bisect_left(self._offsets, last + 1)]
 
 
 _GONE = (HoldEnd.LEFT, HoldEnd.CRASHED)

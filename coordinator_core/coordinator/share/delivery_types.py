@@ -10,6 +10,7 @@ from coordinator_core.coordinator.config import GroupConfig
 from coordinator_core.groups.share.delivery import StateBatch
 
 FEWEST_BEFORE_THROTTLING = 2
+READ_COMMITTED = "read_committed"
 
 
 class Acknowledge(IntEnum):
@@ -29,6 +30,8 @@ class DeliverySettings(NamedTuple):
     delivery_limit: int = 5
     most_locks: int = 2_000
     may_renew: bool = True
+    reads_committed: bool = False
+    """``share.isolation.level`` is ``read_committed``: no member gets a record of a transaction that was aborted."""
 
     @classmethod
     def of(cls, config: GroupConfig) -> DeliverySettings:
@@ -38,6 +41,7 @@ class DeliverySettings(NamedTuple):
             config.share_delivery_count_limit,
             config.share_partition_max_record_locks,
             config.share_renew_acknowledge_enable,
+            config.share_isolation_level == READ_COMMITTED,
         )
 
     @property
@@ -93,7 +97,8 @@ def _single_offsets(batch: StateBatch) -> Iterator[StateBatch]:
 
 
 class LogBatch(NamedTuple):
-    """A record batch of the data partition."""
+    """A record batch of the data partition; ``is_aborted``: of a transaction that was aborted."""
 
     first: int
     last: int
+    is_aborted: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from coordinator_core.coordinator.share.delivery_types import Delivery, LogBatch
@@ -42,8 +42,18 @@ class Fetch:
         self._batch_size = batch_size
         self._is_strict = is_strict
 
-    def acquire(self, fetch_offset: int) -> _Acquired:
-        """Lock records, the fetch of which began at an offset."""
+    def acquire(self, fetch_offset: int) -> list[Delivery]:
+        """Lock records, the fetch of which began at an offset; return those that the member gets."""
+        found = self._acquire(fetch_offset).deliveries
+        # A fetch that locks nothing gives nothing up, either, not even what others hold of an aborted transaction.
+        if not found or not self._window.settings.reads_committed:
+            return found
+        aborted = [batch for batch in self._fetched if batch.is_aborted]
+        for batch in aborted:
+            self._window.archive_aborted(batch.first, batch.last)
+        return [part for delivery in found for part in _without(delivery, aborted)]
+
+    def _acquire(self, fetch_offset: int) -> _Acquired:
         base = first = self._fetched[0].first
         self._window.archive_compacted(fetch_offset, base)
         floor = self._flight.floor(first)
@@ -161,7 +171,7 @@ class Fetch:
     def _new_batches(self, first: int, last: int, room: int) -> list[Delivery]:
         found: list[Delivery] = []
         if not self._is_strict and last - first + 1 > self._batch_size:
-            for base, _ in self._fetched:
+            for base, *_ in self._fetched:
                 if base > last:
                     break
                 if base - first >= self._batch_size:
@@ -186,6 +196,18 @@ class Fetch:
 def _batch_end(fetched: Sequence[LogBatch], offset: int) -> int:
     """The last offset of the batch with an offset; the offset itself if no batch has it."""
     return next((batch.last for batch in fetched if batch.first <= offset <= batch.last), offset)
+
+
+def _without(delivery: Delivery, batches: Iterable[LogBatch]) -> Iterator[Delivery]:
+    """The parts of a delivery that none of these batches has; the batches are in the order of the log."""
+    first = delivery.first
+    for batch in batches:
+        if first <= batch.last and batch.first <= delivery.last:
+            if first < batch.first:
+                yield delivery._replace(first=first, last=batch.first - 1)
+            first = batch.last + 1
+    if first <= delivery.last:
+        yield delivery._replace(first=first)
 
 
 def _joined(deliveries: Iterable[Delivery]) -> list[Delivery]:

@@ -1,7 +1,7 @@
 """The leader of a share partition: it delivers records, locks them, and takes in what became of them (KIP-932).
 
 It does what ``SharePartition`` of Kafka 4.3.1 does, with one difference: a write of state is over at once. Not here:
-share sessions, and transactions in the log of the records.
+share sessions.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ class SharePartitionLeader:
 
         ``fetched`` are the batches that were read from ``fetch_offset`` on. Whole batches of the log are locked, even
         if they go beyond ``most_records``, unless that is strict (``share.acquire.mode``); a delivery has about
-        ``batch_size`` records.
+        ``batch_size`` records. With ``share.isolation.level`` ``read_committed`` batches of aborted transactions are
+        given up at once: they count as settled, and no state of them is written.
         """
         if most_records <= 0 or not fetched or fetched[-1].last < self.start_offset:
             return []
@@ -113,7 +114,7 @@ class SharePartitionLeader:
         if room <= 0:
             return []
         fetch = Fetch(self._window, member_id, fetched, now, last, room, batch_size, is_strict)
-        return fetch.acquire(fetch_offset).deliveries
+        return fetch.acquire(fetch_offset)
 
     def _room(self, fetch_offset: int, most_records: int, last: int) -> tuple[int, int]:
         """The last offset that can be locked, and how many records."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from coordinator_core.coordinator.share.delivery_types import DeliverySettings
-from coordinator_core.coordinator.share.in_flight import AVAILABLE, NOBODY, InFlight, InFlightBatch
+from coordinator_core.coordinator.share.in_flight import ACQUIRED, AVAILABLE, NOBODY, InFlight, InFlightBatch
 from coordinator_core.groups.share.delivery import TERMINAL, DeliveryState, StateBatch
 
 ARCHIVED = int(DeliveryState.ARCHIVED)
@@ -112,22 +112,29 @@ class ShareWindow:
         self.delivery_complete_count -= gone
         self.end_offset = max(self.end_offset, offset)
 
-    def archive(self, first: int, last: int, batches: Iterable[InFlightBatch]) -> int:
-        """Give up what is available between two offsets; the number of records."""
+    def archive(self, first: int, last: int, batches: Iterable[InFlightBatch], state: int = AVAILABLE) -> int:
+        """Give up what is in a state between two offsets; the number of records. Nothing of it is written."""
         archived = 0
         for batch in batches:
             if batch.first > last:
                 break
             if not batch.is_split and not (first <= batch.first and batch.last <= last):
-                if batch.whole.state != AVAILABLE:
+                if batch.whole.state != state:
                     continue
                 self.split(batch)
             for run in batch.within(first, last) if batch.is_split else batch.runs:
-                if run.state == AVAILABLE:
+                if run.state == state:
                     run.state, run.member_id, run.deadline_ms = ARCHIVED, NOBODY, None
                     archived += run.records
-        self.must_search |= archived > 0
+        # What a member held was not available: the search for what is finds nothing new.
+        self.must_search |= archived > 0 and state == AVAILABLE
         return archived
+
+    def archive_aborted(self, first: int, last: int) -> None:
+        """Give up what members hold of a batch whose transaction was aborted, and count it as settled."""
+        floor = self.flight.floor(first)
+        begin = first if floor is None else floor.first
+        self.delivery_complete_count += self.archive(first, last, self.flight.between(begin, last), ACQUIRED)
 
     def archive_compacted(self, fetch_offset: int, base: int) -> None:
         """Give up what is available from a fetch on and is not in the log any more."""

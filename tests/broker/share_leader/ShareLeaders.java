@@ -27,6 +27,7 @@ import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.message.DeleteShareGroupStateRequestData;
+import org.apache.kafka.common.message.FetchResponseData;
 import org.apache.kafka.common.message.InitializeShareGroupStateRequestData;
 import org.apache.kafka.common.message.ReadShareGroupStateRequestData;
 import org.apache.kafka.common.message.WriteShareGroupStateRequestData;
@@ -116,6 +117,7 @@ public final class ShareLeaders {
     private static SharePartition leader;
     private static GroupConfigManager groups;
     private static int limit, locks, lockMs;
+    private static FetchIsolation isolation;
     private static final List<long[]> log = new ArrayList<>();
     private static ArrayNode records;
 
@@ -129,7 +131,7 @@ public final class ShareLeaders {
                 records = line.putArray("records");
                 try {
                     run(line);
-                } catch (IllegalArgumentException | NullPointerException error) {
+                } catch (IllegalArgumentException | IllegalStateException | NullPointerException error) {
                     line.put("failed", error.toString());
                 }
                 after(line);
@@ -142,6 +144,7 @@ public final class ShareLeaders {
         clock.ms = header.get("start_ms").asLong();
         timers = new Timers();
         leader = null;
+        isolation = FetchIsolation.HIGH_WATERMARK;
         log.clear();
         limit = header.get("delivery_limit").asInt();
         locks = header.get("most_locks").asInt();
@@ -182,7 +185,7 @@ public final class ShareLeaders {
                     lockMs, timers, clock, new State(), REPLICAS, groups, null);
                 if (!await(line, leader.maybeInitialize())) leader = null;
             }
-            case "produce" -> log.add(new long[] {line.get("first").asLong(), line.get("last").asLong()});
+            case "produce" -> log.add(new long[] {line.get("first").asLong(), line.get("last").asLong(), line.path("aborted").asBoolean() ? 1 : 0});
             case "compact" -> log.removeIf(each -> each[0] == line.get("first").asLong());
             case "delete_records" -> {
                 long before = line.get("before").asLong();
@@ -193,6 +196,7 @@ public final class ShareLeaders {
             case "settings" -> {
                 Properties settings = new Properties();
                 line.get("settings").fields().forEachRemaining(each -> settings.put(each.getKey(), each.getValue().asText()));
+                isolation = "read_committed".equals(settings.get("share.isolation.level")) ? FetchIsolation.TXN_COMMITTED : FetchIsolation.HIGH_WATERMARK;
                 groups.updateGroupConfig(GROUP, settings);
             }
             case "fetch" -> fetch(line);
@@ -216,9 +220,15 @@ public final class ShareLeaders {
         line.put("next_fetch_offset", from);
         ByteBuffer buffer = ByteBuffer.allocate(1 << 20);
         int left = line.get("batches").asInt();
+        List<FetchResponseData.AbortedTransaction> aborted = new ArrayList<>();
         for (long[] each : log) {
             if (each[1] >= from && left-- > 0) {
-                MemoryRecordsBuilder builder = MemoryRecords.builder(buffer, RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, each[0]);
+                boolean isAborted = each[2] == 1;
+                // Each aborted batch has a producer of its own, so that no abort marker has to end its transaction.
+                long producer = isAborted ? each[0] + 1 : RecordBatch.NO_PRODUCER_ID;
+                if (isAborted) aborted.add(new FetchResponseData.AbortedTransaction().setProducerId(producer).setFirstOffset(each[0]));
+                MemoryRecordsBuilder builder = MemoryRecords.builder(buffer, RecordBatch.CURRENT_MAGIC_VALUE, Compression.NONE, TimestampType.CREATE_TIME, each[0],
+                    0, producer, (short) (isAborted ? 0 : -1), isAborted ? 0 : -1, isAborted, 0);
                 for (long offset = each[0]; offset <= each[1]; offset++) builder.appendWithOffset(offset, 0, null, new byte[1]);
                 builder.build();
                 buffer = builder.buffer();
@@ -226,10 +236,10 @@ public final class ShareLeaders {
         }
         buffer.flip();
         FetchPartitionData data = new FetchPartitionData(Errors.NONE, 0, 0, MemoryRecords.readableRecords(buffer), Optional.empty(),
-            OptionalLong.empty(), Optional.empty(), OptionalInt.empty(), false);
+            OptionalLong.empty(), Optional.of(aborted), OptionalInt.empty(), false);
         ShareAcquiredRecords acquired = leader.acquire(line.get("member").asText(),
             line.get("is_strict").asBoolean() ? ShareAcquireMode.RECORD_LIMIT : ShareAcquireMode.BATCH_OPTIMIZED,
-            line.get("batch_size").asInt(), line.get("most_records").asInt(), from, data, FetchIsolation.HIGH_WATERMARK);
+            line.get("batch_size").asInt(), line.get("most_records").asInt(), from, data, isolation);
         ArrayNode deliveries = line.putArray("deliveries");
         acquired.acquiredRecords().forEach(each -> deliveries.addArray().add(each.firstOffset()).add(each.lastOffset()).add(each.deliveryCount()));
     }

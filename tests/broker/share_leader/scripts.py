@@ -57,7 +57,7 @@ class _Script:
             self._delete: 0.3,
             self._delete_records: 1,
             self._compact: 1,
-            self._settings: 0.3,
+            self._settings: 2,
         }
 
     def header(self, seed: int) -> Line:
@@ -100,7 +100,8 @@ class _Script:
         last = first + self._chance.choice((0, 0, 1, 2, 4, 9, 19))
         self._end = last + 1
         self._batches.append((first, last))
-        return {"op": "produce", "first": first, "last": last}
+        line = {"op": "produce", "first": first, "last": last}
+        return line | {"aborted": True} if self._chance.random() < 0.2 else line
 
     def _fetch(self) -> Line | None:
         if not self._is_led:
@@ -191,6 +192,7 @@ class _Script:
             "share.record.lock.duration.ms": self._chance.choice((1_000, 20_000, 90_000)),
             "share.delivery.count.limit": self._chance.choice((1, 2, 4, 12)),
             "share.renew.acknowledge.enable": self._chance.choice(("true", "false")),
+            "share.isolation.level": self._chance.choice(("read_committed", "read_committed", "read_uncommitted")),
         }
-        chosen = self._chance.sample(list(settings), self._chance.randint(1, 3))
+        chosen = self._chance.sample(list(settings), self._chance.randint(1, 4))
         return {"op": "settings", "settings": {name: settings[name] for name in chosen}}

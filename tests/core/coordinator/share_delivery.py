@@ -123,7 +123,7 @@ class ModelOfDelivery:
         return {"error": None}
 
     def _produce(self, line: Line) -> None:
-        self._log.append(LogBatch(line["first"], line["last"]))
+        self._log.append(LogBatch(line["first"], line["last"], line.get("aborted", False)))
 
     def _compact(self, line: Line) -> None:
         self._log = [batch for batch in self._log if batch.first != line["first"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ def test_the_scripts_have_all_that_can_happen():
     assert set(states) == {(state, kind) for state in (0, 2, 4) for kind in (0, 1)}
     errors = Counter(line["error"] for line in lines if line.get("error"))
     assert set(errors) >= {"INVALID_RECORD_STATE", "INVALID_REQUEST", "NOT_LEADER_OR_FOLLOWER"}
+    assert sum(_leaves_aborted_out(lines)) >= 5
+
+
+def _leaves_aborted_out(lines: list[Line]) -> Iterator[bool]:
+    """Of each fetch that got records: whether it went around a batch of an aborted transaction."""
+    aborted: list[Line] = []
+    for line in lines:
+        if line["op"] == "header":
+            aborted = []
+        if line.get("aborted"):
+            aborted.append(line)
+        if line["op"] == "fetch" and line["deliveries"]:
+            first, last = line["deliveries"][0][0], line["deliveries"][-1][1]
+            inside = [each for each in aborted if first < each["first"] and each["last"] < last]
+            gotten = {offset for begin, end, _ in line["deliveries"] for offset in range(begin, end + 1)}
+            yield any(each["first"] not in gotten for each in inside)
 
 
 class Leader:
@@ -82,6 +99,18 @@ def test_a_released_record_is_delivered_again_until_its_limit():
     here.say("b", 0, 0, Acknowledge.RELEASE)
     assert here.last_batches == [(0, 0, 4, 2)]
     assert here.leader.start_offset == 1
+
+
+def test_a_batch_of_an_aborted_transaction_is_settled_without_a_word():
+    written: list[StateWrite] = []
+    leader = SharePartitionLeader(DeliverySettings(reads_committed=True), written.append, 0)
+    log = [LogBatch(0, 1), LogBatch(2, 3, is_aborted=True), LogBatch(4, 5)]
+    deliveries = leader.acquire("a", 0, log, 0, most_records=500, batch_size=500)
+    assert [tuple(each) for each in deliveries] == [(0, 1, 1), (4, 5, 1)]
+    assert (leader.delivery_complete_count, written) == (2, [])
+    leader.acknowledge("a", [Acknowledgement(0, 1, (Acknowledge.ACCEPT,))], 1)
+    assert [tuple(each) for each in written[-1].batches] == [(0, 1, 2, 1)]
+    assert leader.start_offset == 4
 
 
 def test_a_lock_that_ends_is_a_release():

@@ -201,3 +201,29 @@ def test_the_same_seed_gives_the_same_log():
 def test_what_does_not_fit_is_refused(wrong):
     with pytest.raises(ValidationError):
         simulated(**wrong)
+
+
+def test_records_of_aborted_transactions_are_left_out_in_silence():
+    """The leader settles them without a word in the state: they are no gap in the work, and nobody gave them up."""
+    habits = {"aborted": 0.02, "releases": 0.02}
+    outages = [{"at": "3m", "broker": 1}]
+    committed = {"share.isolation.level": "read_committed", "share.auto.offset.reset": "earliest"}
+    records, truth = simulated(delivery=habits, config=committed, cluster={"outages": outages})
+    rows = audited(records)
+    history = [row for row in rows if isinstance(row, SharePartitionRow)]
+    happened = totals(truth)
+    assert happened["aborted"] > 500
+    assert [row for row in rows if isinstance(row, Violation)] == []
+    assert sum(row.accepted_now for row in history) == happened["accepted"]
+    assert not any(row.archived_now for row in history)
+    assert all(row.kind != FindingKind.SHARE_ARCHIVED for row in found(records, rows))
+    ends = [row for row in truth if row["kind"] == "share-offset"]
+    settled = sum(row["next_offset"] for row in ends)
+    assert 0 <= happened["accepted"] + happened["aborted"] - settled < 500, "the rest is settled above the start"
+
+
+def test_without_read_committed_members_get_records_of_aborted_transactions():
+    records, truth = simulated(delivery={"aborted": 0.02})
+    plain, _ = simulated()
+    assert totals(truth)["aborted"] == 0
+    assert [(each.key, each.value) for each in records] == [(each.key, each.value) for each in plain]
