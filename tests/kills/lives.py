@@ -27,12 +27,15 @@ from tests.kills.processes import Ended, forked, run
 
 CLUSTER: Final = "c"
 COMPARED: Final = (
-    *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RANGES),
+    *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE),
     *(*HISTORY.values(), FINDINGS),
 )
 STEPS: Final = '["ingest", "decode", "replay", "offsets", "findings", "trend"]'
 IGNORED: Final = frozenset({"run_id", "revised_by", "extra", "night", "ended_ms", "checked_at"})
 """Columns that say which run said something, and when."""
+
+LOG: Final = ("cluster", "log_topic", "log_partition", "leader_epoch")
+"""Columns that say of which log, and of which leader, a range of offsets is."""
 
 AGAIN: Final = 0.5
 """The probability that the run after a kill is killed, too."""
@@ -235,6 +238,7 @@ def found_in(home: Path) -> Found:
     """
     tables = home / "tables"
     rows = {table.name: content(tables, table) for table in COMPARED}
+    rows[LOG_RANGES.name] = joined_ranges(tables)
     rows["commits"] = content(tables, COMMIT_SUMMARIES, lambda row: row["hour_ms"] is None)
     rows["checks"] = newest(tables, CHECK_RESULTS)
     rows["offsets"] = newest(tables, GROUP_OFFSETS)
@@ -262,6 +266,23 @@ def content(tables: Path, table: Table, wanted: Callable[[dict[str, Any]], bool]
     """Return all that a table says, but for which run said it and when."""
     rows = (row for row in _rows(tables, table) if wanted(row))
     return sorted(repr({name: row[name] for name in row if name not in IGNORED}) for row in rows)
+
+
+def joined_ranges(tables: Path) -> list[str]:
+    """Return which offsets of each log the tables have, in however many nights they came.
+
+    A night writes a row of its own for what it brings: killed before that, the next night brings both parts as one.
+    """
+    joined: list[dict[str, Any]] = []
+    for row in sorted(_rows(tables, LOG_RANGES), key=lambda row: [*map(row.get, LOG), row["first_offset"]]):
+        last = joined[-1] if joined else {}
+        is_of_one_log = all(last.get(name) == row[name] for name in LOG)
+        if is_of_one_log and last["last_offset"] + 1 == row["first_offset"]:
+            last |= {name: row[name] for name in ("last_offset", "last_ms")}
+            last["records"] += row["records"]
+        else:
+            joined.append({name: row[name] for name in row if name not in IGNORED})
+    return sorted(map(repr, joined))
 
 
 def newest(tables: Path, table: Table) -> list[str]:

@@ -26,7 +26,7 @@ from jobs.tables import lease
 
 T = TypeVar("T")
 
-LONGEST_S: Final = 400
+LONGEST_S: Final = 1_200
 """Seconds after which a process is taken for one that hangs."""
 
 CHANGES: Final = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir"})
