@@ -22,6 +22,7 @@ from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
 from jobs.queries.ownership import ReadInterval, in_order, interval_of, of_partition, owned_by
+from jobs.whole_numbers import whole_number
 
 
 @with_options(AnswerSource)
@@ -121,7 +122,8 @@ def _begin(part: ReadInterval | None) -> OwnershipTime:
 def _as_task(name: str, connectors: Mapping[str, set[int]]) -> tuple[str, int | None]:
     """Return connector and number of a task's name as Connect writes it, such as ``jdbc-0``; another name as it is."""
     connector, _, number = name.rpartition("-")
-    return (connector, int(number)) if connector in connectors and number.isdecimal() else (name, None)
+    task = whole_number(number)
+    return (name, None) if task is None or connector not in connectors else (connector, task)
 
 
 def _require_task(tasks: set[int], connector: str, number: int | None) -> None:

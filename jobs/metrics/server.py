@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.errors import InputError, UsageError
 from jobs.metrics.families import GroupFacts
+from jobs.whole_numbers import whole_number
 
 MOST_PORT = 65_535
 
@@ -52,6 +53,7 @@ def served(address: str, facts: Callable[[], GroupFacts]) -> Iterator[int]:
 
 def _parts(address: str) -> tuple[str, int]:
     host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > MOST_PORT:
+    number = whole_number(port)
+    if not colon or number is None or number > MOST_PORT:
         raise UsageError(f"invalid --listen {address!r}: use HOST:PORT, or :PORT for all addresses")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), number

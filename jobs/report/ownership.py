@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from coordinator_core.history.rows import AssignmentRow
 from jobs.report.data import OwnedUnit, OwnerSpell
@@ -47,10 +46,10 @@ def _name(row: AssignmentRow) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a key that sorts numbers in names by their value."""
+    """Return a key that sorts numbers in names by their value.
+
+    A number is its count of digits, then its digits: a hostile name has more of them than Python reads as an integer.
+    """
     parts = DIGITS.split(name)
-    return list(
-        chain.from_iterable(
-            ((0, text), (int(digits), "")) for text, digits in zip(parts[::2], [*parts[1::2], "0"], strict=True)
-        )
-    )
+    texts, numbers = parts[::2], (digits.lstrip("0") for digits in (*parts[1::2], ""))
+    return [key for text, number in zip(texts, numbers, strict=True) for key in ((0, text), (len(number), number))]

@@ -17,6 +17,9 @@ from coordinator_core.java.hash_codes import utf16
 PROTOCOLS = {"EAGER": "default", "COMPATIBLE": "compatible", "SESSIONED": "sessioned"}
 """Names of Connect's protocols in cases to those in group records."""
 
+MOST_DIGITS = 10
+"""Digits of a task's number, which is a 32-bit integer."""
+
 
 def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
     """Return the rounds of one case. A worker's assignor is kept as long as the worker is in the group."""
@@ -63,7 +66,7 @@ def _workers(members: Iterable[Mapping[str, Any]]) -> dict[str, WorkerSpec]:
 
 def _task(text: str) -> ConnectorTask:
     connector, dash, number = text.rpartition("-")
-    if not dash or not number.isdecimal():
+    if not dash or not number.isdecimal() or len(number) > MOST_DIGITS:
         raise InputError(f"{text!r} is not a task: use connector-number")
     return connector, int(number)
 

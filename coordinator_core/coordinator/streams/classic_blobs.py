@@ -110,7 +110,7 @@ def assignment(
 
 def is_known_by_number(subtopology_id: str) -> bool:
     """Whether threads on the classic protocol can be assigned tasks of the subtopology."""
-    return subtopology_id.isdecimal() and subtopology_id.isascii() and int(subtopology_id) < 2**31
+    return _is_number_below(2**31, subtopology_id)
 
 
 def _subscription(metadata: bytes) -> tuple[Blob[ConsumerProtocolSubscription], Blob[StreamsSubscriptionInfo]]:
@@ -146,7 +146,13 @@ def _text(data: bytes) -> str:
 
 def _endpoint(text: bytes) -> Endpoint | None:
     host, _, port = _text(text).rpartition(":")
-    return Endpoint(host, int(port)) if host and port.isdecimal() and port.isascii() and int(port) < 2**16 else None
+    return Endpoint(host, int(port)) if host and _is_number_below(2**16, port) else None
+
+
+def _is_number_below(limit: int, text: str) -> bool:
+    """Whether a text is a number in plain digits. Python refuses to read thousands of them: their count comes first."""
+    is_plain = text.isdecimal() and text.isascii()
+    return is_plain and len(text.lstrip("0")) <= len(str(limit)) and int(text[-len(str(limit)) :]) < limit
 
 
 def _units(tasks: Mapping[str, Iterable[int]]) -> list[TaskId]:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.protocol import ErrorCode, Request
+from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from tests.core.coordinator.clients import Cluster
 from tests.core.coordinator.test_coordinator_properties import check_compacted, in_bytes
@@ -131,3 +132,11 @@ def test_a_thread_leaves_by_its_own_ids(name: str, instance_id: str | None, erro
     assert outcome.response is not None
     assert [each["errorCode"] for each in outcome.response["members"]] == [error]
     assert before - group.log.members.keys() == (set() if error else {static_id})
+
+
+@pytest.mark.parametrize(
+    ("subtopology_id", "is_number"),
+    [("0", True), ("2147483647", True), ("2147483648", False), ("0" * 5_000 + "7", True), ("9" * 5_000, False)],
+)
+def test_a_number_of_a_subtopology_fits_an_integer_of_the_classic_protocol(subtopology_id, is_number):
+    assert classic_blobs.is_known_by_number(subtopology_id) is is_number

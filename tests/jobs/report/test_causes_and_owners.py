@@ -10,7 +10,7 @@ import pytest
 
 from coordinator_core.history.causes import CauseKind
 from jobs.report.causes import FAMILY_OF, CauseFamily
-from jobs.report.ownership import MOST_UNITS, owned_units
+from jobs.report.ownership import MOST_UNITS, _natural, owned_units
 from tests.core.history.logs import GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.report.test_report import SAMPLES, run
 
@@ -132,3 +132,8 @@ def test_owners_are_those_of_the_command(sample):
     mine = [row for row in told if row["group_id"] == "B-range-5175"]
     assert drawn == {(row["partition"], row["member_id"], row["log"]) for row in mine}
     assert drawn
+
+
+def test_partitions_are_sorted_by_the_numbers_in_their_names():
+    names = ["t10", "t9", "t" + "9" * 5_000, "t", "s2", "t09", "10"]
+    assert sorted(names, key=_natural) == ["10", "s2", "t", "t9", "t09", "t10", "t" + "9" * 5_000]

@@ -116,3 +116,10 @@ def test_a_watch_finds_what_share_state_shows() -> None:
     expected = found_by_command(logs)
     assert found_by_watch(groups) == expected
     assert {kind for _, kind, *_ in expected} & {"share_archived", "share_redelivered"}
+
+
+@pytest.mark.parametrize("port", ["", "x", "-1", "65536", "9" * 5_000])
+def test_a_port_is_a_number_of_16_bits(port):
+    result = CliRunner().invoke(app, ["watch", "--log", str(SAMPLES), "--listen", f"127.0.0.1:{port}"])
+    assert result.exit_code == 2
+    assert "invalid --listen" in result.stderr
