@@ -34,7 +34,8 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, SinceOption, UntilOption, parse_moment
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, print_overview, without_counts
-from jobs.queries.interface import Answers, AsOf, GroupsThen
+from jobs.queries.interface import Answers, GroupsThen
+from jobs.relations.moment import AsOf
 from jobs.sources.end_offsets import newest_ends
 
 GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]

@@ -10,7 +10,8 @@ from coordinator_core.groups.share.offsets import lacks_share_state
 from coordinator_core.groups.share.state import ShareGroup
 from jobs.cli.console import Console
 from jobs.cli.output import utc
-from jobs.queries.interface import AsOf, GroupsThen
+from jobs.queries.interface import GroupsThen
+from jobs.relations.moment import AsOf
 
 
 def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = False) -> bool:

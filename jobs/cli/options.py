@@ -11,7 +11,7 @@ import typer
 
 from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.times import parse_time
 from jobs.whole_numbers import whole_number
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.steps import CommitStep, commit_steps
-from jobs.queries.interface import Answers, AsOf
+from jobs.queries.interface import Answers
 from jobs.queries.ownership import owned_by
+from jobs.relations.moment import AsOf
 
 
 class GroupSteps(NamedTuple):

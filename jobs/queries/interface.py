@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator_core.records import LOG_TOPICS, Family
+from jobs.relations.moment import AsOf
 
 if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.finding_rows import FindingRow
@@ -26,23 +26,6 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.end_offsets import EndOffsets
-
-
-@dataclass(frozen=True, slots=True)
-class AsOf:
-    """The moment up to which logs are replayed.
-
-    ``time_ms``: each log is replayed up to its first record later than this time. ``offsets``: a partition of the
-    coordinator log is replayed up to this offset (excluded), so an end offset gives the state when it was read. Without
-    either, all records are replayed.
-
-    Offsets without a time define a moment between two records of the log: the last one below the offset, and the next
-    one. Topics are those at the time of the first, because the second may be about the deletion of a topic. Share
-    state, on which groups do not depend, is replayed up to the second.
-    """
-
-    time_ms: int | None = None
-    offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 def sure_ms(end: int | None, left_out: int, left_out_ms: int, last_ms: int | None) -> int:

@@ -12,7 +12,8 @@ from coordinator_core.groups.streams.sources import only_readers, readers
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
-from jobs.queries.interface import AsOf, OwnedBy
+from jobs.queries.interface import OwnedBy
+from jobs.relations.moment import AsOf
 
 
 def owned_by(name: str, groups: Iterable[Group], *, has_partition_of_task: bool = True) -> OwnedBy:

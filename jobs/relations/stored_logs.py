@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -14,7 +14,7 @@ from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.stored_brokers import other_lines
-from jobs.sources.files import GROUP_TOPICS, SHARE_TOPICS
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
@@ -24,7 +24,7 @@ PLACE: Final = itemgetter("log_topic", "log_partition")
 class LogFacts(NamedTuple):
     """What is known of the logs of a cluster as a whole, as ``GroupHistory.gather`` takes it.
 
-    ``topics``: those at the end. ``lost``: what the logs of groups lack.
+    ``topics``: those at the end. ``lost``: what the logs of groups and of share state lack.
     ``brokers``: the lines of brokers' application logs that name no group.
     """
 
@@ -36,7 +36,7 @@ class LogFacts(NamedTuple):
     @classmethod
     def read(cls, tables: TableReader, cluster: str) -> LogFacts:
         """Read them from the tables."""
-        lost = lost_records(tables, cluster)
+        lost = lost_records(tables, cluster, REPLAYED_TOPICS)
         shares = _share_logs(tables, cluster, lost)
         topics = TopicsAtEnd(partition_counts(tables, cluster), stored_topics.given(tables, cluster).reach)
         return cls(topics, shares, lost, other_lines(tables, cluster))
@@ -51,7 +51,7 @@ def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
 
 
 def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLogs:
-    """Return the extent of the share state log in the tables; ``lost`` is what the logs of groups lack."""
+    """Return the extent of the share state log in the tables; ``lost`` is what the logs lack."""
     rows = list(
         tables.rows(
             "SELECT log_partition, coalesce(max(last_ms), -1) AS last_ms, max(last_offset) AS last_offset, "
@@ -61,7 +61,8 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
             topics=SHARE_TOPICS,
         )
     )
-    whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1)
+    not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
+    whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
     groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and _has_orphans(tables, cluster) else {}
     return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
 
@@ -98,8 +99,8 @@ def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) 
     return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
 
 
-def lost_records(tables: TableReader, cluster: str) -> LostRecords:
-    """Return the offsets that the logs of groups lack, but for those that compaction removed."""
+def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
+    """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
     found = {
         place: list(_lost_in(list(runs)))
         for place, runs in groupby(
@@ -108,7 +109,7 @@ def lost_records(tables: TableReader, cluster: str) -> LostRecords:
                 "FROM $runs WHERE cluster = :cluster AND job = 'ingest' AND log_topic IN :topics "
                 "AND log_partition IS NOT NULL ORDER BY log_topic, log_partition, run_id DESC",
                 cluster=cluster,
-                topics=GROUP_TOPICS,
+                topics=topics,
             ),
             PLACE,
         )
@@ -118,10 +119,10 @@ def lost_records(tables: TableReader, cluster: str) -> LostRecords:
         "WHERE cluster = :cluster AND log_topic IN :topics GROUP BY log_topic, log_partition "
         "HAVING count(CASE WHEN has_start THEN 1 END) = 0 AND min(first_offset) > 0",
         cluster=cluster,
-        topics=GROUP_TOPICS,
+        topics=topics,
     ):
         found.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
-    unreadable = stored_unreadable.of_groups(tables, cluster)
+    unreadable = stored_unreadable.of_groups(tables, cluster, topics=topics)
     return LostRecords({place: ranges for place, ranges in found.items() if ranges}, *unreadable)
 
 

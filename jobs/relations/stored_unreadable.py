@@ -29,8 +29,10 @@ class OfGroups(NamedTuple):
     unplaced: Mapping[Place, Offsets]
 
 
-def of_groups(tables: TableReader, cluster: str, before: str = "TRUE") -> OfGroups:
-    """Return the records of the logs of groups that cannot be decoded, and match the SQL condition ``before``."""
+def of_groups(
+    tables: TableReader, cluster: str, before: str = "TRUE", topics: Sequence[str] = GROUP_TOPICS
+) -> OfGroups:
+    """Return the records of these logs that cannot be decoded, and match the SQL condition ``before``."""
     found = OfGroups({}, {})
     if not tables.exists("quarantine"):
         return found
@@ -40,7 +42,7 @@ def of_groups(tables: TableReader, cluster: str, before: str = "TRUE") -> OfGrou
         "SELECT log_topic, log_partition, group_id, min(log_offset) AS first, max(log_offset) AS last "
         f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} GROUP BY log_topic, log_partition, group_id",
         cluster=cluster,
-        topics=GROUP_TOPICS,
+        topics=topics,
     ):
         place, offsets = (row["log_topic"], row["log_partition"]), (row["first"], row["last"])
         if row["group_id"] is None:

@@ -21,7 +21,7 @@ from coordinator_core.wire.record_codec import decode_key
 from jobs import settings
 from jobs.queries.from_logs.groups import ReplayedGroups, replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from tests.core.certainties import KeyedRecord, Rule, needlessly_unknown, wrong_certainties
 from tests.core.recorded_logs import RecordedOffset, read_partition, write_cleaned

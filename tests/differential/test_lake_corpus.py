@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.delta import Tables

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.groups.describe import CERTAIN_GROUP
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from tests.core.certainties import Rule, needlessly_unknown, wrong_certainties
 from tests.differential.moments import Comparison, keyed_records

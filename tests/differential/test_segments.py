@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.groups.describe import describe
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from tests.differential.checkpoints import Tally, compare_groups
 from tests.differential.decoded import data_end, read_lines

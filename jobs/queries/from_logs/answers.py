@@ -10,7 +10,8 @@ from coordinator_core.errors import InputError
 from jobs.queries.from_logs.brokers import NO_BROKER_LOGS, BrokerLogs, LinesByGroup
 from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.interface import NO_ENDS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import NO_ENDS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 

@@ -22,7 +22,7 @@ from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, by_partition, log_rows

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_tables.groups import StoredMoment, times_of_groups
-from jobs.queries.from_tables.log_extent import extents_at, gaps_by_name
-from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, AsOf, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.relations.log_extent import extents_at, gaps_by_name
+from jobs.relations.moment import AsOf
 from jobs.relations.stored_brokers import NO_ZONE, silent_lines
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.sources.files import GROUP_TOPICS

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.records import LogPosition
-from jobs.queries.from_tables.log_extent import Extents, any_of, before_end, followed, is_of
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
+from jobs.relations.log_extent import Extents, any_of, before_end, followed, is_of
 
 GROUP: Final = "log_topic, log_partition, group_id"
 KEY: Final = f"{GROUP}, topic, partition"

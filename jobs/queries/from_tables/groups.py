@@ -35,11 +35,12 @@ from jobs.queries.from_tables.commits import (
     read_offsets,
     read_records,
 )
-from jobs.queries.from_tables.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
-from jobs.queries.interface import AsOf, sure_ms
+from jobs.queries.interface import sure_ms
 from jobs.relations import stored_topics, stored_unreadable
+from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
+from jobs.relations.moment import AsOf
 from jobs.relations.stored_unreadable import UnreadKey, last_of_keys
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.sources.given_partitions import stored_given

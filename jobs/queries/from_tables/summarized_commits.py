@@ -15,10 +15,10 @@ from jobs.queries.from_tables.commits import (
     GroupKey,
     Row,
 )
-from jobs.queries.from_tables.log_extent import Extents
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.up_to_date import has_all_commits
 from jobs.relations.commits import OPEN
+from jobs.relations.log_extent import Extents
+from jobs.relations.up_to_date import has_all_commits
 
 KEY: Final = ("log_topic", "log_partition", "group_id", "topic", "partition")
 DETAILS: Final = (

@@ -20,7 +20,7 @@ from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import MembershipRow, RebalanceRow
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.commits import group_commits
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from tests.broker.kafka import Line

@@ -18,13 +18,13 @@ from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, read_offsets, read_records
-from jobs.queries.from_tables.log_extent import StoredLogExtent
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
-from jobs.queries.from_tables.up_to_date import has_all_commits
 from jobs.relations.commit_sums import Summary, sums_of_group, topic_ends
 from jobs.relations.groups import SUMS, given, rows_of
+from jobs.relations.log_extent import StoredLogExtent
 from jobs.relations.offsets import OFFSETS
+from jobs.relations.up_to_date import has_all_commits
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY

@@ -13,7 +13,7 @@ from coordinator_core.records import LogPosition
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.tables.records import OFFSET_COMMITS
 from tests.jobs.conftest import SAMPLE_LOGS

@@ -18,7 +18,8 @@ from coordinator_core.records import LogPosition
 from coordinator_core.wire.batch_format import CONTROL_BIT, read_header
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.group_steps import group_steps
-from jobs.queries.interface import Answers, AsOf, RebalanceFilter
+from jobs.queries.interface import Answers, RebalanceFilter
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from tests.core.log_cleaner import compact

@@ -15,7 +15,7 @@ from coordinator_core.groups.describe import describe
 from coordinator_core.records import MetadataRecordType
 from coordinator_core.simulator.brokers import MetadataRecord
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay

@@ -14,7 +14,8 @@ from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.group_steps import group_steps
-from jobs.queries.interface import Answers, AsOf, RebalanceFilter
+from jobs.queries.interface import Answers, RebalanceFilter
+from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS

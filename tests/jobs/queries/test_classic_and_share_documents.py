@@ -30,7 +30,7 @@ from coordinator_core.groups.share.state_log import SharePartition
 from coordinator_core.records import Family
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.tables.folder_reader import FolderReader
 from tests.core.audit.transcribed import TRANSCRIPTS
 from tests.core.coordinator.transcript import GROUP

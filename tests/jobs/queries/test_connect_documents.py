@@ -31,7 +31,8 @@ from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import AsOf, RebalanceFilter
+from jobs.queries.interface import RebalanceFilter
+from jobs.relations.moment import AsOf
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
 from jobs.settings import load

@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.api import CoordinatorAudit
-from jobs.queries.interface import AsOf, RebalanceFilter
+from jobs.queries.interface import RebalanceFilter
+from jobs.relations.moment import AsOf
 from jobs.tables.log import RUNS
 from tests.jobs.queries.damaged_logs import (
     DAMAGES,

@@ -13,7 +13,7 @@ from coordinator_core.wire.control import COMMIT
 from coordinator_core.wire.record_codec import encode_key
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import EXAMPLES
 from jobs.sources.files import find_logs
 from tests.jobs.logs import batch, marker, write_segment

@@ -18,7 +18,7 @@ from coordinator_core.records import RecordType
 from coordinator_core.wire.record_codec import decode_value, encode_value
 from jobs.cli.app import app
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from tests.jobs.queries.same_answers import only_topics_missing

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.records import Family
 from jobs.queries.from_logs.groups import ReplayedGroups, replay
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from tests.core.certainties import KeyedRecord, Rule, needlessly_unknown, wrong_certainties
 from tests.core.log_cleaner import compact, lose
 from tests.core.random_coordinator import Entry, RandomCoordinator, key_of, segment

@@ -26,7 +26,7 @@ from jobs.cli.app import app
 from jobs.environment import PREFIX
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.interface import AsOf
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader

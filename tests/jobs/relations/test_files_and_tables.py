@@ -15,7 +15,8 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.rewinds import stored_rewinds
-from jobs.queries.interface import AsOf, GroupsThen
+from jobs.queries.interface import GroupsThen
+from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader

@@ -15,8 +15,8 @@ from jobs.pipeline.replay_here import input_rows
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import AsOf
 from jobs.relations import stored_unreadable
+from jobs.relations.moment import AsOf
 from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.queries.from_tables.up_to_date import has_all_records
-from jobs.queries.interface import AsOf
 from jobs.relations import stored_unreadable
 from jobs.relations.gaps import Place
+from jobs.relations.moment import AsOf
 from jobs.relations.stored_gaps import DamagedRange, GapsSeen, damage_of, gaps_below
+from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
 from jobs.tables.reader import TableReader
 

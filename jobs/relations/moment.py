@@ -1,0 +1,23 @@
+"""The moment that an answer is about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The moment up to which logs are replayed.
+
+    ``time_ms``: each log is replayed up to its first record later than this time. ``offsets``: a partition of the
+    coordinator log is replayed up to this offset (excluded), so an end offset gives the state when it was read. Without
+    either, all records are replayed.
+
+    Offsets without a time define a moment between two records of the log: the last one below the offset, and the next
+    one. Topics are those at the time of the first, because the second may be about the deletion of a topic. Share
+    state, on which groups do not depend, is replayed up to the second.
+    """
+
+    time_ms: int | None = None
+    offsets: Mapping[int, int] = field(default_factory=dict)
