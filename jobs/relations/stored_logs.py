@@ -63,19 +63,21 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
     )
     not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
-    groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and _has_orphans(tables, cluster) else {}
+    groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}
     return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
 
 
-def _has_orphans(tables: TableReader, cluster: str) -> bool:
-    """Return whether a group has share state, and no record in the log of groups."""
+def has_orphans(tables: TableReader, cluster: str, group_id: str | None = None) -> bool:
+    """Return whether a group, or one group, has share state, and no record in the log of groups."""
     (orphans,) = tables.rows(
         "SELECT count(*) AS groups FROM $group_states AS s LEFT JOIN "
         "(SELECT DISTINCT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :groups) AS g "
-        "ON s.group_id = g.group_id WHERE s.cluster = :cluster AND s.log_topic IN :shares AND g.group_id IS NULL",
+        "ON s.group_id = g.group_id WHERE s.cluster = :cluster AND s.log_topic IN :shares AND g.group_id IS NULL "
+        "AND s.group_id = coalesce(:group_id, s.group_id)",
         cluster=cluster,
         groups=GROUP_TOPICS,
         shares=SHARE_TOPICS,
+        group_id=group_id,
     )
     return bool(orphans["groups"])
 
@@ -97,6 +99,17 @@ def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) 
     not_whole = {row["log_partition"] for row in damaged}
     not_whole |= {place[1] for place in (*lost.ranges, *lost.unplaced) if place[0] == GROUP_LOG}
     return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
+
+
+def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
+    """Return the times of the first and the last record in the logs of groups; None: there is none."""
+    (found,) = tables.rows(
+        "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return found["first_ms"], found["last_ms"]
 
 
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:

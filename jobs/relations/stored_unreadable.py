@@ -96,6 +96,28 @@ def last_unplaced(tables: TableReader, cluster: str, topics: Sequence[str], befo
     return {(row["log_topic"], row["log_partition"]): row["last"] for row in rows}
 
 
+def places(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> Iterator[tuple[int, int]]:
+    """Yield log partition and offset of each record of these logs that ``before`` selects, in this order."""
+    if tables.exists("quarantine"):
+        yield from tables.tuples(
+            f"SELECT log_partition, log_offset FROM {UNREADABLE} AND log_topic IN :topics AND {before} "
+            "ORDER BY log_partition, log_offset",
+            cluster=cluster,
+            topics=topics,
+        )
+
+
+def first_offsets(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> dict[int, int]:
+    """Return by partition of these logs the offset of the first record that ``before`` selects."""
+    if not tables.exists("quarantine"):
+        return {}
+    first = (
+        f"SELECT log_partition, min(log_offset) FROM {UNREADABLE} AND log_topic IN :topics AND {before} "
+        "GROUP BY log_partition"
+    )
+    return dict(tables.tuples(first, cluster=cluster, topics=topics))
+
+
 class UnreadKey(NamedTuple):
     """The last record of a key whose value cannot be decoded."""
 

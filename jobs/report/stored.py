@@ -12,6 +12,7 @@ from typing import Any, Final
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.relations.groups import report_histories
+from jobs.relations.stored_knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
@@ -37,13 +38,23 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         made_ms=time.time_ns() // 1_000_000,
         coverage=covered,
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
-        warnings=[] if has_replayed_all(tables, settings.cluster) else [NOT_REPLAYED],
+        warnings=_warnings(tables, settings.cluster),
         ends=stored_ends(tables, settings.cluster),
         empty=sorted(given(tables).get(settings.cluster, set()) - there),
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
     )
     return build(report_histories(tables, settings.cluster), settings.findings, source)
+
+
+def _warnings(tables: TableReader, cluster: str) -> list[str]:
+    """Return what the histories lack, in words."""
+    known = stored_knowledge(tables, cluster)
+    return [
+        *([] if has_replayed_all(tables, cluster) else [NOT_REPLAYED]),
+        *known.reasons_with_topics(),
+        *missing_of_shares(known, tables, cluster),
+    ]
 
 
 def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, int]:

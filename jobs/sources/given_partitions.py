@@ -45,12 +45,16 @@ def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
     for topic, partition in given(tables).get(cluster, ()):
         if topic in GROUP_TOPICS:
             partitions[topic] |= {partition}
-    counts = {topic: count for (of, topic), count in _counts(tables).items() if of == cluster and topic in GROUP_TOPICS}
+    counts = {
+        topic: count
+        for (of, topic), count in partition_counts(tables).items()
+        if of == cluster and topic in GROUP_TOPICS
+    }
     return GivenLogs(dict(partitions), counts)
 
 
-def _counts(tables: TableReader) -> dict[tuple[str, str], int]:
-    """Return the partition counts of the logs at the end of the metadata log, by cluster and topic."""
+def partition_counts(tables: TableReader) -> dict[tuple[str, str], int]:
+    """Return the partition counts of the coordinator logs at the end of the metadata log, by cluster and topic."""
     if not tables.exists("topic_history"):
         return {}
     topics = "SELECT cluster, topic, partitions FROM $topic_history WHERE until IS NULL AND topic IN :topics"
@@ -64,7 +68,7 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
     the highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
     count of a topic is not known.
     """
-    counts = _counts(tables)
+    counts = partition_counts(tables)
     found = given(tables)
     if offsets_partitions is not None:
         counts |= {(cluster, offsets_topic): offsets_partitions for cluster in found}

@@ -7,7 +7,7 @@ is final; a finding when it was not there at the last look.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
 from coordinator_core.audit.finding_rows import FindingRow
@@ -102,7 +102,9 @@ class FollowedGroups:
         if new.place.family is Family.METADATA:
             self._feed_metadata(new)
         else:
-            if new.is_lost and new.rows:
+            if new.place.family is Family.SHARE:
+                _lose_missing(log, new.rows)
+            elif new.is_lost and new.rows:
                 self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
             coverage = self.coverage[new.place.family]
             for row in new.rows:
@@ -131,7 +133,7 @@ class FollowedGroups:
                     self._looks.note(key, only_commits=True)
             return
         record = self._decoded(place, row)
-        if record is not None or place.family is not Family.SHARE:
+        if place.family is not Family.SHARE or not isinstance(record, UnreadableRecord):
             coverage.note(place.partition, row.offset)
         if isinstance(record, UnreadableRecord):
             self._note_unreadable(log, record, row)
@@ -280,6 +282,10 @@ class FollowedGroups:
         """Return the history of a group, as far as it is kept."""
         group, share = self.groups.get(key), self.shares.get(key[1]) if key[0] is Family.GROUP else None
         log = None if group is None else self.logs[group.place]
+        lost = NOTHING_LOST if log is None else log.lost_records
+        if share is not None:
+            for each in self._logs_of(Family.SHARE):
+                lost = lost.joined(each.lost_records)
         rows = chain[GatheredRow](
             () if group is None else group.rows(self.topics), () if share is None else share.rows()
         )
@@ -289,7 +295,7 @@ class FollowedGroups:
             rows,
             self._topics_at_end(),
             NO_SHARE_LOGS if share is None else self._share_logs(),
-            NOTHING_LOST if log is None else log.lost_records,
+            lost,
         )
 
     def _topics_at_end(self) -> TopicsAtEnd:
@@ -303,16 +309,21 @@ class FollowedGroups:
         return TopicsAtEnd(counts, self.topics.reach)
 
     def _share_logs(self) -> ShareLogs:
-        of_state = [log for log in self.logs.values() if log.place.family is Family.SHARE]
-        of_groups = [log for log in self.logs.values() if log.place.family is Family.GROUP and log.is_whole]
+        of_state = self._logs_of(Family.SHARE)
+        of_groups = [log for log in self._logs_of(Family.GROUP) if log.is_whole]
         coverage = self.coverage[Family.SHARE]
         return ShareLogs(
             {log.place.partition: log.last_ms for log in of_state},
             frozenset(
-                log.place.partition for log in of_state if coverage.unbroken(log.place.partition, 0, log.last.offset)
+                log.place.partition
+                for log in of_state
+                if not log.lost and coverage.unbroken(log.place.partition, 0, log.last.offset)
             ),
             {log.place.partition: log.last_ms for log in of_groups},
         )
+
+    def _logs_of(self, family: Family) -> list[FollowedLog]:
+        return [log for log in self.logs.values() if log.place.family is family]
 
     def _rebalances(self, key: GroupKey, *, is_settled: bool) -> Iterator[WatchEvent]:
         group = self.groups.get(key)
@@ -338,6 +349,15 @@ class FollowedGroups:
         sessions = in_order(each for group in self.groups.values() for each in group.sessions)
         self.of_cluster = list(stood_still(sessions, self._limits))
         yield from _new(CLUSTER, self.of_cluster, self.told.setdefault(CLUSTER, Told()))
+
+
+def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
+    """Note the offsets before and between these rows that have none, in a log that brokers do not compact."""
+    end = log.end
+    for row in rows:
+        if row.offset > end:
+            log.lose(end, row.offset - 1)
+        end = row.offset + 1
 
 
 def _new(key: GroupKey, found: list[FindingRow], told: Told) -> Iterator[FindingArose]:

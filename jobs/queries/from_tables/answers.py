@@ -9,9 +9,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
-from jobs.queries.from_tables.groups import StoredMoment, times_of_groups
+from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
-from jobs.relations.log_extent import extents_at, gaps_by_name
 from jobs.relations.moment import AsOf
 from jobs.relations.stored_brokers import NO_ZONE, silent_lines
 from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
@@ -31,7 +30,6 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
-    from coordinator_core.history.lost_records import LostRecords
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.bounded_warnings import Warn
     from jobs.sources.end_offsets import EndOffsets
@@ -47,7 +45,6 @@ class StoredAnswers:
     cluster: str
     audit: AuditSettings
     warn: Warn | None = None
-    _lost: LostRecords | None = None
     _known: Knowledge | None = None
 
     @property
@@ -64,7 +61,7 @@ class StoredAnswers:
         """From the tables of history, of which nothing is read for a group that has no state."""
         from jobs.relations.groups import one_history
 
-        self._warn_once()
+        self._warn_once(group_id)
         return one_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
@@ -129,7 +126,7 @@ class StoredAnswers:
             name=wanted.name,
             groups=[*wanted.subtopologies] or [""],
         )
-        known = self._all_lost().all_known(map(reader(AssignmentRow), rows))
+        known = self.knowledge().lost.all_known(map(reader(AssignmentRow), rows))
         return [row for row in known if wanted.has(row)]
 
     def group_of(self, partition: int, offset: int) -> str | None:
@@ -178,7 +175,7 @@ class StoredAnswers:
         """From the records of the group."""
         from coordinator_core.audit.targets.rounds import rounds
 
-        self._warn_once()
+        self._warn_once(of_shares=False)
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
@@ -220,8 +217,11 @@ class StoredAnswers:
         )
         return sorted(row["group_id"] for row in rows if group_id in (None, row["group_id"]))
 
-    def _warn_once(self, *, of_history: bool = True) -> None:
-        """Warn before the first answer of what the logs lack; a moment says itself what its groups lack."""
+    def _warn_once(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> None:
+        """Warn before the first answer of what the logs lack; a moment says itself what its groups lack.
+
+        ``group_id``: the group that is asked about, None: all. ``of_shares``: the answer tells of share partitions.
+        """
         if not self.knowledge().given.partitions:
             raise InputError(f"{self.tables.location}: {NO_LOG_OF_GROUPS}")
         warn, self.warn = self.warn, None
@@ -230,31 +230,27 @@ class StoredAnswers:
         if not has_replayed_all(self.tables, self.cluster):
             warn(NOT_REPLAYED)
         if of_history:
+            from jobs.relations.stored_knowledge import missing_of_shares
+
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
-            for each in self.knowledge().reasons_with_topics():
+            known = self.knowledge()
+            for each in known.reasons_with_topics():
+                warn(each)
+            for each in missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ():
                 warn(each)
 
     def knowledge(self) -> Knowledge:
         """From the ranges that were read, and from the records that could not be decoded."""
         if self._known is None:
-            from coordinator_core.history.knowledge import Knowledge
-            from jobs.relations import stored_topics
-            from jobs.sources.given_partitions import stored_given
+            from jobs.relations.stored_knowledge import stored_knowledge
 
-            extents = extents_at(self.tables, self.cluster, AsOf(), GROUP_TOPICS)
-            self._known = Knowledge(
-                stored_given(self.tables, self.cluster),
-                gaps_by_name(extents),
-                self._all_lost(),
-                stored_topics.given(self.tables, self.cluster),
-                *times_of_groups(self.tables, self.cluster),
-            )
+            self._known = stored_knowledge(self.tables, self.cluster)
         return self._known
 
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:
         """Return the rows of a table about one group or all, as the core has them."""
-        self._warn_once()
+        self._warn_once(group_id)
         wanted = "cluster = :cluster"
         if group_id is not None:
             wanted += " AND group_id = :group_id"
@@ -263,15 +259,7 @@ class StoredAnswers:
         given: Mapping[str, Any] = {"cluster": self.cluster, "group_id": group_id, "since_ms": since_ms}
         read = reader(of)
         rows = self.tables.rows(f"SELECT * FROM ${table} AS t WHERE {wanted}", **given)
-        return self._all_lost().all_known(read(row) for row in rows)
-
-    def _all_lost(self) -> LostRecords:
-        """Return what the logs of groups lack."""
-        if self._lost is None:
-            from jobs.relations.stored_logs import lost_records
-
-            self._lost = lost_records(self.tables, self.cluster)
-        return self._lost
+        return self.knowledge().lost.all_known(read(row) for row in rows)
 
 
 def _order(row: RebalanceRow | TargetAuditRow | Violation) -> tuple[int, int, int]:

@@ -41,6 +41,8 @@ from jobs.queries.interface import sure_ms
 from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
 from jobs.relations.moment import AsOf
+from jobs.relations.stored_logs import times_of_groups
+from jobs.relations.stored_share_state import given_share_state
 from jobs.relations.stored_unreadable import UnreadKey, last_of_keys
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.sources.given_partitions import stored_given
@@ -113,7 +115,8 @@ class StoredMoment:
         first_ms, last_ms = self.span()
         if last_ms is not None and self._time_ms is not None:
             last_ms = min(last_ms, self._time_ms)
-        return Knowledge(stored_given(tables, cluster), self.gaps(), lost, topics, first_ms, last_ms)
+        shares = given_share_state(tables, cluster, self._share_extents())
+        return Knowledge(stored_given(tables, cluster), self.gaps(), lost, topics, first_ms, last_ms, shares)
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
         """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""
@@ -256,10 +259,11 @@ class StoredMoment:
 
     def _share_state(self) -> ShareStateLog | None:
         """Return the state of the share partitions; of each, what came before its last snapshot is in the snapshot."""
-        extents = extents_at(self._tables, self._selected.cluster, AsOf(self._share_ms), SHARE_TOPICS)
+        extents = self._share_extents()
         if not extents:
             return None
         lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
+        lost.update(given_share_state(self._tables, self._cluster, extents).absent)
         log, decoder = ShareStateLog(lost=lost, sure_ms=self._sure_ms), RecordDecoder(Family.SHARE)
         shares = replace(self._selected, topics=SHARE_TOPICS)
         mine = f"{shares.condition} AND {before_end(extents)}"
@@ -270,40 +274,37 @@ class StoredMoment:
         # The first two bytes of a key are the record type, the others the share partition.
         since = {row["key"][2:]: row["since"] for row in snapshots}
         rows = shares.rows(f"SELECT {RECORD} FROM $group_records WHERE {mine} ORDER BY log_partition, log_offset")
-        holes = self._share_log_holes(extents)
+        unread = stored_unreadable.places(self._tables, self._cluster, SHARE_TOPICS, before_end(extents))
+        holes = merge(self._share_log_holes(extents), unread)
+        hole = next(holes, None)
         for row in rows:
-            while holes and holes[0] <= (row["log_partition"], row["log_offset"]):
-                log.lose(holes.pop(0)[0])
+            while hole is not None and hole <= (row["log_partition"], row["log_offset"]):
+                log.lose(hole[0])
+                hole = next(holes, None)
             if row["log_offset"] >= since.get(row["key"][2:], 0):
                 log.apply(_record(row, decoder))
-        for partition, _ in holes:
-            log.lose(partition)
+        if hole is not None:
+            for partition, _ in (hole, *holes):
+                log.lose(partition)
         return log
 
-    def _share_log_holes(self, extents: Extents) -> list[tuple[int, int]]:
-        """Return partition and offset of each record of the share state log before which offsets are missing."""
-        rows = self._tables.rows(
+    def _share_extents(self) -> Extents:
+        """Return the extents of the share state log at the moment."""
+        return extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)
+
+    def _share_log_holes(self, extents: Extents) -> Iterator[tuple[int, int]]:
+        """Yield partition and offset of each record of the share state log before which offsets are missing."""
+        return self._tables.tuples(
             "SELECT log_partition, log_offset FROM (SELECT log_partition, log_offset, "
             "lag(log_offset) OVER (PARTITION BY log_topic, log_partition ORDER BY log_offset) AS before "
             f"FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND {before_end(extents)} "
-            "AND kind IN ('record', 'control')) AS placed WHERE before < log_offset - 1",
-            cluster=self._selected.cluster,
+            "AND kind IN ('record', 'control')) AS placed WHERE before < log_offset - 1 "
+            "ORDER BY log_partition, log_offset",
+            cluster=self._cluster,
             topics=SHARE_TOPICS,
         )
-        return sorted((row["log_partition"], row["log_offset"]) for row in rows)
 
 
 def _record(row: Row, decoder: RecordDecoder) -> AnyRecord:
     at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     return decoder.record(at, row["key"], row["value"], row["batch_base"])
-
-
-def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
-    """Return the times of the first and the last record in the logs of groups; None: there is none."""
-    (found,) = tables.rows(
-        "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
-        "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
-        cluster=cluster,
-        topics=GROUP_TOPICS,
-    )
-    return found["first_ms"], found["last_ms"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from jobs.pipeline.commits.fold import PassOver
 from jobs.pipeline.commits.here import summarized_here
 from jobs.pipeline.decode_arrow import typed_rows
 from jobs.pipeline.typed_segments import identified
+from jobs.relations.gaps import summary
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.catalog import CATALOG
 from jobs.tables.folder_reader import FolderReader
@@ -43,20 +44,30 @@ def fill(location: Path, logs: Path, run_id: str = "run 1", topics: Iterable[str
         write_deltalake(location / name, pa.Table.from_batches(found[name], schema), mode="append")
     ranges = _ranges(found["log_records"], run_id)
     append(location, "log_ranges", ranges)
-    counts: Counter[tuple[str, int]] = Counter()
-    for each in ranges:
-        counts[each["log_topic"], each["log_partition"]] += each["records"]
-    runs = [
-        {"cluster": CLUSTER, "run_id": run_id, "log_topic": topic, "log_partition": partition, "records": count}
-        for (topic, partition), count in counts.items()
-    ]
-    append(location, "runs", [{**row, "job": job} for row in runs for job in ("ingest", "decode")])
+    runs = _runs(ranges, run_id)
+    firsts = {(row["log_topic"], row["log_partition"]): row["first_offset"] for row in runs}
+    lost = summary(FolderReader(str(location)), CLUSTER, firsts)
+    taken = [row | lost.get((row["log_topic"], row["log_partition"]), {}) for row in runs]
+    append(location, "runs", [{**row, "job": job} for row in taken for job in ("ingest", "decode")])
     for name in ("assignments", "group_epochs", "topic_history", "group_states", "rebalances"):
         append(location, name, [])
     place = PassOver(CLUSTER, GROUP_LOG, [run_id])
     write_deltalake(
         location / "commit_summaries", summarized_here(FolderReader(str(location)), place, ""), mode="append"
     )
+
+
+def _runs(ranges: Iterable[Mapping[str, Any]], run_id: str) -> list[dict[str, Any]]:
+    """Rows of ``runs`` without their gaps: what a run took from each log partition."""
+    found: dict[tuple[str, int], dict[str, Any]] = {}
+    for each in ranges:
+        place = each["log_topic"], each["log_partition"]
+        known = found.setdefault(place, {**each, "records": 0})
+        known["first_offset"] = min(known["first_offset"], each["first_offset"])
+        known["last_offset"] = max(known["last_offset"], each["last_offset"])
+        known["records"] += each["records"]
+    names = ("cluster", "run_id", "log_topic", "log_partition", "first_offset", "last_offset", "records")
+    return [{name: row[name] for name in names} for row in found.values()]
 
 
 def _ranges(log: Iterable[pa.RecordBatch], run_id: str) -> list[dict[str, Any]]:

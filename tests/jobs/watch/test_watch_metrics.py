@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -22,6 +24,7 @@ from jobs.settings import load
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.growing_logs import GrowingLogs
 from tests.jobs.watch.samples import SAMPLES, followed, growing
+from tests.matrix.removals import share_damaged, share_hole, share_part, share_unreadable
 from tests.shared_data import ROOT
 
 CLUSTER = load(environment={}).cluster
@@ -94,11 +97,13 @@ def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
 def found_by_command(logs: Path) -> set[tuple[Any, ...]]:
     printed = CliRunner().invoke(app, ["findings", "--log", str(logs), "--json"]).stdout
     rows = map(json.loads, printed.splitlines())
-    return {(row["group_id"], row["kind"], row["subject"], row["number"], row["detail"]) for row in rows}
+    names = ("group_id", "kind", "subject", "number", "detail", "history_complete")
+    return {tuple(row[name] for name in names) for row in rows}
 
 
 def found_by_watch(watched: FollowedGroups) -> set[tuple[Any, ...]]:
-    return {(row.group_id, row.kind, row.subject, row.number, row.detail) for row in watched.findings()}
+    rows = watched.findings()
+    return {(row.group_id, row.kind, row.subject, row.number, row.detail, row.history_complete) for row in rows}
 
 
 def test_a_watch_finds_what_findings_finds(watched: FollowedGroups) -> None:
@@ -107,15 +112,27 @@ def test_a_watch_finds_what_findings_finds(watched: FollowedGroups) -> None:
     assert {"rebalance_storm", "offsets_expired", "offsets_reset"} <= {kind for _, kind, *_ in expected}
 
 
-def test_a_watch_finds_what_share_state_shows() -> None:
-    logs = ROOT / "data" / "samples" / "share_delivery" / "logs"
-    groups, source = followed(), GrowingLogs([logs], pytest.fail)
+SHARE_CHANGES: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda folder: None,
+    "a hole": share_hole(0),
+    "its first half": share_part(0, 0.5, 1),
+    "a damaged batch": share_damaged(0),
+    "unreadable records": share_unreadable(0),
+}
+
+
+@pytest.mark.parametrize("lost", SHARE_CHANGES)
+def test_a_watch_finds_what_share_state_shows(tmp_path: Path, lost: str) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(ROOT / "data" / "samples" / "share_delivery" / "logs", logs)
+    SHARE_CHANGES[lost](logs)
+    groups, source = followed(lambda message: None), GrowingLogs([logs], lambda message: None)
     for new in source.poll():
         groups.feed(new)
     groups.begin()
     expected = found_by_command(logs)
     assert found_by_watch(groups) == expected
-    assert {kind for _, kind, *_ in expected} & {"share_archived", "share_redelivered"}
+    assert all(is_complete for *_, is_complete in expected) == (lost == "nothing")
 
 
 @pytest.mark.parametrize("port", ["", "x", "-1", "65536", "9" * 5_000])

@@ -1,0 +1,30 @@
+"""What the logs in the tables lack, as seen from their end: answers and reports from tables ask here."""
+
+from __future__ import annotations
+
+from coordinator_core.history.knowledge import Knowledge
+from jobs.relations import stored_topics
+from jobs.relations.log_extent import extents_at, gaps_by_name
+from jobs.relations.moment import AsOf
+from jobs.relations.stored_logs import lost_records, times_of_groups
+from jobs.relations.stored_share_state import given_share_state, rests_on_share_state
+from jobs.sources.files import GROUP_TOPICS
+from jobs.sources.given_partitions import stored_given
+from jobs.tables.reader import TableReader
+
+
+def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
+    """Return what the logs of a cluster lack: offsets, partitions, records that cannot be decoded, topics."""
+    return Knowledge(
+        stored_given(tables, cluster),
+        gaps_by_name(extents_at(tables, cluster, AsOf(), GROUP_TOPICS)),
+        lost_records(tables, cluster),
+        stored_topics.given(tables, cluster),
+        *times_of_groups(tables, cluster),
+        given_share_state(tables, cluster),
+    )
+
+
+def missing_of_shares(known: Knowledge, tables: TableReader, cluster: str, group_id: str | None = None) -> list[str]:
+    """Return what is missing of the share state log for the history of a group (None: of all) that rests on it."""
+    return known.about_share_groups() if rests_on_share_state(tables, cluster, group_id) else []

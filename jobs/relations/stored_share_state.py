@@ -1,0 +1,57 @@
+"""What was given of the share state log, from the tables; ``queries.from_logs`` finds the same in files."""
+
+from __future__ import annotations
+
+from coordinator_core.history.given_share_state import SHARE_LOG, GivenShareState
+from coordinator_core.history.share_initializations import SharePhase
+from jobs.relations import stored_unreadable
+from jobs.relations.log_extent import Extents, before_end
+from jobs.relations.stored_logs import has_orphans, lost_records
+from jobs.sources.files import SHARE_TOPICS
+from jobs.sources.given_partitions import given, partition_counts
+from jobs.tables.reader import TableReader
+
+
+def given_share_state(tables: TableReader, cluster: str, extents: Extents | None = None) -> GivenShareState:
+    """Return the partitions of the share state log that were given, and what they lack.
+
+    ``extents`` are those of the log at a moment: only what they lack before it counts (None: all).
+    """
+    found = GivenShareState(
+        {number for topic, number in given(tables).get(cluster, ()) if topic in SHARE_TOPICS},
+        partition_counts(tables).get((cluster, SHARE_LOG), 0),
+        _is_placed(tables, cluster),
+    )
+    ends = {place: extent.end for place, extent in (extents or {}).items()}
+    for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():
+        end = ends.get(place)
+        found.note_lost(place[1], sorted(span for span in spans if end is None or span[0] < end))
+    before = "TRUE" if extents is None else before_end(extents)
+    for number, offset in stored_unreadable.first_offsets(tables, cluster, SHARE_TOPICS, before).items():
+        found.note_unreadable(number, offset)
+    return found
+
+
+def _is_placed(tables: TableReader, cluster: str) -> bool:
+    """Return whether all dumps of the log tell its partitions."""
+    unplaced = tables.rows(
+        "SELECT run_id FROM $runs WHERE job = 'ingest' AND cluster = :cluster AND log_topic IN :topics "
+        "AND log_partition IS NULL LIMIT 1",
+        cluster=cluster,
+        topics=SHARE_TOPICS,
+    )
+    return next(unplaced, None) is None
+
+
+def rests_on_share_state(tables: TableReader, cluster: str, group_id: str | None) -> bool:
+    """Return whether a group (None: any) has initialized share partitions, or is in the share state log alone."""
+    if not (tables.exists("share_initializations") and tables.exists("group_states")):
+        return False
+    initialized = tables.rows(
+        "SELECT group_id FROM $share_initializations WHERE cluster = :cluster "
+        "AND (was_initialized OR phase = :initialized) AND group_id = coalesce(:group_id, group_id) LIMIT 1",
+        cluster=cluster,
+        initialized=SharePhase.INITIALIZED.value,
+        group_id=group_id,
+    )
+    return next(initialized, None) is not None or has_orphans(tables, cluster, group_id)

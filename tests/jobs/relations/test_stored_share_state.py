@@ -1,0 +1,101 @@
+"""What the share state log lacks: the tables know it as the log files show it, so that answers from both agree."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.history.given_share_state import GivenShareState
+from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.records import LOG_TOPICS, Family
+from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_logs.history import group_histories
+from jobs.queries.from_tables.groups import StoredMoment
+from jobs.relations.moment import AsOf
+from jobs.relations.stored_knowledge import missing_of_shares, stored_knowledge
+from jobs.relations.stored_logs import LogFacts
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader, LogRow, by_partition
+from jobs.tables.folder_reader import FolderReader
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.relations.tables_of_logs import CLUSTER, append, fill
+from tests.matrix.removals import (
+    share_damaged,
+    share_hole,
+    share_part,
+    share_unreadable,
+    without_share,
+    without_topic,
+)
+
+GROUP_LOG, SHARE_LOG = LOG_TOPICS[Family.GROUP], LOG_TOPICS[Family.SHARE]
+SHARED = "D-share-38"
+PARTITIONS = {GROUP_LOG: 4, SHARE_LOG: 2}
+Change = Callable[[Path], object]
+CHANGES: dict[str, Change] = {
+    "nothing": lambda folder: None,
+    "absent": without_topic(SHARE_LOG),
+    "a partition absent": without_share(0),
+    "without its beginning": share_part(0, 0.5, 1),
+    "with a hole": share_hole(1),
+    "damaged": share_damaged(1),
+    "unreadable": share_unreadable(0),
+}
+
+
+@pytest.fixture(scope="module", params=CHANGES)
+def logs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples without something of the share state log."""
+    folder = tmp_path_factory.mktemp("damaged") / "logs"
+    shutil.copytree(SAMPLE_LOGS, folder)
+    CHANGES[request.param](folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tables(logs: Path) -> FolderReader:
+    place = logs.parent / "tables"
+    fill(place, logs, topics=(GROUP_LOG, SHARE_LOG))
+    append(place, "topic_history", [{"cluster": CLUSTER, "topic": of, "partitions": n} for of, n in PARTITIONS.items()])
+    return FolderReader(str(place))
+
+
+def test_a_moment_from_tables_lacks_what_it_lacks_from_files(logs: Path, tables: FolderReader) -> None:
+    times = sorted(row.timestamp for row in _share_rows())
+    within = [times[len(times) * number // 4] for number in (1, 2, 3)]
+    for moment in (AsOf(), *(AsOf(time_ms=each) for each in within), AsOf(offsets={1: 200})):
+        stored, replayed = StoredMoment(tables, CLUSTER, moment), replay(find_logs([logs]), moment, lambda _: None)
+        assert stored.knowledge().share_state == replayed.knowledge().share_state
+        assert stored.surroundings().share_state == replayed.surroundings().share_state
+
+
+def _share_rows() -> Iterator[LogRow]:
+    for files in by_partition(find_logs([SAMPLE_LOGS]))[Family.SHARE].values():
+        yield from LogReader(files, pytest.fail).rows()
+
+
+def test_histories_from_tables_lack_what_they_lack_from_files(logs: Path, tables: FolderReader) -> None:
+    known: list[Knowledge] = []
+    histories = group_histories(find_logs([logs]), lambda _: None, noted=known.append)
+    (shared,) = [history for history in histories if history.group_id == SHARED]
+    facts = LogFacts.read(tables, CLUSTER)
+    assert facts.lost.about(SHARED) == shared.lost
+    assert facts.share_logs.whole == shared.share_logs.whole
+    assert stored_knowledge(tables, CLUSTER).share_state == known[0].share_state
+
+
+def test_only_answers_about_share_groups_are_warned_of(tmp_path: Path) -> None:
+    phases = [{"phase": "initialized"}, {"phase": "initializing", "was_initialized": True}, {"phase": "initializing"}]
+    rows = [{"cluster": CLUSTER, "group_id": f"group {n}", **phase} for n, phase in enumerate(phases)]
+    append(tmp_path, "share_initializations", rows)
+    append(tmp_path, "group_states", [{"cluster": CLUSTER, "group_id": "deleted", "log_topic": SHARE_LOG}])
+    tables, known = FolderReader(str(tmp_path)), Knowledge(share_state=GivenShareState())
+    warned = [
+        each
+        for each in (None, "group 0", "group 1", "group 2", "deleted", "other")
+        if missing_of_shares(known, tables, CLUSTER, each) == known.about_share_groups()
+    ]
+    assert warned == [None, "group 0", "group 1", "deleted"]
