@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from coordinator_core.cluster.image import TopicImage
@@ -24,6 +24,7 @@ from coordinator_core.groups.described import (
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
+from coordinator_core.groups.partition_names import unnamed_topics
 from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.offsets import (
@@ -146,8 +147,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         "unknownOffsets": [str(partition) for partition in sorted(certainty.unknown_offsets)],
         "incompleteLists": _incomplete_lists(group, certainty),
     }
-    if settings := around.settings_of(group_id):
-        described["settings"] = describe_settings(group.type, settings, around.of_brokers)
+    _note_surroundings(described, group, around)
     if isinstance(state, ClassicGroup):
         described["describe_classic"] = classic.describe_classic(group_id, state)
         if classic.is_consumer_group(state):
@@ -194,6 +194,24 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
+
+
+def _note_surroundings(described: Description, group: Group, around: Surroundings) -> None:
+    """Add what comes from the metadata log, or what is not known without it."""
+    if unnamed := unnamed_topics(_assignments(group.state), around.topics):
+        described["unnamedTopics"] = unnamed
+    if settings := around.settings_of(group.group_id):
+        described["settings"] = describe_settings(group.type, settings, around.of_brokers)
+
+
+def _assignments(state: GroupState | None) -> Iterator[Mapping[str, Iterable[int]]]:
+    """Yield the assignments of a group that name topics by their ids."""
+    if isinstance(state, ConsumerGroup):
+        yield from state.targets.values()
+        for member in state.members.values():
+            yield from (member.assigned, member.pending_revocation)
+    elif isinstance(state, ShareGroup):
+        yield from (member.assigned for member in state.members.values())
 
 
 def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) -> list[str]:

@@ -323,7 +323,8 @@ class Description(TypedDict):
     records may be missing, or because no snapshot shows the brokers' setting (the assignor of a group whose members ask
     for none); those of a member are written as ``member.field``. ``unknownMembers`` may have been there,
     and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may lack
-    more that left no trace in the log.
+    more that left no trace in the log. ``unnamedTopics`` are topic ids that stand in the place of names, because the
+    topics are not known, or not all of them.
 
     ``stateAsOf`` says what the state dates from where it is not the moment. ``offsets`` are the committed offsets by
     ``topic-partition`` (null: a negative one), ``offsets_stable`` those that no open transaction will replace (null:
@@ -350,3 +351,4 @@ class Description(TypedDict):
     unknownMembers: list[str]
     unknownOffsets: list[str]
     incompleteLists: list[str]
+    unnamedTopics: NotRequired[list[str]]

@@ -21,3 +21,11 @@ def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage |
         name = topic_id if topic is None else topic.name
         named.extend(f"{name}-{partition}" for partition in partitions)
     return sorted(named)
+
+
+def unnamed_topics(assigned: Iterable[Mapping[str, Iterable[int]]], topics: TopicImage | None) -> list[str]:
+    """Return the topic ids that ``topic_partitions`` prints instead of names in these assignments, sorted."""
+    if topics is not None and topics.is_whole:
+        return []
+    named = {} if topics is None else topics.by_id
+    return sorted({topic_id for each in assigned for topic_id in each if topic_id not in named})

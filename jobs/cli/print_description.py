@@ -39,7 +39,8 @@ def print_description(described: Description) -> None:
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
-        print_table(_title("members", described), members)
+        by_id = ", topics named by their ids" if "unnamedTopics" in described else ""
+        print_table(_title("members", described) + by_id, members)
     if own.get("subtopologies"):
         print_table("subtopologies", [_subtopology(subtopology) for subtopology in own["subtopologies"]])
     _print_offsets(described)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.describe import Surroundings, describe
@@ -45,6 +47,17 @@ def test_consumer_group_holds_what_it_has_yet_to_give_up() -> None:
     assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}, "a deleted topic is left out"
     assert member["targetAssignment"] == {"topicPartitions": ["orders-0"]}
     assert member["upgraded"] is True
+
+
+def test_topic_ids_that_stand_for_names_are_listed() -> None:
+    log = GroupLog()
+    records = [*log.join("a", 2, {ORDERS: [0]}), log.current("a", 2, {ORDERS: [0]}, {GONE: [1]}, 1)]
+    assert "unnamedTopics" not in described(records)
+    assert described(records, Surroundings())["unnamedTopics"] == [GONE, ORDERS]
+    part = described(records, Surroundings(replace(TOPICS, is_whole=False)))
+    assert part["unnamedTopics"] == [GONE]
+    (member,) = part["describe_consumer"]["members"]
+    assert member["assignment"] == {"topicPartitions": [f"{GONE}-1", "orders-0"]}
 
 
 def test_the_assignor_that_no_member_asks_for_is_the_brokers_first() -> None:
