@@ -1,4 +1,4 @@
-"""Print the matrix: ``python -m tests.matrix [--logs FOLDER] [--only PATTERN] [--questions PATTERN] [--verbose]``."""
+"""Print the matrix: ``python -m tests.matrix [--tables] [--logs FOLDER] [--only PATTERN] [--questions PATTERN]``."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from coordinator_core.groups.log_partition import log_partition_of
-from tests.matrix.answers import Answer, asked, judge, questions
-from tests.matrix.removals import Removal, cut, removals, segments
+from tests.matrix.answers import Answer, Judged, Question, judge, questions
+from tests.matrix.other_removals import all_removals, nights
+from tests.matrix.removals import Removal, cut, segments
+from tests.matrix.sources import Files, StoredTables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--logs", default=str(ROOT / "data" / "samples" / "logs"))
+    parser.add_argument("--tables", action="store_true", help="ask tables that a night has made of the logs")
     parser.add_argument("--only", default=".")
     parser.add_argument("--questions", default=".")
     parser.add_argument("--groups", nargs="*", default=[])
@@ -43,37 +47,52 @@ def main() -> None:
         for name, each in questions(chosen.groups, chosen.topic, moments).items()
         if re.search(chosen.questions, name)
     }
-    truth: dict[str, Answer] = {name: asked(each.arguments, ["--log", str(whole)]) for name, each in asks.items()}
+    source = _stored if chosen.tables else _files
+    truth: dict[str, Answer] = {name: Files([whole]).ask(each) for name, each in asks.items()}
     for name, answer in truth.items():
         print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
     tally: Counter[str] = Counter()
-    for name, removal in removals(partitions).items():
-        if not re.search(chosen.only, name):
+    for name, removal in all_removals(partitions).items():
+        if not re.search(chosen.only, name) or (removal.is_of_tables and not chosen.tables):
             continue
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        given = removal.change(folder) or [folder]
-        source = [part for each in given for part in ("--log", str(each))]
-        line = []
+        given = source(removal, folder)
+        line: dict[str, Judged] = {}
         for question, ask in asks.items():
             if removal.is_tail and "then" not in question:
                 continue
-            said = asked(ask.arguments, source)
-            found = judge(
-                ask, truth[question], said, removal.reason, _touched(removal, chosen.count), forgets=removal.forgets
-            )
-            tally[found.verdict] += 1
-            line.append((question, found))
-        print(f"== {name}: {dict(Counter(found.verdict for _, found in line))}", flush=True)
-        for question, found in line:
-            for kind in ("wrong", "unreasoned", "needless"):
-                for text in getattr(found, kind)[: chosen.verbose]:
-                    print(f"   {kind} {question}: {text[:400]}")
-                if len(getattr(found, kind)) > chosen.verbose:
-                    print(f"   {kind} {question}: {len(getattr(found, kind))} in all")
+            touched = _touched(removal, chosen.count, ask)
+            said = given.ask(ask)
+            line[question] = judge(ask, truth[question], said, removal, touched)
+        _print_line(name, line, chosen.verbose)
+        tally.update(found.verdict for found in line.values())
         shutil.rmtree(folder.parent)
     print(dict(tally))
     shutil.rmtree(place)
+
+
+def _files(removal: Removal, folder: Path) -> Files:
+    return Files(removal.change(folder) or [folder])
+
+
+def _stored(removal: Removal, folder: Path) -> StoredTables:
+    from jobs import settings
+    from jobs.tables import session
+
+    spark = session.get_or_create(settings.load(flags={"spark.master": "local[1]"}).spark)
+    return StoredTables(spark, folder.parent / "tables", *nights(removal, folder))
+
+
+def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:
+    """Print what the questions say of one removal: the tally, and of what is wrong the first rows."""
+    print(f"== {name}: {dict(Counter(found.verdict for found in line.values()))}", flush=True)
+    for question, found in line.items():
+        for kind in ("wrong", "unreasoned", "needless"):
+            for text in getattr(found, kind)[:verbose]:
+                print(f"   {kind} {question}: {text[:400]}")
+            if len(getattr(found, kind)) > verbose:
+                print(f"   {kind} {question}: {len(getattr(found, kind))} in all")
 
 
 def _middle(whole: Path, partition: int) -> int:
@@ -81,7 +100,7 @@ def _middle(whole: Path, partition: int) -> int:
     return int(files[len(files) // 2].name.partition(".")[0])
 
 
-def _touched(removal: Removal, count: int):
+def _touched(removal: Removal, count: int, ask: Question) -> Callable[[str | None], bool]:
     def is_touched(group: str | None) -> bool:
         return removal.others or group is None or log_partition_of(group, count) in removal.partitions
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
+from tests.matrix.removals import Removal
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
@@ -200,25 +201,18 @@ class Judged:
 
 
 def judge(
-    question: Question,
-    true: Answer,
-    said: Answer,
-    reason: str,
-    is_touched: Callable[[str | None], bool],
-    *,
-    forgets: bool = False,
+    question: Question, true: Answer, said: Answer, removal: Removal, is_touched: Callable[[str | None], bool]
 ) -> Judged:
-    """Compare an answer with that of the whole log; ``is_touched`` tells of which groups something may be unknown.
-
-    ``forgets``: the log is compacted, and rows about what was before may be gone without a word.
-    """
+    """Compare an answer with that of the whole log; ``is_touched`` tells of which groups something may be unknown."""
     found = Judged()
-    told = bool(reason) and re.search(reason, said.said) is not None
+    told = bool(removal.reason) and re.search(removal.reason, said.said) is not None
     if said.code == 99:
         found.wrong.append(said.said)
         return found
+    if said.code == true.code == 1 and said.said == true.said:
+        return found
     if said.code == 1:
-        (found.unknown if told else found.unreasoned if true.code != 1 else found.unknown).append(said.said.strip())
+        (found.unknown if told or true.code == 1 else found.unreasoned).append(said.said.strip())
         return found
     if question.is_gate and said.code == 0 and true.code == 3 and not told:
         found.wrong.append("the gate passes")
@@ -232,18 +226,31 @@ def judge(
         if other is None:
             if not touched:
                 found.needless.append(f"missing {key}")
-            elif told or forgets:
+            elif told or removal.forgets:
                 found.unknown.append(f"missing {key}")
             else:
                 found.wrong.append(f"missing in silence {key}")
             continue
-        _compare(question, key, row, other, found, touched=touched, told=told)
+        _compare(question, key, row, _without(removal.changes, other, row), found, touched=touched, told=told)
     for key, row in mine.items():
         if key not in truth:
             is_open = not question.is_certain(row) or (question.counts and told)
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
     return found
+
+
+def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:
+    """Return what is said with the true values of these fields."""
+    if name and re.fullmatch(changes, name):
+        return true
+    if isinstance(said, dict) and isinstance(true, dict):
+        prefix = f"{name}." if name else ""
+        return {key: _without(changes, each, true.get(key), f"{prefix}{key}") for key, each in said.items()}
+    if isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
+        pairs = zip(said, true, strict=True)
+        return [_without(changes, one, other, f"{name}[{number}]") for number, (one, other) in enumerate(pairs)]
+    return said
 
 
 def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
@@ -254,7 +261,8 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
         return
     text = f"{key}: {'; '.join(different)}"
     if question.is_certain(other) and different:
-        is_open = question.counts or all(_says_less(other.get(name), row[name]) for name in names)
+        ids = frozenset(other.get("unnamedTopics", ()))
+        is_open = question.counts or all(_says_less(other.get(name), row[name], ids) for name in names)
         (found.unknown if is_open and told else found.wrong).append(text)
     elif not touched:
         found.needless.append(text)
@@ -277,21 +285,22 @@ TOPIC_CAUSES: Final = ("topic_created", "topic_deleted", "topic_grown", "rack_ch
 OF_STORM: Final = re.compile(r"; causes: .*")
 
 
-def _says_less(said: Any, true: Any) -> bool:
+def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
-    Causes may be left out, or be called unknown or a change of topics without its kind; topics may be named by ids.
+    Causes may be left out, or be called unknown or a change of topics without its kind. Topics may be named by ``ids``,
+    which the answer calls so.
     """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
-        return all(_says_less(value, true.get(name)) for name, value in said.items())
+        return all(_says_less(value, true.get(name), ids) for name, value in said.items())
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
         if len(said) == len(true) and all(isinstance(each, str) for each in [*said, *true]):
-            return sorted(map(_partition_number, said)) == sorted(map(_partition_number, true))
-        return len(said) == len(true) and all(map(_says_less, said, true))
+            return _are_named_by_ids(said, true, ids)
+        return len(said) == len(true) and all(_says_less(*both, ids) for both in zip(said, true, strict=True))
     if isinstance(said, str) and isinstance(true, str) and OF_STORM.search(said):
         return OF_STORM.sub("", said) == OF_STORM.sub("", true)
     return False
@@ -306,13 +315,19 @@ def _causes_say_less(said: set[str], true: set[str]) -> bool:
     return said <= true | vague
 
 
-def _partition_number(name: str) -> str:
-    """What is left of a partition's name where its topic may be named by its id; of another text all."""
-    topic, _, number = name.rpartition("-")
-    return number if TOPIC_ID.fullmatch(topic) or (topic and number.isdecimal()) else name
+def _are_named_by_ids(said: list[str], true: list[str], ids: frozenset[str]) -> bool:
+    """Whether partitions are the same but for topics that are named by ids: one id for all partitions of a topic."""
+    by_id = _by_topic(each for each in said if each not in true)
+    by_name = _by_topic(each for each in true if each not in said)
+    return by_id.keys() <= ids and sorted(by_id.values()) == sorted(by_name.values())
 
 
-TOPIC_ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+def _by_topic(partitions: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in partitions:
+        topic, _, number = each.rpartition("-")
+        found.setdefault(topic, []).append(number)
+    return {topic: sorted(numbers) for topic, numbers in found.items()}
 
 
 def _by_key(question: Question, rows: Sequence[Row]) -> Mapping[Key, Row]:

@@ -41,7 +41,9 @@ class Removal:
     ``reason``: a pattern that a warning or an error has to match where an answer lacks something. ``partitions`` are
     the partitions of the log of groups that it touches; ``others`` says whether other logs are touched: then an answer
     about any group may lack something. ``is_tail``: what is left is a whole log that ends earlier. ``forgets``: it is
-    compacted, so that rows about what was before are gone.
+    compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
+    tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
+    pattern of the fields whose values are others, because what is left says so.
     """
 
     change: Callable[[Path], list[Path] | None]
@@ -50,6 +52,14 @@ class Removal:
     others: bool = False
     is_tail: bool = False
     forgets: bool = False
+    nights: int = 1
+    is_dump: bool = False
+    changes: str = "(?!)"
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether only tables can answer."""
+        return self.nights > 1 or self.is_dump
 
 
 def segments(folder: Path, partition: int) -> list[Path]:

@@ -8,15 +8,19 @@ import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.matrix.answers import asked, judge, questions
-from tests.matrix.removals import cut, removals
+from tests.matrix.answers import Question, judge, questions
+from tests.matrix.other_removals import all_removals, nights
+from tests.matrix.removals import Removal, cut
+from tests.matrix.sources import Files, StoredTables
 
 PARTITIONS = 4
 QUICK = ("partition 1 absent", "unreadable values in 1")
-REMOVALS = removals([0, 1, 3])
+REMOVALS = all_removals([0, 1, 3])
+OF_FILES = [name for name, removal in REMOVALS.items() if not removal.is_of_tables]
 ASKED = (
     "groups",
     "describe",
@@ -28,6 +32,7 @@ ASKED = (
     "history D-share-38",
     "offsets D-share-38",
 )
+ASKS = questions(["D-share-38"], "d-1", [])
 
 
 @pytest.fixture(scope="module")
@@ -38,21 +43,32 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in REMOVALS]
-)
-def test_an_answer_is_the_same_or_unknown(whole: Path, tmp_path: Path, name: str) -> None:
-    removal = REMOVALS[name]
-    shutil.copytree(whole, tmp_path / "logs")
-    given = removal.change(tmp_path / "logs") or [tmp_path / "logs"]
-    source = [part for each in given for part in ("--log", str(each))]
-
+def check(whole: Path, given: Files | StoredTables, removal: Removal, question: Question) -> None:
     def is_touched(group: str | None) -> bool:
         return removal.others or group is None or log_partition_of(group, PARTITIONS) in removal.partitions
 
-    asks = questions(["D-share-38"], "d-1", [])
+    found = judge(question, Files([whole]).ask(question), given.ask(question), removal, is_touched)
+    assert (found.wrong, found.unreasoned, found.needless) == ([], [], []), question.arguments
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in OF_FILES]
+)
+def test_an_answer_from_files_is_the_same_or_unknown(whole: Path, tmp_path: Path, name: str) -> None:
+    removal = REMOVALS[name]
+    shutil.copytree(whole, tmp_path / "logs")
+    given = Files(removal.change(tmp_path / "logs") or [tmp_path / "logs"])
     for question in ("groups",) if name in QUICK else () if removal.is_tail else ASKED:
-        true = asked(asks[question].arguments, ["--log", str(whole)])
-        said = asked(asks[question].arguments, source)
-        found = judge(asks[question], true, said, removal.reason, is_touched, forgets=removal.forgets)
-        assert (found.wrong, found.unreasoned, found.needless) == ([], [], []), question
+        check(whole, given, removal, ASKS[question])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [name for name, removal in REMOVALS.items() if not removal.is_tail])
+def test_an_answer_from_tables_is_the_same_or_unknown(
+    whole: Path, tmp_path: Path, spark: SparkSession, name: str
+) -> None:
+    removal = REMOVALS[name]
+    shutil.copytree(whole, tmp_path / "logs")
+    given = StoredTables(spark, tmp_path / "tables", *nights(removal, tmp_path / "logs"))
+    for question in ASKED:
+        check(whole, given, removal, ASKS[question])

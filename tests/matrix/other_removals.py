@@ -1,0 +1,146 @@
+"""More that logs lack or mix up: another cluster, clocks apart, dumps of other forms, parts that come a night later."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.jobs.filled_tables import Rows, kafka_rows, sample_rows, write_json, write_parquet
+from tests.jobs.queries.unreadable_logs import rewritten
+from tests.matrix.removals import (
+    METADATA,
+    SHARE,
+    TOPIC,
+    TOPICS,
+    Removal,
+    metadata_part,
+    removals,
+    without_partition,
+    without_segment,
+    without_share,
+    without_topic,
+)
+from tests.shared_data import ROOT
+
+OTHER_CLUSTER = ROOT / "data" / "samples" / "incident"
+OTHER = "another log|another cluster"
+TIMES_OF_TOPICS = r"(topics_at|causes\[\d+\]\.at)\.timestamp_ms|fitted"
+"""The fields that have a time of the metadata log, or say how far it was from that of the group."""
+SHIFTS_MS = (-10_000, -2_000, -300, 300, 2_000, 10_000)
+
+
+def metadata_of_other_cluster(folder: Path) -> None:
+    shutil.rmtree(folder / METADATA)
+    shutil.copytree(OTHER_CLUSTER / METADATA, folder / METADATA)
+
+
+def with_other_cluster(folder: Path) -> None:
+    """The logs of two clusters lie in one folder, each in a folder of its own."""
+    shutil.copytree(OTHER_CLUSTER, folder / "z-other")
+
+
+def clock_of_metadata(shift_ms: int) -> Callable[[Path], None]:
+    return lambda folder: _shift(folder / METADATA, shift_ms)
+
+
+def _shift(partition: Path, shift_ms: int) -> None:
+    for file in partition.glob("*.log"):
+        rewritten(file, lambda record: record._replace(timestamp=record.timestamp + shift_ms), 1)
+
+
+def dump(write: Callable[[Path, Rows], Path], *without: str) -> Callable[[Path], list[Path]]:
+    """What a consumer reads of the logs of groups and of share state, without these columns; it sees no markers.
+
+    The metadata log is there as it is.
+    """
+
+    def change(folder: Path) -> list[Path]:
+        given = [folder.parent / "metadata"]
+        shutil.copytree(folder / METADATA, given[0] / METADATA)
+        for topic in (TOPIC, SHARE):
+            rows = [
+                {name: value for name, value in row.items() if name not in without}
+                for row in kafka_rows(sample_rows(topic, folder))
+            ]
+            given.append(write(folder.parent / f"dump-{topic}", rows))
+        return given
+
+    return change
+
+
+def json_lines(place: Path, rows: Rows) -> Path:
+    place.mkdir()
+    write_json(place / "dump.jsonl.gz", rows)
+    return place
+
+
+def next_night(change: Callable[[Path], object]) -> Callable[[Path], None]:
+    """The first night has the logs without something, the next one has all of them."""
+
+    def changed(folder: Path) -> None:
+        shutil.copytree(folder, tomorrow(folder))
+        change(folder)
+
+    return changed
+
+
+def tomorrow(folder: Path) -> Path:
+    """Where the logs of the next night lie."""
+    return folder.parent / "tomorrow" / folder.name
+
+
+def of_other_cluster() -> dict[str, Removal]:
+    """Logs of another cluster, or of an earlier time."""
+    return {
+        "metadata of another cluster": Removal(metadata_of_other_cluster, TOPICS, (), True),
+        "metadata of before the groups": Removal(metadata_part(0, 0.02), TOPICS, (), True),
+        "two clusters in one folder": Removal(with_other_cluster, OTHER, (), True),
+    }
+
+
+def of_clocks() -> dict[str, Removal]:
+    """The clocks of the controller and of the coordinator go apart."""
+    found = {}
+    for shift_ms in SHIFTS_MS:
+        found[f"clock of metadata {shift_ms:+} ms"] = Removal(
+            clock_of_metadata(shift_ms), TOPICS, (), True, changes=TIMES_OF_TOPICS
+        )
+    return found
+
+
+def of_nights(partitions: Iterable[int]) -> dict[str, Removal]:
+    """A part of the logs comes a night later; after that night nothing is missing."""
+    changes = {"metadata": without_topic("__cluster_metadata"), "share state": without_topic(SHARE)}
+    for number in partitions:
+        changes[f"partition {number}"] = without_partition(number)
+        changes[f"first segment of {number}"] = without_segment(0, number)
+        changes[f"middle segment of {number}"] = without_segment(2, number)
+    changes["share state 1"] = without_share(1)
+    return {f"{name} comes a night later": Removal(next_night(each), nights=2) for name, each in changes.items()}
+
+
+def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
+    """Dumps by a consumer, which only tables take."""
+    touched, lost = tuple(partitions), "transactions|markers|control"
+    return {
+        "Parquet of a consumer": Removal(dump(write_parquet), lost, touched, is_dump=True),
+        "JSON lines of a consumer": Removal(dump(json_lines), lost, touched, is_dump=True),
+        "JSON lines without times": Removal(dump(json_lines, "timestamp"), "time", touched, True, is_dump=True),
+        "JSON lines without offsets": Removal(dump(json_lines, "offset"), "offset|place", touched, True, is_dump=True),
+        "JSON lines without partitions": Removal(
+            dump(json_lines, "partition"), "partition", touched, True, is_dump=True
+        ),
+    }
+
+
+def all_removals(partitions: list[int]) -> dict[str, Removal]:
+    """All removals for logs with these partitions, which ``cut`` has made."""
+    others = of_other_cluster() | of_clocks() | of_nights(partitions) | of_dumps(partitions)
+    return removals(partitions) | others
+
+
+def nights(removal: Removal, folder: Path) -> list[list[Path]]:
+    """Change the logs in a folder; return what each night is given of them."""
+    given = [removal.change(folder) or [folder]]
+    return given if removal.nights == 1 else [*given, [tomorrow(folder)]]
