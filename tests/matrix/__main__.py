@@ -60,7 +60,7 @@ def main() -> None:
         given = source(removal, folder)
         line: dict[str, Judged] = {}
         for question, ask in asks.items():
-            if removal.is_tail and "then" not in question:
+            if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
                 continue
             touched = _touched(removal, chosen.count, ask)
             said = given.ask(ask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from tests.jobs.filled_tables import Rows, kafka_rows, sample_rows, write_json, write_parquet
@@ -25,9 +26,12 @@ from tests.shared_data import ROOT
 
 OTHER_CLUSTER = ROOT / "data" / "samples" / "incident"
 OTHER = "another log|another cluster"
-TIMES_OF_TOPICS = r"(topics_at|causes\[\d+\]\.at)\.timestamp_ms|fitted"
-"""The fields that have a time of the metadata log, or say how far it was from that of the group."""
-SHIFTS_MS = (-10_000, -2_000, -300, 300, 2_000, 10_000)
+NEAR_MS = (-300, -20, 20, 300)
+FAR_MS = (-10_000, -2_000, 2_000, 10_000)
+"""Within the tolerance of clocks, and further apart than topics and generations are."""
+OF_TIMES = r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by"
+"""Fields with a time of the metadata log, or with what happened about the same time."""
+OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail"
 
 
 def metadata_of_other_cluster(folder: Path) -> None:
@@ -38,6 +42,10 @@ def metadata_of_other_cluster(folder: Path) -> None:
 def with_other_cluster(folder: Path) -> None:
     """The logs of two clusters lie in one folder, each in a folder of its own."""
     shutil.copytree(OTHER_CLUSTER, folder / "z-other")
+
+
+def _nothing(folder: Path) -> None:
+    """Leave the logs as they are."""
 
 
 def clock_of_metadata(shift_ms: int) -> Callable[[Path], None]:
@@ -101,12 +109,13 @@ def of_other_cluster() -> dict[str, Removal]:
 
 def of_clocks() -> dict[str, Removal]:
     """The clocks of the controller and of the coordinator go apart."""
-    found = {}
-    for shift_ms in SHIFTS_MS:
-        found[f"clock of metadata {shift_ms:+} ms"] = Removal(
-            clock_of_metadata(shift_ms), TOPICS, (), True, changes=TIMES_OF_TOPICS
-        )
-    return found
+    near = Removal(_nothing, TOPICS, (), True, changes=OF_TIMES)
+    far = Removal(_nothing, TOPICS, (), True, changes=OF_TOPICS, questions="^(audit|findings|groups|offsets)")
+    shifts = dict.fromkeys(NEAR_MS, near) | dict.fromkeys(FAR_MS, far)
+    return {
+        f"clock of metadata {shift_ms:+} ms": replace(each, change=clock_of_metadata(shift_ms))
+        for shift_ms, each in shifts.items()
+    }
 
 
 def of_nights(partitions: Iterable[int]) -> dict[str, Removal]:

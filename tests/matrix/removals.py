@@ -43,7 +43,8 @@ class Removal:
     about any group may lack something. ``is_tail``: what is left is a whole log that ends earlier. ``forgets``: it is
     compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
-    pattern of the fields whose values are others, because what is left says so.
+    pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
+    are asked.
     """
 
     change: Callable[[Path], list[Path] | None]
@@ -55,6 +56,7 @@ class Removal:
     nights: int = 1
     is_dump: bool = False
     changes: str = "(?!)"
+    questions: str = ""
 
     @property
     def is_of_tables(self) -> bool:

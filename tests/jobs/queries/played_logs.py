@@ -26,7 +26,7 @@ STILL_THERE = MetadataRecord(MetadataRecordType.FEATURE_LEVEL, 0, {"name": "grou
 """A record without news of topics: the metadata log goes on, as that of a cluster does twice a second."""
 
 
-def _only_of_share_state(message: str) -> None:
+def only_share_state_missing(message: str) -> None:
     """A coordinator of groups does not write the share state log: that it was not given is no fault."""
     if not message.startswith("the share state log (__share_group_state) was not given"):
         pytest.fail(message)
@@ -46,7 +46,7 @@ class PlayedLogs:
         write_segment(self.folder / "__consumer_offsets-0", groups)
         metadata = [*play.metadata, (play.now, [STILL_THERE])]
         write_segment(self.folder / "__cluster_metadata-0", metadata_batches(metadata))
-        return LogAnswers(find_logs([self.folder]), _only_of_share_state, lambda: load(environment={}))
+        return LogAnswers(find_logs([self.folder]), only_share_state_missing, lambda: load(environment={}))
 
     def history(self) -> GroupHistory:
         history = self.answers().history(GROUP)
