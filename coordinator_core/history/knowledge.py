@@ -9,7 +9,7 @@ the share state log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -67,7 +67,8 @@ class Knowledge:
     ``gaps`` is what each log partition lacks as seen from the moment of the answer, by its name; ``lost`` names the
     records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
     times of the first and the last record of the logs of groups (None: there is none). ``share_state`` is what was
-    given of the share state log (None: not asked).
+    given of the share state log (None: not asked). ``without_ends`` are the log partitions of dumps that show no
+    transactions, and lack offsets at which some may have ended.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -77,6 +78,7 @@ class Knowledge:
     first_ms: int | None = None
     last_ms: int | None = None
     share_state: GivenShareState | None = None
+    without_ends: Sequence[str] = ()
 
     @property
     def lists_all(self) -> bool:
@@ -110,6 +112,16 @@ class Knowledge:
         """Return what is missing of the topics for answers about the logs of groups, in words."""
         missing = self.topics.missing(self.first_ms, self.last_ms) if GROUP_LOG in self.given.partitions else None
         return [] if missing is None else [missing]
+
+    def about_offsets(self) -> list[str]:
+        """Return what is missing for an answer about committed offsets, beside ``reasons``."""
+        if not self.without_ends:
+            return []
+        more = " and others" * (len(self.without_ends) > MOST_NAMED)
+        return [
+            f"the dump of {', '.join(self.without_ends[:MOST_NAMED])}{more} shows no transactions, and lacks offsets "
+            "at which some may have ended: a commit of one that was aborted, or is open, counts as committed here"
+        ]
 
     def about_share_groups(self) -> list[str]:
         """Return what is missing for an answer about offsets or deliveries of share groups, beside ``reasons``."""

@@ -42,6 +42,8 @@ def commits_command(
         )
     first = None if since is None else parse_time(since)
     last = None if until is None else parse_time(until)
+    for reason in answers.knowledge().about_offsets():
+        source.console.warn(reason)
     chosen = [
         row
         for row in steps

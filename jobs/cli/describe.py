@@ -124,7 +124,8 @@ def describe_command(
         around = replace(around, data_end=known)
     one = None if group is None else find_group(then, group)
     warn_of_times(source.console, then, moment)
-    warn_of_missing(source.console, then, of_topics=one is None or not isinstance(one.group.state, ClassicGroup))
+    of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
+    warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
     chosen = then.groups() if one is None else iter([one])
     found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
@@ -197,7 +198,7 @@ def offsets_command(
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known, is_whole)
     lines += [_unknown_commit(partition, is_whole) for partition in sorted(certainty.unknown_offsets)]
-    warn_of_missing(source.console, then)
+    warn_of_missing(source.console, then, of_offsets=True)
     print_list(source, lines, f"offsets of {group}", is_whole=is_whole)
 
 

@@ -14,8 +14,10 @@ from jobs.queries.interface import GroupsThen
 from jobs.relations.moment import AsOf
 
 
-def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = False) -> bool:
+def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = False, of_offsets: bool = False) -> bool:
     """Say once what the logs lack from before the moment; ``of_topics``: for an answer that rests on topics, too.
+
+    ``of_offsets``: for one about committed offsets.
 
     Returns whether no group, member or offset can have been there without a trace in them.
     """
@@ -27,6 +29,8 @@ def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = Fal
     }
     for number, reason in enumerate(known.reasons_with_topics() if of_topics else known.reasons()):
         console.warn(reason, **facts if gaps and number == 0 else {})
+    for reason in known.about_offsets() if of_offsets else ():
+        console.warn(reason)
     return known.lists_all
 
 

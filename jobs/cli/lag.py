@@ -56,6 +56,8 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     if without:
         more = f" and {len(without) - 3} more" if len(without) > 3 else ""
         source.console.warn(f"no snapshot has the end offset of {', '.join(without[:3])}{more}: the lag is not known")
+    for reason in answers.knowledge().about_offsets():
+        source.console.warn(reason)
     chosen = limits.choose(points)
     lines = [plain(point) if source.json else _line(point) for point in chosen]
     print_lines(lines, as_json=source.json, title=f"lag of {group} over time")

@@ -71,7 +71,7 @@ def metrics_command(
     then = answers.at(moment)
     groups = list(then.groups())
     warn_of_times(source.console, then, moment)
-    warn_of_missing(source.console, then, of_topics=True)
+    warn_of_missing(source.console, then, of_topics=True, of_offsets=True)
     histories = _until(answers.histories(), moment.time_ms)
     facts = GroupFacts(
         answers.cluster_name,

@@ -28,7 +28,8 @@ class StoredLogExtent:
     the moment names. Where the moment names an offset, and a record is left out for it, ``left_out`` is the offset of
     the first one, ``left_out_ms`` its time, and ``last_ms`` that of the last record below it (None: there is none).
     ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known`` says whether no transaction can
-    have been open then of which nothing is left.
+    have been open then of which nothing is left. ``may_hide_ends``: a dump by a consumer shows no transactions, and
+    lacks offsets at which some may have ended.
     """
 
     from_start: bool = False
@@ -40,6 +41,7 @@ class StoredLogExtent:
     last_ms: int | None = None
     gaps: LogGaps = field(default_factory=LogGaps)
     transactions_are_known: bool = True
+    may_hide_ends: bool = False
 
     def leader_epoch(self, offset: int) -> int | None:
         """Return the leader epoch of the record at an offset; None if the dump does not contain it."""
@@ -180,6 +182,11 @@ def gaps_by_name(extents: Extents) -> dict[str, LogGaps]:
     return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in extents.items()}
 
 
+def names_without_ends(extents: Extents) -> list[str]:
+    """Return the names of the log partitions whose dump may hide how transactions ended."""
+    return [f"{topic}-{partition}" for (topic, partition), extent in sorted(extents.items()) if extent.may_hide_ends]
+
+
 def _place(row: Mapping[str, Any]) -> Place:
     return row["log_topic"], row["log_partition"]
 
@@ -233,7 +240,9 @@ def _add_gaps(extents: Extents, rows: list[Mapping[str, Any]], tables: TableRead
         found = damage_of(tables, cluster, place)
         seen = gaps_below(tables, cluster, place, _end_of_gaps(extent), found)
         extent.gaps = _gaps_of(extent, bounds, seen, found)
-        extent.transactions_are_known = extent.gaps.lists_all or not bounds.has_transactions
+        extent.may_hide_ends = seen.may_hide_ends
+        is_known = extent.gaps.lists_all or not bounds.has_transactions
+        extent.transactions_are_known = is_known and not seen.may_hide_ends
 
 
 def _bounds(rows: list[Mapping[str, Any]]) -> _Bounds:
@@ -254,7 +263,7 @@ def _end_of_gaps(extent: StoredLogExtent) -> int | None:
 
 def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: list[DamagedRange]) -> LogGaps:
     """Return what is missing in a partition: between its rows, before the first, and after the last."""
-    missing, lost, lost_later = seen
+    missing, lost, lost_later, _ = seen
     asked = _end_of_gaps(extent)
     end = LAST_OFFSET if asked is None else asked
     first = bounds.first

@@ -27,11 +27,15 @@ SELECT NULL, max(least(last_offset, :end - 1)), NULL, NULL FROM parts WHERE firs
 
 
 class GapsSeen(NamedTuple):
-    """The highest offsets below a moment that are missing and lost (-1: none), and whether later ones are lost."""
+    """The highest offsets below a moment that are missing and lost (-1: none), and whether later ones are lost.
+
+    ``may_hide_ends``: below the moment a dump by a consumer lacks offsets at which transactions may have ended.
+    """
 
     missing: int
     lost: int
     lost_later: bool
+    may_hide_ends: bool = False
 
 
 class DamagedRange(NamedTuple):
@@ -47,7 +51,7 @@ def gaps_below(
 ) -> GapsSeen:
     """Return what is missing between the rows of a log partition, as seen from an end offset; None: from its end."""
     limit = (1 << 62) if end is None else end
-    missing, lost, lost_later = -1, -1, False
+    missing, lost, lost_later, may_hide_ends = -1, -1, False, False
     holes = []
     for row in tables.rows(OF_PLACE, **_given(cluster, place), end=limit):
         if row["first_offset"] is not None:
@@ -59,11 +63,12 @@ def gaps_below(
         first, last = hole["first_offset"], hole["last_offset"]
         if first < limit:
             missing = max(missing, min(last, limit - 1))
+            may_hide_ends |= bool(hole["is_blind"])
         if causes.is_lost(first, last, hole["commits"] if hole["is_blind"] else 0):
             lost_later |= last >= limit
             if first < limit:
                 lost = max(lost, min(last, limit - 1))
-    return GapsSeen(missing, lost, lost_later)
+    return GapsSeen(missing, lost, lost_later, may_hide_ends)
 
 
 class _Causes:

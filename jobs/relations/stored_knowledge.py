@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.history.knowledge import Knowledge
 from jobs.relations import stored_topics
-from jobs.relations.log_extent import extents_at, gaps_by_name
+from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
 from jobs.relations.moment import AsOf
 from jobs.relations.stored_logs import lost_records, times_of_groups
 from jobs.relations.stored_share_state import given_share_state, rests_on_share_state
@@ -15,13 +15,15 @@ from jobs.tables.reader import TableReader
 
 def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
     """Return what the logs of a cluster lack: offsets, partitions, records that cannot be decoded, topics."""
+    extents = extents_at(tables, cluster, AsOf(), GROUP_TOPICS)
     return Knowledge(
         stored_given(tables, cluster),
-        gaps_by_name(extents_at(tables, cluster, AsOf(), GROUP_TOPICS)),
+        gaps_by_name(extents),
         lost_records(tables, cluster),
         stored_topics.given(tables, cluster),
         *times_of_groups(tables, cluster),
         given_share_state(tables, cluster),
+        names_without_ends(extents),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hol
 from coordinator_core.errors import DecodeError
 from coordinator_core.history.strange_topics import of_another_cluster
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
-from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_decoder import UnreadableRecord
@@ -67,13 +68,15 @@ def known_topics(
 def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
     """Yield what one of so many logs of groups begins with, but for offset commits."""
     reader, left = LogReader(files, lambda message: None), ROWS_EXAMINED // of
-    for batch in reader.batches():
-        is_commit = pc.is_in(pc.binary_slice(batch.column("key"), 0, 2), value_set=COMMIT_KEYS)
-        for row in log_rows(batch.filter(pc.invert(is_commit)).slice(0, left)):
+    for rows in chain.from_iterable(file.parts() for file in files):
+        if isinstance(rows, Damage):
+            continue
+        is_commit = pc.is_in(pc.binary_slice(rows.column("key"), 0, 2), value_set=COMMIT_KEYS)
+        for row in log_rows(rows.filter(pc.invert(is_commit)).slice(0, left)):
             record = reader.read(row) if row.kind == Kind.RECORD.value else None
             if record is not None and not isinstance(record, UnreadableRecord):
                 yield record
-        left -= batch.num_rows
+        left -= rows.num_rows
         if left <= 0:
             break
 

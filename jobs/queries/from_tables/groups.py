@@ -39,7 +39,7 @@ from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.interface import sure_ms
 from jobs.relations import stored_topics, stored_unreadable
-from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name
+from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name, names_without_ends
 from jobs.relations.moment import AsOf
 from jobs.relations.stored_logs import times_of_groups
 from jobs.relations.stored_share_state import given_share_state
@@ -116,7 +116,16 @@ class StoredMoment:
         if last_ms is not None and self._time_ms is not None:
             last_ms = min(last_ms, self._time_ms)
         shares = given_share_state(tables, cluster, self._share_extents())
-        return Knowledge(stored_given(tables, cluster), self.gaps(), lost, topics, first_ms, last_ms, shares)
+        return Knowledge(
+            stored_given(tables, cluster),
+            self.gaps(),
+            lost,
+            topics,
+            first_ms,
+            last_ms,
+            shares,
+            names_without_ends(self._extents),
+        )
 
     def _each_group(self, others: Iterable[GroupKey]) -> Iterator[tuple[GroupKey, list[Row], GroupCommitsThen]]:
         """Yield the records and the commits of each group, in the order of the groups; for the other groups nothing."""
@@ -214,7 +223,8 @@ class StoredMoment:
         """
         extent = self._extents[key[:2]]
         if extent.gaps.lists_all and not unread and not keys.has_unread:
-            return then
+            certainty = replace(then.certainty, transactions_are_known=not extent.may_hide_ends)
+            return then._replace(certainty=certainty)
         group, certainty = prove(then.group, keys, extent.gaps)
         records = read_records(about)
         for partition in followed_commits:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -31,12 +32,32 @@ def append(location: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> None
     write_deltalake(location / name, table, mode="append")
 
 
-def fill(location: Path, logs: Path, run_id: str = "run 1", topics: Iterable[str] = (GROUP_LOG,)) -> None:
-    """Fill the tables of records from the segments of some topics in a folder, and the summaries of commits."""
+def seen_by_consumer(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return what a dump with the columns of Spark's Kafka source has of these rows."""
+    records = rows.filter(pc.equal(rows.column("kind"), "record"))
+    columns = {name: records.column(name) for name in ("log_topic", "log_partition", "log_offset", "timestamp_ms")}
+    columns |= {name: records.column(name) for name in ("kind", "key", "value", "source", "place")}
+    names = {field.name: pa.nulls(records.num_rows, field.type) for field in records.schema} | columns
+    return pa.RecordBatch.from_pydict(names | {"outcome": pa.repeat("unknown", records.num_rows)}, records.schema)
+
+
+def fill(
+    location: Path,
+    logs: Path,
+    run_id: str = "run 1",
+    topics: Iterable[str] = (GROUP_LOG,),
+    *,
+    by_consumer: bool = False,
+) -> None:
+    """Fill the tables of records from the segments of some topics in a folder, and the summaries of commits.
+
+    ``by_consumer``: as from a dump by a consumer, which shows no control records, batches or transactions.
+    """
     segments = SegmentsReader([str(logs)], frozenset(topics), GROUP_LOG, 1 << 30)
     found: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     for part in segments.partitions():
-        for batch in segments.read(part):
+        for read in segments.read(part):
+            batch = seen_by_consumer(read) if by_consumer else read
             for table, rows in typed_rows(identified(batch, CLUSTER, run_id)):
                 found[table.name].append(rows)
     for name in ("offset_commits", "group_records", "cluster_records", "quarantine", "log_records"):

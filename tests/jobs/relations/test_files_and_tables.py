@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
+from tests.jobs.logs import write_segment
 from tests.jobs.queries.same_answers import only_topics_missing
-from tests.jobs.relations.random_commits import GROUPS, write_logs
+from tests.jobs.relations.random_commits import GROUPS, RandomLog, write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 
 NAMES = [f"{name}{partition}" for name in GROUPS for partition in (0, 1)]
@@ -92,6 +94,29 @@ def test_after_the_end_of_the_log_nothing_is_certain(tmp_path: Path) -> None:
         assert not later.knowledge().lists_all
         (reason,) = later.knowledge().reasons()
         assert reason.startswith("the log ends at ")
+
+
+@pytest.mark.parametrize("has_holes", [True, False])
+def test_a_dump_that_shows_no_transactions_says_so(tmp_path: Path, has_holes: bool) -> None:
+    """Where a transaction may have ended, an aborted commit counts as committed: the answers name the partition."""
+    if has_holes:
+        write_logs(tmp_path / "logs", 1)
+    else:
+        plain = RandomLog(Random(1), 0)
+        plain.add(20)
+        write_segment(tmp_path / "logs" / "__consumer_offsets-0", plain.batches)
+    fill(tmp_path / "tables", tmp_path / "logs", by_consumer=True)
+    tables = StoredAnswers(FolderReader(str(tmp_path / "tables")), CLUSTER, load().audit)
+    then = tables.at(AsOf())
+    assert {known.transactions_are_known for _, _, known in then.groups()} == {not has_holes}
+    for known in (then.knowledge(), tables.knowledge()):
+        if not has_holes:
+            assert known.about_offsets() == []
+            continue
+        (reason,) = known.about_offsets()
+        assert reason.startswith("the dump of __consumer_offsets-0, __consumer_offsets-1 shows no transactions, and ")
+    true = offsets(LogAnswers(find_logs([tmp_path / "logs"]), pytest.fail, load).at(AsOf()))
+    assert (offsets(then) == true) == (not has_holes), "the log has commits that were aborted or are open"
 
 
 @pytest.mark.parametrize("seed", range(2))
