@@ -21,7 +21,8 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield the periods in which every window has too many rebalances, each with the client that causes most."""
     rows = _in_order(history)
     stretch: list[RebalanceRow] = []
-    begin, most = 0, 0
+    known: set[int] = set()
+    begin, following, most = 0, 0, 0
     for end, row in enumerate(rows):
         while row.at.timestamp_ms - rows[begin].at.timestamp_ms > limits.storm_window_ms:
             begin += 1
@@ -29,9 +30,11 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             continue
         if stretch and stretch[-1].at.offset < rows[begin].at.offset:
             yield _storm(history, limits, stretch, most)
-            stretch, most = [], 0
-        known = {each.at.offset for each in stretch}
-        stretch += [each for each in rows[begin : end + 1] if each.at.offset not in known]
+            stretch, known, most = [], set(), 0
+        # Those before were taken in with an earlier window: a storm of a million rebalances looks at each once.
+        stretch += [each for each in rows[max(begin, following) : end + 1] if each.at.offset not in known]
+        known.update(each.at.offset for each in rows[max(begin, following) : end + 1])
+        following = end + 1
         most = max(most, end - begin + 1)
     if stretch:
         yield _storm(history, limits, stretch, most)

@@ -226,7 +226,7 @@ class GroupHistory:
         last = self._last_epoch
         return None if last is None else last.group_type
 
-    @property
+    @cached_property
     def _last_epoch(self) -> GroupEpochRow | None:
         return max(self.epochs, key=lambda row: row.opened.offset, default=None)
 
@@ -244,7 +244,7 @@ class GroupHistory:
         last = self._last_epoch
         return last is not None and (last.group_type == "CONNECT" or last.protocol_type == CONNECT_PROTOCOL_TYPE)
 
-    @property
+    @cached_property
     def present(self) -> GroupEpochRow | None:
         """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
