@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql import Row, SparkSession
 
+from jobs.api import CoordinatorAudit
 from jobs.pipeline import nights
 from jobs.relations.stored_replay import unfinished_run
 from jobs.tables import conflicts, lease, written_files
@@ -76,6 +77,16 @@ def test_a_run_in_another_container_with_the_same_host_name_is_not_taken_for_dea
     hold(tables, mine._replace(process=2**22 + 1), datetime.now(UTC))
     with held(tables, WRITER, HOUR) as (_, before):
         assert before is not None
+
+
+@pytest.mark.parametrize("method", ["ingest", "decode", "replay", "keep_offsets", "audit"])
+def test_a_method_of_the_api_that_writes_needs_the_lease(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(Tables, "read", lambda self, table: None)
+    other = CoordinatorAudit(cast(SparkSession, None), tables.location, "c")
+    with held(tables, WRITER, HOUR), pytest.raises(BusyError):
+        getattr(other, method)()
 
 
 @pytest.mark.parametrize("text", ["host/12/abcdef01", "host", "a/b/c/d", "host@place/x/y", ""])
