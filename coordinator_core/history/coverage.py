@@ -43,6 +43,16 @@ class Coverage:
             firsts.append(offset)
             lasts.append(offset)
 
+    def bridge(self, partition: int, offset: int) -> None:
+        """Note the offsets since the last one that was noted, up to the one before ``offset``: they have no record.
+
+        A live broker does not show the ends of transactions, which take offsets of the log. Where a key has come twice
+        compaction has not been, and a broker loses nothing: there nothing else can be missing.
+        """
+        lasts = self._last.get(partition)
+        if lasts:
+            lasts[-1] = max(lasts[-1], offset - 1)
+
     def newest_ranges(self, partition: int, most: int) -> list[tuple[int, int]]:
         """Return the newest ranges of a partition, at most so many, as (first, last); and forget all others.
 

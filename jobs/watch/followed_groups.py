@@ -108,6 +108,10 @@ class FollowedGroups:
                 self._lose(log, log.end, new.rows[0].offset - 1, new.rows[0].timestamp)
             coverage = self.coverage[new.place.family]
             for row in new.rows:
+                if new.hides_control and new.place.family is not Family.SHARE:
+                    if not log.is_compacted_here:
+                        coverage.bridge(new.place.partition, row.offset)
+                    log.note_key(row.key)
                 self._feed_row(log, row, coverage)
             coverage.newest_ranges(new.place.partition, MOST_RANGES)
         if new.rows:

@@ -13,6 +13,8 @@ from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey
 from jobs.watch.new_rows import LogPlace
 
+MOST_KEYS: Final = 1 << 20
+"""So many keys are kept until one comes again, which in a log that was not compacted is soon."""
 MOST_LOST: Final = 100
 """So many ranges of lost offsets are kept of a partition, the newest; the oldest one takes in those before it."""
 
@@ -44,7 +46,9 @@ class Reached(NamedTuple):
 class FollowedLog:
     """A log partition as far as it was read. ``lost`` are ranges of offsets, the bounds included.
 
-    ``pending`` has by producer the groups for which its open transaction has committed offsets.
+    ``pending`` has by producer the groups for which its open transaction has committed offsets. ``keys`` are the hashes
+    of the keys that were read, until one came again: compaction has not been there, nor behind it, and
+    ``is_compacted_here`` is no longer True.
     """
 
     place: LogPlace
@@ -54,6 +58,8 @@ class FollowedLog:
     lost: list[tuple[int, int]] = field(default_factory=list)
     hole: Hole | None = None
     pending: dict[int, set[GroupKey]] = field(default_factory=dict)
+    keys: set[int] = field(default_factory=set)
+    is_compacted_here: bool = True
 
     @property
     def end(self) -> int:
@@ -64,6 +70,15 @@ class FollowedLog:
         """Note that these rows were read; there is at least one."""
         self.last = LastRow.of(rows[-1])
         self.last_ms = max(self.last_ms, *(row.timestamp for row in rows))
+
+    def note_key(self, key: bytes) -> None:
+        """Note the key of the next record."""
+        if self.is_compacted_here and len(self.keys) < MOST_KEYS:
+            number = hash(key)
+            self.is_compacted_here = number not in self.keys
+            self.keys.add(number)
+            if not self.is_compacted_here:
+                self.keys.clear()
 
     def lose(self, first: int, last: int) -> None:
         """Note lost offsets."""

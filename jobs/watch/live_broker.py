@@ -147,7 +147,7 @@ class LiveBroker:
             self._stays_away(reported[-1].str())
         for where, some in sorted(rows.items()):
             place = self._places[where]
-            yield NewRows(place, some, self._from_start[place])
+            yield NewRows(place, some, self._from_start[place], hides_control=True)
 
     def _take(self, message: Any, rows: dict[tuple[str, int], list[LogRow]]) -> None:
         """Take a record once: after a fail-over, a broker may give some again."""

@@ -25,10 +25,11 @@ class NewRows(NamedTuple):
     """New rows of a log partition.
 
     ``from_start``: the log was followed from the first record of the partition on. ``is_lost``: records before these
-    rows cannot be read.
+    rows cannot be read. ``hides_control``: control records, which end transactions, are not among the rows.
     """
 
     place: LogPlace
     rows: Sequence[LogRow]
     from_start: bool
     is_lost: bool = False
+    hides_control: bool = False
