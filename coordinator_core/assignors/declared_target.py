@@ -46,9 +46,9 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
     while True:
         round_: Assignment[LeaderAssignment] = assign(protocol, spec, TopicImage.of(()), profile)
         works = target(spec.members, round_.members)
-        told = round_.members[spec.leader]
-        if told.error != NO_ERROR or not any(
-            mine.revoked_connectors or mine.revoked_tasks for mine in round_.members.values()
+        of_leader = round_.members[spec.leader]
+        if of_leader.error != NO_ERROR or not any(
+            assignment.revoked_connectors or assignment.revoked_tasks for assignment in round_.members.values()
         ):
             break
         spec = replace(
@@ -59,8 +59,8 @@ def declare_target(protocol: str, spec: ConnectGroupSpec, profile: Profile = DEF
             memory=round_.memory,
         )
     assigned = {unit for work in works.values() for unit in work.units()}
-    waiting = tuple(unit for unit in configured(spec).units() if unit not in assigned) if told.delay_ms else ()
-    return DeclaredTarget(works, waiting, told.delay_ms, told.error, spec.generation, round_.memory)
+    waiting = tuple(unit for unit in configured(spec).units() if unit not in assigned) if of_leader.delay_ms else ()
+    return DeclaredTarget(works, waiting, of_leader.delay_ms, of_leader.error, spec.generation, round_.memory)
 
 
 def _running(worker: WorkerSpec, work: ConnectorsAndTasks) -> WorkerSpec:

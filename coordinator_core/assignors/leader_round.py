@@ -50,7 +50,7 @@ def leader_round(
     failure = None
     try:
         work = assign(protocol, spec, image, profile).members
-        assignments = {member: serialised(mine) for member, mine in work.items()}
+        assignments = {member: serialised(assignment) for member, assignment in work.items()}
     except AssignorError as error:
         failure = error
     return LeaderRound(assignments, failure, remembered(protocol, spec) if protocol in MEMBER_DATA else None)

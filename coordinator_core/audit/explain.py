@@ -386,11 +386,11 @@ def _balance_of_moves(row: RebalanceRow, what: str, second: int, goes_on: str) -
 def _member_moves(
     history: GroupHistory, member_id: str, got: Iterable[AssignmentRow], gave: Iterable[AssignmentRow]
 ) -> Sentence:
-    mine = [each for each in got if each.member_id == member_id]
+    own = [each for each in got if each.member_id == member_id]
     lost = [each for each in gave if each.member_id == member_id]
-    parts = [f"got {_units(mine)}"] if mine else []
+    parts = [f"got {_units(own)}"] if own else []
     parts += [f"gave up {_units(lost)}"] if lost else []
-    proof = sorted({each.since for each in mine} | {each.until for each in lost if each.until is not None})
+    proof = sorted({each.since for each in own} | {each.until for each in lost if each.until is not None})
     return Sentence(f"{_capital(_member(history, member_id))} {' and '.join(parts)}.", tuple(proof[:MOST_PROOF]))
 
 

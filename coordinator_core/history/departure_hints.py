@@ -75,6 +75,6 @@ def _committed(writer: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
     if role == "active" and isinstance(state, StreamsGroup) and state.topology is not None:
         epoch = writer.open_history.epoch
         known = () if epoch is None else epoch.topics
-        mine = (subtopology for subtopology in state.topology.subtopologies if subtopology.subtopology_id == name)
-        return [(topic, partition) for each in mine for topic in sources_of(state.topology, each, known)]
+        named = (subtopology for subtopology in state.topology.subtopologies if subtopology.subtopology_id == name)
+        return [(topic, partition) for each in named for topic in sources_of(state.topology, each, known)]
     return []

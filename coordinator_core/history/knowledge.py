@@ -153,15 +153,15 @@ class Knowledge:
             yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
 
     def _of_unreadable(self) -> Iterator[str]:
-        told = []
+        notes = []
         for topic, partition in sorted({*self.lost.unreadable, *self.lost.unplaced}):
             place = (topic, partition)
             groups = self.lost.unreadable.get(place, {})
             spans = [*groups.values(), *([self.lost.unplaced[place]] if place in self.lost.unplaced else [])]
             about = "any group" if place in self.lost.unplaced else _named(sorted(groups))
-            told.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
-        if told:
-            yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(told)}"
+            notes.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
+        if notes:
+            yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"
 
 
 def whole_from(gaps: Mapping[str, LogGaps]) -> str:

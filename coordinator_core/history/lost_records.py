@@ -40,8 +40,8 @@ class LostRecords:
 
     def about(self, group_id: str) -> LostRecords:
         """Return what may have said something of one group."""
-        mine = {place: {group_id: found[group_id]} for place, found in self.unreadable.items() if group_id in found}
-        return LostRecords(self.ranges, mine, self.unplaced)
+        of_group = {place: {group_id: found[group_id]} for place, found in self.unreadable.items() if group_id in found}
+        return LostRecords(self.ranges, of_group, self.unplaced)
 
     def joined(self, other: LostRecords) -> LostRecords:
         """Return what is lost of two logs."""

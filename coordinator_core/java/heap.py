@@ -26,13 +26,13 @@ class PriorityQueue:
     def add(self, element: int) -> None:
         """Insert at the end and sift up past parents with a larger priority."""
         heap, priority = self._heap, self._priority
-        mine = priority[element]
+        rank = priority[element]
         at = len(heap)
         heap.append(element)
         while at:
             parent = at - 1 >> 1
             above = heap[parent]
-            if mine >= priority[above]:
+            if rank >= priority[above]:
                 break
             heap[at] = above
             at = parent
@@ -46,7 +46,7 @@ class PriorityQueue:
         size = len(heap)
         if not size:
             return first
-        mine = priority[moved]
+        rank = priority[moved]
         at, child = 0, 1
         while child < size:
             below = heap[child]
@@ -56,7 +56,7 @@ class PriorityQueue:
                 child = right
                 below = heap[right]
                 least = priority[below]
-            if mine <= least:
+            if rank <= least:
                 break
             heap[at] = below
             at = child

@@ -82,10 +82,10 @@ class PairedShard(Shard):
         group = self._connect.group(client.group_id)
         known = None if group is None else group.members.get(data.get("memberId", ""))
         if api == "JoinGroup" and known is not None:
-            told = assignors_of((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
-            if told != known.assignors:
+            offered = assignors_of((protocol["name"], protocol["metadata"]) for protocol in data["protocols"])
+            if offered != known.assignors:
                 # A coordinator that has loaded a classic group knows the protocol in use alone.
-                same_names = [assignor.name for assignor in told] == [assignor.name for assignor in known.assignors]
+                same_names = [assignor.name for assignor in offered] == [assignor.name for assignor in known.assignors]
                 why = (*why, TrueCause("member_changed" if same_names else "assignor_changed", known.member_id))
         Shard.send(self.peer, client, api, version, data, why)
 

@@ -51,7 +51,7 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
     index, partition_of = view.partitions.index, view.partitions.of
     for m in view.order:
         generation = generation_or_none(data[m].generation)
-        mine = owned[m]
+        claims = owned[m]
         for name, number in data[m].partitions:
             topic = index.get(name)
             if topic is None:
@@ -59,7 +59,7 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
             partition = partition_of(topic, number)
             rival = holder.get(partition)
             if rival is None:
-                mine.append(partition)
+                claims.append(partition)
                 holder[partition] = m
                 continue
             rival_generation = generation_or_none(view.specs[rival].generation)
@@ -68,7 +68,7 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
             if generation == rival_generation:
                 contested.add(partition)
             else:
-                mine.append(partition)
+                claims.append(partition)
             if partition in owned[rival]:
                 owned[rival].remove(partition)
             holder[partition] = m

@@ -58,9 +58,11 @@ def select_worker(
         raise AssignorError("FATAL", "no worker in the group")
     needed = VersionRange(min(r.minimum for r in ranges.values()), max(r.maximum for r in ranges.values()))
     chosen_from = ranges if candidates is None else candidates
-    able = [worker for worker, mine in ranges.items() if mine.covers(needed) and worker in chosen_from]
+    able = [worker for worker, versions in ranges.items() if versions.covers(needed) and worker in chosen_from]
     if not able:
-        supported = ", ".join(f"{worker} {mine.minimum} to {mine.maximum}" for worker, mine in ranges.items())
+        supported = ", ".join(
+            f"{worker} {versions.minimum} to {versions.maximum}" for worker, versions in ranges.items()
+        )
         raise AssignorError(
             "FATAL", f"no worker supports all versions in use, {needed.minimum} to {needed.maximum}: {supported}"
         )

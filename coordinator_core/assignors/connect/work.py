@@ -155,10 +155,10 @@ def target(
     A round of the eager protocol contains all of it; a round that failed changes nothing.
     """
     works = {}
-    for worker, told in assignments.items():
+    for worker, assignment in assignments.items():
         now = ConnectorsAndTasks.of(workers[worker].connectors, workers[worker].tasks)
-        if told.error == NO_ERROR:
-            now = now.minus(ConnectorsAndTasks.of(told.revoked_connectors, told.revoked_tasks))
-            now.add(ConnectorsAndTasks.of(told.connectors, told.tasks))
+        if assignment.error == NO_ERROR:
+            now = now.minus(ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks))
+            now.add(ConnectorsAndTasks.of(assignment.connectors, assignment.tasks))
         works[worker] = now
     return works

@@ -96,12 +96,12 @@ class Balance:
         over = np.flatnonzero(self.sizes > self.desired)
         if not len(over):
             return
-        mine = np.argsort(self.holders, kind="stable")
-        holders = self.holders[mine]
+        by_holder = np.argsort(self.holders, kind="stable")
+        holders = self.holders[by_holder]
         for index in over.tolist():
             start, end = np.searchsorted(holders, (index, index + 1))
             excess = int(self.sizes[index] - self.desired[index])
-            order = self.keys.order(self.held[mine[start:end]])
+            order = self.keys.order(self.held[by_holder[start:end]])
             self._revoke([index] * excess, order[:excess])
 
     def revoke_overshared(self) -> None:

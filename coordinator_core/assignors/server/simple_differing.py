@@ -38,9 +38,9 @@ def assign_differing(spec: GroupSpec, image: TopicImage, profile: Profile) -> di
         sharing, shared = shares(len(subscribers[topic]), len(targets[number]))
         desired = np.zeros(len(members), np.int64)
         desired[subscribers[topic]] = shared
-        mine = rows[number]
+        row = rows[number]
         balance = Balance(
-            OneTopic(number), targets[number], held.partition[mine], held.member[mine], desired, sharing, edits
+            OneTopic(number), targets[number], held.partition[row], held.member[row], desired, sharing, edits
         )
         balance.revoke_overfilled()
         balance.revoke_overshared()

@@ -294,14 +294,14 @@ def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:
 
 def _named(ranges: Sequence[tuple[ShareDelivery, GivenUp]]) -> str:
     """The latest of the ranges, such as ``orders-0 10 to 11 after 3 deliveries (the limit)``."""
-    told = []
+    sentences = []
     for delivery, each in sorted(ranges, key=lambda pair: pair[1].at.timestamp_ms)[-MOST_NAMED:]:
         offsets = str(each.first) if each.first == each.last else f"{each.first} to {each.last}"
         limit = " (the limit)" if each.delivery_count == each.delivery_limit else ""
         count = "1 delivery" if each.delivery_count == 1 else f"{each.delivery_count} deliveries"
-        told.append(f"{_share_partition(delivery)} {offsets} after {count}{limit}")
-    more = len(ranges) - len(told)
-    return ", ".join(told) + (f", and {more} more" if more > 0 else "")
+        sentences.append(f"{_share_partition(delivery)} {offsets} after {count}{limit}")
+    more = len(ranges) - len(sentences)
+    return ", ".join(sentences) + (f", and {more} more" if more > 0 else "")
 
 
 def _share_partition(delivery: ShareDelivery) -> str:

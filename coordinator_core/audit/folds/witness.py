@@ -122,20 +122,20 @@ class _Departures:
 
     def __init__(self, memberships: Sequence[MembershipRow], lines: BrokerLines) -> None:
         self.lines = lines
-        told: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
+        by_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for event in lines.events:
             if event.kind in OF_MEMBER and (name := event.member_id or _static(event.instance_id)) is not None:
-                told[name].append(event)
+                by_group[name].append(event)
         lives: defaultdict[str, list[MembershipRow]] = defaultdict(list)
         for row in memberships:
             if row.left is not None and row.group_type != GroupType.CONNECT:
-                for name in {row.member_id, _static(row.instance_id)} & told.keys():
+                for name in {row.member_id, _static(row.instance_id)} & by_group.keys():
                     lives[name or ""].append(row)
         self.of: defaultdict[tuple[str, LogPosition], list[BrokerEvent]] = defaultdict(list)
         self.record: dict[tuple[str, int, str | None], LogPosition] = {}
         for name, rows in lives.items():
             rows.sort(key=lambda row: row.joined.offset)
-            for row, found in zip(rows, _shared_out(rows, told[name]), strict=True):
+            for row, found in zip(rows, _shared_out(rows, by_group[name]), strict=True):
                 if found and row.left is not None and row.went_by in GONE:
                     self.of[row.member_id, row.left] += found
                     self.record |= {(line.file, line.line, line.member_id): row.left for line in found}
@@ -204,8 +204,8 @@ def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
 
 def _undecided(lines: Sequence[BrokerEvent]) -> str:
     """What lines say that do not tell how a member went."""
-    said = "; ".join(quoted(line) for line in lines[:3])
-    return said if len({line.kind for line in lines}) == 1 else f"broker logs contradict each other: {said}"
+    quotes = "; ".join(quoted(line) for line in lines[:3])
+    return quotes if len({line.kind for line in lines}) == 1 else f"broker logs contradict each other: {quotes}"
 
 
 def in_words(line: BrokerEvent) -> str | None:

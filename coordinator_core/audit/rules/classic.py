@@ -145,9 +145,9 @@ def _claimed(group: ClassicGroup, member: ClassicMember) -> Held:
     A worker does not say in which generation it was assigned that: one that did not receive the answer to its
     SyncGroup request, because the coordinator moved, says the same again (KIP-415).
     """
-    said = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
+    subscription = classic_subscription(group.protocol_type or "", group.protocol, member.subscription)
     held: dict[Resource, set[int]] = {}
-    for unit in said.owned if said is not None else ():
+    for unit in subscription.owned if subscription is not None else ():
         held.setdefault(unit.resource, set()).add(unit.number)
     return held
 

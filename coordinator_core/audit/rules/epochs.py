@@ -148,8 +148,8 @@ def _copied(judged: JudgedGroup, replaced: str, member_id: str, held: Held, at: 
     left = judged.operation.left_targets.pop(replaced, None)
     if left is None or not judged.facts.whole:
         return
-    mine = {HeldUnit(*unit, replaced) for unit in minus(held)}
-    if mine != set(left):
+    replaced_units = {HeldUnit(*unit, replaced) for unit in minus(held)}
+    if replaced_units != set(left):
         detail = f"its target is not that of {replaced}, whose place it takes"
         judged.broken(Rule.REPLACEMENT_NOT_A_COPY, at, member_id, detail)
 

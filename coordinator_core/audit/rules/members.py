@@ -218,21 +218,20 @@ def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) ->
     assert isinstance(state, StreamsGroup)
     if not knows(MEMBER, member.member_id):
         return
-    mine = {(unit.name, unit.number): unit.role for unit in minus(STREAMS_KIND.assigned(member), before)}
-    if not mine:  # as with most records: then the other members need not be looked at
+    taken = {(unit.name, unit.number): unit.role for unit in minus(STREAMS_KIND.assigned(member), before)}
+    if not taken:  # as with most records: then the other members need not be looked at
         return
     for other_id, other in state.members.items():
         if other.process_id != member.process_id or not knows(MEMBER, other_id) or not knows(CURRENT, other_id):
             continue
         if other_id == member.member_id:
             continue
-        theirs = _by_task(joined(STREAMS_KIND.assigned(other), STREAMS_KIND.revoking(other)))
-        for task in sorted(mine.keys() & theirs.keys()):
-            if mine[task] == theirs[task] == "active":
+        held_by_other = _by_task(joined(STREAMS_KIND.assigned(other), STREAMS_KIND.revoking(other)))
+        for task in sorted(taken.keys() & held_by_other.keys()):
+            if taken[task] == held_by_other[task] == "active":
                 continue  # two owners: another rule says so
-            detail = (
-                f"{mine[task]} task {task[0]}_{task[1]} is also a {theirs[task]} task of {other_id} in this process"
-            )
+            name, role = f"{task[0]}_{task[1]}", held_by_other[task]
+            detail = f"{taken[task]} task {name} is also a {role} task of {other_id} in this process"
             judged.broken(Rule.TASK_TWICE_IN_PROCESS, at, member.member_id, detail)
 
 

@@ -90,7 +90,7 @@ class ConnectAudit:
         self.leader = self.value["leader"] or ""
         self.protocol = self.value["protocol"] or ""
         self.workers: dict[str, WorkerSpec] = {}
-        self.told: dict[str, LeaderAssignment] = {}
+        self.assignments: dict[str, LeaderAssignment] = {}
 
     def row(self) -> TargetAuditRow:
         """Return the verdict and keep the round in ``memory``; raises nothing."""
@@ -112,9 +112,9 @@ class ConnectAudit:
                 failure = failure or str(error)
                 continue
             first = first or (attempt, result)
-            if all(_exact(result.members[each]) == _exact(self.told[each]) for each in self.workers):
+            if all(_exact(result.members[each]) == _exact(self.assignments[each]) for each in self.workers):
                 self._remember(attempt, result, fits=True)
-                figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.told))
+                figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.assignments))
                 return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
         if first is None:
             return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
@@ -124,7 +124,7 @@ class ConnectAudit:
         spec = attempt.spec
         if self._is_conversion():
             return self._converted(attempt, result)
-        expected, recorded = (target(spec.members, told) for told in (result.members, self.told))
+        expected, recorded = (target(spec.members, told) for told in (result.members, self.assignments))
         everything = {unit for work in recorded.values() for unit in units(work)}
         broken = broken_invariants(
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
@@ -151,7 +151,7 @@ class ConnectAudit:
             not (told.revoked_connectors or told.revoked_tasks)
             and set(told.connectors) == set(self.workers[each].connectors)
             and set(told.tasks) == set(self.workers[each].tasks)
-            for each, told in self.told.items()
+            for each, told in self.assignments.items()
         )
         if copied:
             row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
@@ -162,7 +162,7 @@ class ConnectAudit:
     def _listed_twice(self) -> list[str]:
         """Return what the leader gives to one worker twice, in words."""
         broken = []
-        for worker_id, told in self.told.items():
+        for worker_id, told in self.assignments.items():
             connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in told.connectors)
             tasks = (WorkUnit("task", connector, number) for connector, number in told.tasks)
             for unit, count in Counter([*connectors, *tasks]).items():
@@ -180,7 +180,9 @@ class ConnectAudit:
         if self.protocol == EAGER:
             return True
         memory = self.memory
-        waits = self.told[self.leader].delay_ms or (memory.assignor is not None and memory.assignor.rebalance_at_ms)
+        waits = self.assignments[self.leader].delay_ms or (
+            memory.assignor is not None and memory.assignor.rebalance_at_ms
+        )
         is_explained = memory.fits or memory.generation < 0
         return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
 
@@ -192,13 +194,13 @@ class ConnectAudit:
                 raise DecodeError("no metadata", record_type=member["memberId"])
             self.workers[member["memberId"]] = worker(metadata)
             if assignment is not None:
-                self.told[member["memberId"]] = worker_assignment(assignment.fields)
+                self.assignments[member["memberId"]] = worker_assignment(assignment.fields)
 
     def _attempts(self) -> Iterator[_Attempt]:
         """Inputs that the log allows, the likeliest first."""
-        if self.told.keys() != self.workers.keys() or self.leader not in self.workers:
+        if self.assignments.keys() != self.workers.keys() or self.leader not in self.workers:
             return
-        any_told = self.told[self.leader]
+        any_told = self.assignments[self.leader]
         for (connectors, known), (memory, remembered), delay, now in product(
             self._configurations(), self._memories(), self._max_delays(any_told.delay_ms), self._times(any_told)
         ):
@@ -239,9 +241,9 @@ class ConnectAudit:
 
         At one offset of the config topic there is one configuration.
         """
-        memory, told = self.memory, self.told.values()
+        memory, told = self.memory, self.assignments.values()
         found: list[tuple[dict[str, int], bool]] = []
-        if memory.config_offset == self.told[self.leader].config_offset and memory.config_offset >= 0:
+        if memory.config_offset == self.assignments[self.leader].config_offset and memory.config_offset >= 0:
             return [(memory.connectors, True)]
         if memory.config_offset < 0 and memory.connectors:
             found.append((memory.connectors, False))
@@ -264,7 +266,7 @@ class ConnectAudit:
     def _started(self) -> ConnectorsAndTasks:
         """What workers are to start; in the eager protocol, all that they are to run."""
         return ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.told.values()
+            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.assignments.values()
         )
 
     def _running(self) -> ConnectorsAndTasks:
@@ -276,12 +278,12 @@ class ConnectAudit:
     def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
         """Work that waits for a worker is in no assignment: a round with a delay does not show the configuration."""
         memory = self.memory
-        shown = attempt.known or (fits and not self.told[self.leader].delay_ms)
+        shown = attempt.known or (fits and not self.assignments[self.leader].delay_ms)
         memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
         memory.config_offset = attempt.spec.config_offset if shown else -1
         memory.fits = fits
         memory.connectors = dict(attempt.spec.connectors)
-        memory.longest_delay_ms = max(memory.longest_delay_ms, self.told[self.leader].delay_ms)
+        memory.longest_delay_ms = max(memory.longest_delay_ms, self.assignments[self.leader].delay_ms)
 
     def _row(self, judged: Judgement, *, fitted: str | None = None, missing: str | None = None) -> TargetAuditRow:
         return generation_row(self.record, judged, basis=Basis.LEADER, fitted=fitted, missing=missing)

@@ -109,14 +109,14 @@ class ClassicAudit:
             member["memberId"]: subscribed_member(blobs[member["memberId"]][0].fields, member.get("groupInstanceId"))
             for member in self.value["members"]
         }
-        theirs = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
-        row = self._judge(joined, theirs)
+        logged = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
+        row = self._judge(joined, logged)
         self.memory.watch(self.leader, joined)
         return row
 
-    def _judge(self, joined: Joined, theirs: Given) -> TargetAuditRow:
+    def _judge(self, joined: Joined, logged: Given) -> TargetAuditRow:
         """Return the verdict: the first view that gives the assignment, else what speaks against each view."""
-        assigned = frozenset(topic for work in theirs.values() for topic, numbers in work.items() if numbers)
+        assigned = frozenset(topic for work in logged.values() for topic, numbers in work.items() if numbers)
         possible = LeaderViews(
             self.history,
             self.settings,
@@ -134,22 +134,22 @@ class ClassicAudit:
         try:
             for attempt in self._attempts(joined, views):
                 attempts.append(attempt)
-                if _is_exact(attempt.round, theirs):
-                    self._note_oldest(attempt, views, joined, theirs)
-                    if sum(map(bool, theirs.values())) > 1:
+                if _is_exact(attempt.round, logged):
+                    self._note_oldest(attempt, views, joined, logged)
+                    if sum(map(bool, logged.values())) > 1:
                         self.memory.exact[self.leader] = True
-                    return self._fits(attempt, joined, theirs, attempt.view.story)
+                    return self._fits(attempt, joined, logged, attempt.view.story)
         except InputError:
             return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
-        same = next((attempt for attempt in attempts if _is_same(attempt.round, theirs)), None)
+        same = next((attempt for attempt in attempts if _is_same(attempt.round, logged)), None)
         if same is not None:
-            return self._fits(same, joined, theirs, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
+            return self._fits(same, joined, logged, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
         self._remember(attempts[0].round)
         made = next((attempt for attempt in attempts if attempt.round.error is None), None)
         if made is None:
             return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
-        judged = self._compare(made, joined, theirs, views)
-        missing = next(self._doubts(judged, joined, theirs, possible), None)
+        judged = self._compare(made, joined, logged, views)
+        missing = next(self._doubts(judged, joined, logged, possible), None)
         if missing is not None:
             judged = UNDECIDED
         return self._row(judged, view=made.view, missing=missing)
@@ -164,22 +164,22 @@ class ClassicAudit:
     def _round(self, joined: Joined, view: PossibleView, memory: int | None) -> LeaderRound:
         return leader_round(self.protocol, joined, view.image, memory, self.profile)
 
-    def _compare(self, made: _Attempt, joined: Joined, theirs: Given, views: Iterable[PossibleView]) -> Judgement:
+    def _compare(self, made: _Attempt, joined: Joined, logged: Given, views: Iterable[PossibleView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
-        broken = broken_invariants(joined, theirs, _wanted(joined, views), shared=False, name_of=str)
+        broken = broken_invariants(joined, logged, _wanted(joined, views), shared=False, name_of=str)
         return judge(
             spec,
             made.view.image,
             dict(made.round.assignments),
-            dict(theirs),
+            dict(logged),
             broken,
             str,
             has_one_result=self.protocol in ORDER_FREE or self.leader in self.memory.exact,
         )
 
-    def _doubts(self, judged: Judgement, joined: Joined, theirs: Given, views: LeaderViews) -> Iterator[str]:
+    def _doubts(self, judged: Judgement, joined: Joined, logged: Given, views: LeaderViews) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
-        if judged.verdict in WRONG and not _contradicts_itself(joined, theirs):
+        if judged.verdict in WRONG and not _contradicts_itself(joined, logged):
             doubt = self._topics_in_doubt()
             if doubt is not None:
                 yield doubt
@@ -187,7 +187,7 @@ class ClassicAudit:
                 yield views.missing
         if self.gap is None:
             return
-        if self._is_cut and judged.verdict in WRONG and not _gives_to_two(theirs):
+        if self._is_cut and judged.verdict in WRONG and not _gives_to_two(logged):
             # The generation may have been written before: for other members, or by a consumer group that ended.
             yield self.gap.what
         has_memory = self.protocol in MEMBER_DATA
@@ -203,13 +203,13 @@ class ClassicAudit:
         if round_.memory is not None:
             self.memory.generations[self.leader] = round_.memory
 
-    def _note_oldest(self, fitting: _Attempt, views: list[PossibleView], joined: Joined, theirs: Given) -> None:
+    def _note_oldest(self, fitting: _Attempt, views: list[PossibleView], joined: Joined, logged: Given) -> None:
         """Remember the oldest topics that explain the assignment as well as those that were found to."""
         oldest = fitting.view.at
         for view in views[views.index(fitting.view) + 1 :]:
             if view.unknown != fitting.view.unknown:
                 continue
-            if view.at > oldest or not _is_exact(self._round(joined, view, fitting.memory), theirs):
+            if view.at > oldest or not _is_exact(self._round(joined, view, fitting.memory), logged):
                 break
             oldest = view.at
         self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
@@ -223,16 +223,18 @@ class ClassicAudit:
     def _kept(self, members: Mapping[str, bytes]) -> TargetAuditRow:
         """The same generation again: a static member came back under another id, or nothing changed at all."""
         before = self.memory.assignments
-        changed = [member for member, mine in members.items() if before.get(member, mine) != mine]
+        changed = [member for member, assignment in members.items() if before.get(member, assignment) != assignment]
         came = sorted(members[member] for member in members.keys() - before.keys())
         gone = sorted(before[member] for member in before.keys() - members.keys())
         if not changed and came == gone:
             return self._row(Judgement(Verdict.IDENTICAL), basis=Basis.KEPT, fitted="the same generation again")
         if self.gap is not None and self._is_cut:
             return self._unknown(self.gap.what)
-        said = [f"{member}: its assignment changed within the generation" for member in changed]
-        said = said or ["a member that joined does not have the assignment of the one that left"]
-        return self._row(Judgement(Verdict.DIVERGENT, tuple(said[:MOST_DIFFERENCES]), len(said)), basis=Basis.KEPT)
+        differences = [f"{member}: its assignment changed within the generation" for member in changed]
+        differences = differences or ["a member that joined does not have the assignment of the one that left"]
+        return self._row(
+            Judgement(Verdict.DIVERGENT, tuple(differences[:MOST_DIFFERENCES]), len(differences)), basis=Basis.KEPT
+        )
 
     def _streams(self, blobs: Mapping[str, _Blobs]) -> TargetAuditRow:
         """Classic Kafka Streams: the leader alone knows the topology, so that only invariants can be checked."""
@@ -257,14 +259,14 @@ class ClassicAudit:
         return [version.image for version in versions] or [None]
 
     def _fits(
-        self, attempt: _Attempt, joined: Joined, theirs: Given, story: str, kept: LeaderRound | None = None
+        self, attempt: _Attempt, joined: Joined, logged: Given, story: str, kept: LeaderRound | None = None
     ) -> TargetAuditRow:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
         self._remember(kept or attempt.round)
         doubt = self._topics_in_doubt()
-        if doubt is not None and not any(theirs.values()):
+        if doubt is not None and not any(logged.values()):
             return self._unknown(doubt)
-        figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(theirs))
+        figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(logged))
         return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=story)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
@@ -306,26 +308,26 @@ def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[Work
     }
 
 
-def _contradicts_itself(joined: Joined, theirs: Given) -> bool:
+def _contradicts_itself(joined: Joined, logged: Given) -> bool:
     """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
-    given = {unit for work in theirs.values() for unit in units(work)}
+    given = {unit for work in logged.values() for unit in units(work)}
     wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
-    return bool(broken_invariants(joined, theirs, wanted, shared=False, name_of=str))
+    return bool(broken_invariants(joined, logged, wanted, shared=False, name_of=str))
 
 
-def _gives_to_two(theirs: Given) -> bool:
+def _gives_to_two(logged: Given) -> bool:
     """Whether a partition is given twice, to whomever."""
-    given = [unit for work in theirs.values() for unit in units(work)]
+    given = [unit for work in logged.values() for unit in units(work)]
     return len(given) > len(set(given))
 
 
-def _is_exact(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:
-    return round_.error is None and written(round_.assignments) == written(theirs)
+def _is_exact(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:
+    return round_.error is None and written(round_.assignments) == written(logged)
 
 
-def _is_same(round_: LeaderRound, theirs: Mapping[str, Serialised]) -> bool:
+def _is_same(round_: LeaderRound, logged: Mapping[str, Serialised]) -> bool:
     return round_.error is None and all(
-        same_sets(round_.assignments.get(member, {}), mine) for member, mine in theirs.items()
+        same_sets(round_.assignments.get(member, {}), numbers) for member, numbers in logged.items()
     )
 
 

@@ -62,7 +62,9 @@ class LeaderMemory:
         topics = {topic for member in members.values() for topic in member.topics}
         own = {member_id: {*member.topics} for member_id, member in members.items()}
         self.leader, self.watched = leader, tuple(sorted(topics))
-        self.partial = {member_id: tuple(sorted(mine)) for member_id, mine in own.items() if mine != topics}
+        self.partial = {
+            member_id: tuple(sorted(own_topics)) for member_id, own_topics in own.items() if own_topics != topics
+        }
 
     def asked_for(self, member_id: str) -> Collection[str] | None:
         """Return the topics that a member had metadata of in the last generation; None: it was not in it."""

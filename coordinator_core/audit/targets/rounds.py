@@ -148,7 +148,9 @@ def _connect(
         return None
     audit = ConnectAudit(memory, record, settings)
     audit.row()
-    if audit.told.keys() != audit.workers.keys() or any(told.error != NO_ERROR for told in audit.told.values()):
+    if audit.assignments.keys() != audit.workers.keys() or any(
+        told.error != NO_ERROR for told in audit.assignments.values()
+    ):
         return None
     return Round(
         record.at,
@@ -156,12 +158,12 @@ def _connect(
         value["protocol"] or "",
         {member["memberId"]: RoundMember((member["clientId"], member["clientHost"])) for member in value["members"]},
         NO_TOPICS,
-        {worker: connect_units(work) for worker, work in target(audit.workers, audit.told).items()},
+        {worker: connect_units(work) for worker, work in target(audit.workers, audit.assignments).items()},
         eager=value["protocol"] == EAGER,
         leader=value["leader"],
         connectors=dict(memory.connectors),
         max_delay_ms=memory.longest_delay_ms or settings.connect_max_delay_ms,
-        asks_again=asks_again(audit.told.values()),
+        asks_again=asks_again(audit.assignments.values()),
     )
 
 
@@ -208,9 +210,9 @@ def _declared(
     )
 
 
-def asks_again(told: Iterable[LeaderAssignment]) -> bool:
+def asks_again(assignments: Iterable[LeaderAssignment]) -> bool:
     """Whether the workers have to join again on their own: after they stopped something, or after a delay."""
-    return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in told)
+    return any(each.revoked_connectors or each.revoked_tasks or each.delay_ms for each in assignments)
 
 
 def connect_units(work: ConnectorsAndTasks) -> frozenset[WorkUnit]:

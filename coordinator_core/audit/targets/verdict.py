@@ -103,12 +103,11 @@ def differences(
     expected: Mapping[str, Work], recorded: Mapping[str, Work], name_of: Callable[[str], str]
 ) -> Iterator[str]:
     """Yield each partition or task whose members differ, such as ``p3 of orders: m1 expected, m2 recorded``."""
-    ours, theirs = _holders(expected), _holders(recorded)
-    for unit in sorted(ours.keys() | theirs.keys()):
-        if ours.get(unit, set()) != theirs.get(unit, set()):
-            yield (
-                f"{described(unit, name_of)}: {_named(ours.get(unit))} expected, {_named(theirs.get(unit))} recorded"
-            )
+    expected_holders, recorded_holders = _holders(expected), _holders(recorded)
+    for unit in sorted(expected_holders.keys() | recorded_holders.keys()):
+        wanted, logged = expected_holders.get(unit), recorded_holders.get(unit)
+        if (wanted or set()) != (logged or set()):
+            yield f"{described(unit, name_of)}: {_named(wanted)} expected, {_named(logged)} recorded"
 
 
 def described(unit: WorkUnit, name_of: Callable[[str], str]) -> str:

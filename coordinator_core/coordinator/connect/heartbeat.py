@@ -223,10 +223,13 @@ def check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assigno
         name = select_assignor(offered)
     except AssignorError as error:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
-    mine = next(assignor for assignor in assignors if assignor.name == name)
+    own_versions = next(assignor for assignor in assignors if assignor.name == name)
     for other, some in others.items():
-        theirs = next(assignor for assignor in some if assignor.name == name)
-        if mine.maximum_version < theirs.minimum_version or theirs.maximum_version < mine.minimum_version:
+        other_versions = next(assignor for assignor in some if assignor.name == name)
+        if (
+            own_versions.maximum_version < other_versions.minimum_version
+            or other_versions.maximum_version < own_versions.minimum_version
+        ):
             raise ApiError(
                 ErrorCode.UNSUPPORTED_ASSIGNOR,
                 f"The versions of assignor {name} of member {member_id} do not overlap with those of member {other}.",

@@ -57,15 +57,17 @@ def _next(
     group: LiveStreamsGroup, member: StreamsMember, now_at: int, epoch: int, target: Tasks, owned: OwnedTasks
 ) -> StreamsMember:
     """First give up what is not in the target; then, at the target's epoch, take the rest that no member holds."""
-    mine = member.process_id or ""
+    process_id = member.process_id or ""
 
     def in_process(task: tuple[str, int]) -> bool:
-        return mine in group.standby.get(task, ()) or mine in group.warmup.get(task, ())
+        return process_id in group.standby.get(task, ()) or process_id in group.warmup.get(task, ())
 
     had = member.assigned
     active = _step(had.active, target.active, lambda task: task in group.active or in_process(task))
-    standby = _step(had.standby, target.standby, lambda task: mine in group.active.get(task, ()) or in_process(task))
-    warmup = _step(had.warmup, target.warmup, lambda task: mine in group.active.get(task, ()) or in_process(task))
+    standby = _step(
+        had.standby, target.standby, lambda task: process_id in group.active.get(task, ()) or in_process(task)
+    )
+    warmup = _step(had.warmup, target.warmup, lambda task: process_id in group.active.get(task, ()) or in_process(task))
     steps = (active, standby, warmup)
     kept = _with_epochs(active.kept, had.active)
     revoked = active.revoked, standby.revoked, warmup.revoked
@@ -101,11 +103,11 @@ def _step(had: TaskSet, target: TaskSet, held: Callable[[tuple[str, int]], bool]
     step = _Step({}, {}, {}, False)
     waits = False
     for key in sorted({*had, *target}):
-        mine, wanted = set(had.get(key, ())), set(target.get(key, ()))
-        missing = wanted - mine
+        own, wanted = set(had.get(key, ())), set(target.get(key, ()))
+        missing = wanted - own
         free = {partition for partition in missing if not held((key, partition))}
         waits |= len(free) < len(missing)
-        for into, some in ((step.kept, mine & wanted), (step.revoked, mine - wanted), (step.gained, free)):
+        for into, some in ((step.kept, own & wanted), (step.revoked, own - wanted), (step.gained, free)):
             if some:
                 into[key] = sorted(some)
     return step._replace(waits=waits)
@@ -132,4 +134,4 @@ def _owns_any(owned: OwnedTasks, tasks: tuple[TaskSet, TaskSet, TaskSet]) -> boo
     """Whether the member may still own any of the tasks: one that does not say may."""
     if owned is None:
         return True
-    return any(_units(mine) & _units(some) for mine, some in zip(owned, tasks, strict=True))
+    return any(_units(own) & _units(some) for own, some in zip(owned, tasks, strict=True))

@@ -283,8 +283,8 @@ def _error(outcome: RequestOutcome, expected: Fields | None) -> Any:
     error = outcome.error
     if error is None:
         return None
-    told = {"code": error.code.name, "code_id": int(error.code), "message": error.message}
-    return {name: told[name] for name in expected or told}
+    answer = {"code": error.code.name, "code_id": int(error.code), "message": error.message}
+    return {name: answer[name] for name in expected or answer}
 
 
 def _expected_error(step: Fields) -> Fields | None:

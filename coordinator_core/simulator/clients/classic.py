@@ -115,7 +115,7 @@ class ClassicClient(Client):
         assignments = []
         if self._leader and not response["skipAssignment"]:
             decided = self.assign(self._protocol, response["members"])
-            assignments = [{"memberId": member, "assignment": mine} for member, mine in decided.items()]
+            assignments = [{"memberId": member, "assignment": assignment} for member, assignment in decided.items()]
         self._sync(assignments)
 
     def _sync(self, assignments: list[Fields]) -> None:

@@ -93,10 +93,14 @@ class ConnectWorker(ClassicClient):
         )
         result = assign(protocol, spec, _NO_TOPICS)
         self._memory = result.memory
-        lose = (each for each, told in result.members.items() if told.revoked_connectors or told.revoked_tasks)
-        delay_ms = max((told.delay_ms for told in result.members.values()), default=0)
+        lose = (
+            each
+            for each, assignment in result.members.items()
+            if assignment.revoked_connectors or assignment.revoked_tasks
+        )
+        delay_ms = max((assignment.delay_ms for assignment in result.members.values()), default=0)
         self.shard.groups[self.group_id].takes(self.epoch, lose, delay_ms)
-        return {member: _written(told, VERSIONS[protocol]) for member, told in result.members.items()}
+        return {member: _written(assignment, VERSIONS[protocol]) for member, assignment in result.members.items()}
 
     def assigned(self, data: bytes) -> None:
         """Run the assigned work; join again after stopping something, so that others get it, or after an
@@ -105,27 +109,29 @@ class ConnectWorker(ClassicClient):
         blob = decode_assignment("connect", self._protocol, data)
         if blob is None:
             return
-        told = worker_assignment(blob.fields)
-        self._completed, self._last = self.epoch, told
-        if told.error != NO_ERROR:
+        assignment = worker_assignment(blob.fields)
+        self._completed, self._last = self.epoch, assignment
+        if assignment.error != NO_ERROR:
             self._rejoin()
         elif self._protocol == EAGER:
-            self._connectors, self._tasks = list(told.connectors), list(told.tasks)
+            self._connectors, self._tasks = list(assignment.connectors), list(assignment.tasks)
         else:
-            self._follow(told)
+            self._follow(assignment)
 
-    def _follow(self, told: LeaderAssignment) -> None:
-        gone = {*told.revoked_connectors, *told.revoked_tasks}
+    def _follow(self, assignment: LeaderAssignment) -> None:
+        gone = {*assignment.revoked_connectors, *assignment.revoked_tasks}
         self._connectors = [
-            connector for connector in dict.fromkeys((*self._connectors, *told.connectors)) if connector not in gone
+            connector
+            for connector in dict.fromkeys((*self._connectors, *assignment.connectors))
+            if connector not in gone
         ]
-        self._tasks = [task for task in dict.fromkeys((*self._tasks, *told.tasks)) if task not in gone]
+        self._tasks = [task for task in dict.fromkeys((*self._tasks, *assignment.tasks)) if task not in gone]
         if gone:
             self._joining = True
             self.soon(self.chance.between(1, self.setup.revocation_ms), self.join)
-        if told.delay_ms:
+        if assignment.delay_ms:
             generation = self.epoch
-            self.soon(told.delay_ms, lambda: self._delay_over(generation))
+            self.soon(assignment.delay_ms, lambda: self._delay_over(generation))
 
     def _delay_over(self, generation: int) -> None:
         if self._completed == generation and not self._joining:
@@ -151,17 +157,17 @@ class ConnectWorker(ClassicClient):
         self._connectors, self._tasks, self._last = [], [], None
 
 
-def _written(told: LeaderAssignment, version: int) -> bytes:
+def _written(assignment: LeaderAssignment, version: int) -> bytes:
     fields: ConnectProtocolAssignment = {
-        "error": told.error,
-        "leader": told.leader,
-        "leaderUrl": told.leader_url,
-        "configOffset": told.config_offset,
-        "assignment": _listed(told.connectors, told.tasks),
+        "error": assignment.error,
+        "leader": assignment.leader,
+        "leaderUrl": assignment.leader_url,
+        "configOffset": assignment.config_offset,
+        "assignment": _listed(assignment.connectors, assignment.tasks),
     }
     if version:
-        fields["revoked"] = _listed(told.revoked_connectors, told.revoked_tasks)
-        fields["delay"] = told.delay_ms
+        fields["revoked"] = _listed(assignment.revoked_connectors, assignment.revoked_tasks)
+        fields["delay"] = assignment.delay_ms
     return encode_blob(ConnectProtocolAssignment, version, fields)
 
 

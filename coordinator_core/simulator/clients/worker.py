@@ -199,8 +199,8 @@ class Worker(ReconcilingClient):
 
 def _worker(member: Fields, eager: bool) -> WorkerSpec:
     """A worker as its metadata says; the eager assignor does not look at what it runs."""
-    told = decode_blob(ConnectProtocolMetadata, member["assignor"]["metadata"]).fields
+    metadata = decode_blob(ConnectProtocolMetadata, member["assignor"]["metadata"]).fields
     units = [] if eager else from_fields(member["connectorsAndTasks"])
     connectors = [unit for unit in units if isinstance(unit, str)]
     tasks = [unit for unit in units if not isinstance(unit, str)]
-    return WorkerSpec(told["url"], told["configOffset"], connectors, tasks)
+    return WorkerSpec(metadata["url"], metadata["configOffset"], connectors, tasks)
