@@ -75,7 +75,9 @@ def _read(path: Path) -> Any:
         schema = COLUMNS if "topic_id" not in rows.column_names else COLUMNS.append(pa.field("topic_id", pa.string()))
         # A partition without a leader has no end offset; rows about settings have no topic.
         is_known = pc.field("end_offset").is_valid() & pc.field("topic").is_valid()
-        return _placed(path, rows.select(schema.names).cast(schema).filter(is_known))
+        rows = rows.select(schema.names).cast(schema).filter(is_known)
+        rows.validate(full=True)  # Arrow reads names without a look at their UTF-8
+        return _placed(path, rows)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
     except (OSError, pa.ArrowException) as error:

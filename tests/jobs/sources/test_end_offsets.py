@@ -30,3 +30,11 @@ def test_an_end_offset_that_lacks_its_place_or_time_is_named(tmp_path: Path, nam
     for read in (newest_ends, all_ends):
         with pytest.raises(InputError, match=f"1 of 2 end offsets lack the column {name}"):
             read(file)
+
+
+def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    ends = tmp_path / "ends.jsonl"
+    ends.write_bytes(b'{"topic": "ord\xb5ers", "partition": 0, "end_offset": 1, "timestamp_ms": 2}\n')
+    for read in (newest_ends, all_ends):
+        with pytest.raises(InputError, match="UTF8"):
+            read(ends)
