@@ -72,15 +72,15 @@ def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFram
     Raises:
         MissingTableError: nothing was ingested yet.
     """
-    found = tables.engine()
-    ledger = list(found.rows(LEDGER))
+    reader = tables.engine()
+    ledger = list(reader.rows(LEDGER))
     parts: Part = {
         name: {row["cluster"]: row[name] for row in ledger}
         for name in ("unbalanced_partitions", "undecoded_runs", "quarantine_rate")
     }
-    parts |= _gaps(found) | _counted(found) | _findings(found, chosen.findings)
-    parts |= _placement(found, chosen.offsets_partitions) | _freshness(found, now)
-    parts["absent_partitions"] = given_partitions.absent(found, OFFSETS_TOPIC, chosen.offsets_partitions)
+    parts |= _gaps(reader) | _counted(reader) | _findings(reader, chosen.findings)
+    parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
+    parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
     rows = [{"cluster": row["cluster"], **dict(_of(row["cluster"], parts))} for row in ledger]
     measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
     measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
@@ -93,27 +93,27 @@ def _of(cluster: str, parts: Part) -> Iterator[tuple[str, float | None]]:
         yield name, 0.0 if value is None and name in parts and name not in NO_COUNTS else value
 
 
-def _gaps(found: TableReader) -> Part:
+def _gaps(reader: TableReader) -> Part:
     """Return the offsets that are missing now: a later run may have filled a gap of an earlier one.
 
     Only log partitions in which a run found a gap are examined.
     """
     names = ("missing_offsets", "damaged_offsets")
     suspects: dict[str, dict[gaps.Place, int]] = {}
-    for row in found.rows(
+    for row in reader.rows(
         "SELECT DISTINCT cluster, log_topic, log_partition FROM $runs "
         "WHERE job = 'ingest' AND (missing_offsets > 0 OR damaged_offsets > 0)"
     ):
         suspects.setdefault(row["cluster"], {})[row["log_topic"], row["log_partition"]] = 0
     sums = {name: dict[str, float | None]() for name in names}
     for cluster, places in suspects.items():
-        counts = gaps.summary(found, cluster, places).values()
+        counts = gaps.summary(reader, cluster, places).values()
         for name in names:
             sums[name][cluster] = sum(each[name] for each in counts)
     return dict(sums)
 
 
-def _counted(found: TableReader) -> Part:
+def _counted(reader: TableReader) -> Part:
     """Return the measures that count rows of one table, if it exists."""
     is_final, is_notice = "NOT coalesce(is_open, FALSE)", "rule IN :notices"
     counted = {
@@ -125,30 +125,30 @@ def _counted(found: TableReader) -> Part:
     }
     count = "SELECT cluster, count(*) AS value FROM ${} WHERE {} GROUP BY cluster".format
     return {
-        name: _by_cluster(found, count(table, condition), notices=NOTICES)
+        name: _by_cluster(reader, count(table, condition), notices=NOTICES)
         for name, (table, condition) in counted.items()
-        if found.exists(table)
+        if reader.exists(table)
     }
 
 
-def _by_cluster(found: TableReader, sql: str, **values: Any) -> dict[str, float | None]:
-    return {row["cluster"]: row["value"] for row in found.rows(sql, **values)}
+def _by_cluster(reader: TableReader, sql: str, **values: Any) -> dict[str, float | None]:
+    return {row["cluster"]: row["value"] for row in reader.rows(sql, **values)}
 
 
-def _placement(found: TableReader, offsets_partitions: int | None) -> Part:
+def _placement(reader: TableReader, offsets_partitions: int | None) -> Part:
     """Return how many groups lie in another log partition than their id says."""
-    if not found.exists("group_records") or (offsets_partitions is None and not found.exists("topic_history")):
+    if not reader.exists("group_records") or (offsets_partitions is None and not reader.exists("topic_history")):
         return {}
     counts: dict[str, float | None] = {}
     if offsets_partitions is None:
         counts = _by_cluster(
-            found,
+            reader,
             "SELECT cluster, max(partitions) AS value FROM $topic_history WHERE topic = :topic AND until IS NULL "
             "GROUP BY cluster",
             topic=OFFSETS_TOPIC,
         )
     misplaced: dict[str, float | None] = {}
-    for row in found.rows(
+    for row in reader.rows(
         "SELECT DISTINCT cluster, group_id, log_partition FROM $group_records "
         "WHERE log_topic = :topic AND group_id IS NOT NULL AND log_partition IS NOT NULL",
         topic=OFFSETS_TOPIC,
@@ -160,16 +160,16 @@ def _placement(found: TableReader, offsets_partitions: int | None) -> Part:
     return {"misplaced_groups": misplaced}
 
 
-def _findings(found: TableReader, chosen: FindingCheckSettings) -> Part:
+def _findings(reader: TableReader, chosen: FindingCheckSettings) -> Part:
     """Return how many findings count, and how many of them fail the run, if the setting names kinds that do."""
-    if not found.exists("findings"):
+    if not reader.exists("findings"):
         return {}
     is_expected = _matcher(chosen.expected)
     counts = {"unexpected_findings": dict[str, float | None]()}
     if chosen.fail_on:
         counts["failing_findings"] = {}
     failing = set(map(str, chosen.fail_on))
-    for row in found.rows("SELECT cluster, group_id, kind, score FROM $findings"):
+    for row in reader.rows("SELECT cluster, group_id, kind, score FROM $findings"):
         if row["score"] < chosen.min_score or is_expected(row):
             continue
         for name, of_cluster in counts.items():
@@ -193,15 +193,15 @@ def _matcher(expected: Iterable[ExpectedFindings]) -> Callable[[Mapping[str, Any
     return is_expected
 
 
-def _freshness(found: TableReader, now: datetime) -> Part:
+def _freshness(reader: TableReader, now: datetime) -> Part:
     # Records without a place in the log are in no range.
     newest = _by_cluster(
-        found,
+        reader,
         "SELECT cluster, max(timestamp_ms) AS value FROM $log_records "
         "WHERE stray IS NOT NULL AND timestamp_ms >= 0 GROUP BY cluster",
     )
-    if found.exists("log_ranges"):
-        ends = _by_cluster(found, "SELECT cluster, max(last_ms) AS value FROM $log_ranges GROUP BY cluster")
+    if reader.exists("log_ranges"):
+        ends = _by_cluster(reader, "SELECT cluster, max(last_ms) AS value FROM $log_ranges GROUP BY cluster")
         for cluster, last_ms in ends.items():
             newest[cluster] = max(last_ms or 0, newest.get(cluster) or 0) or None
     now_ms = int(now.timestamp() * 1000)

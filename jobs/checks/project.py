@@ -71,8 +71,8 @@ def check_location(folder: Path, location: str) -> None:
     sources = read_mapping(file, InputError).get("fluent_datasources") or {}
     for name, wanted in _data_sources(folder, location).items():
         source = sources.get(name) or {}
-        found = {key: source.get(key) for key in ("type", "base_directory")}
-        if found != {key: wanted.get(key) for key in found}:
+        connection = {key: source.get(key) for key in ("type", "base_directory")}
+        if connection != {key: wanted.get(key) for key in connection}:
             raise InputError(
                 f"{file}: the data source {name} is not the one of the tables at {location} and of this folder: "
                 f"{command} repairs it, and keeps your suites"

@@ -137,8 +137,8 @@ def refuse_unknown(answers: Answers, group_id: str | None) -> None:
 def no_history(answers: Answers, group_id: str) -> InputError:
     """Return the error about a group that the logs do not mention, with what they lack."""
     missing = answers.knowledge().about_group(group_id)
-    told = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
-    return InputError(f"these logs have no history of group {group_id!r}{told}")
+    doubt = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
+    return InputError(f"these logs have no history of group {group_id!r}{doubt}")
 
 
 def refuse_unproven(answers: Answers, what: str) -> None:

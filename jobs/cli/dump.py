@@ -108,9 +108,9 @@ def dump(
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:
     """Return the segments at one path. The output does not name topics, so only one topic of a folder is chosen."""
     logs = find_logs([path], topics=KNOWN_TOPICS if topic is None else [topic])
-    found = sorted({log.topic for log in logs})
-    if topic is None and MAIN_TOPIC in found and len(found) > 1:
-        others = ", ".join(name or "segments outside a topic's folder" for name in found if name != MAIN_TOPIC)
+    topics = sorted({log.topic for log in logs})
+    if topic is None and MAIN_TOPIC in topics and len(topics) > 1:
+        others = ", ".join(name or "segments outside a topic's folder" for name in topics if name != MAIN_TOPIC)
         console.note(f"{path}: printing {MAIN_TOPIC}; {path} also has {others} (choose with --topic)")
         return [log for log in logs if log.topic == MAIN_TOPIC]
     return logs

@@ -67,8 +67,8 @@ def _asked(source: Answers, text: str) -> tuple[GroupHistory, RebalanceReference
         if history is not None:
             return history, asked
     missing = source.knowledge().about_group(text)
-    told = f"; they lack something: {'; '.join(missing)}" if missing else ""
-    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET{told}")
+    lacking = f"; they lack something: {'; '.join(missing)}" if missing else ""
+    raise InputError(f"these logs have no rebalance {text!r}: use GROUP, GROUP@EPOCH or PARTITION:OFFSET{lacking}")
 
 
 def _readings(text: str) -> list[RebalanceReference]:
@@ -119,10 +119,10 @@ def findings_command(
     """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
     failing = read_kinds(fail_on, FINDING_KINDS, every=ANY)
     answers = source.answers()
-    found = answers.findings(group)
-    if not found:
+    findings = answers.findings(group)
+    if not findings:
         refuse_unknown(answers, group)
-    rows = [row for row in found if row.score >= min_score]
+    rows = [row for row in findings if row.score >= min_score]
     if source.json:
         lines = [plain(row) for row in rows]
     else:

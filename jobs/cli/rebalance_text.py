@@ -26,12 +26,12 @@ def took_text(row: RebalanceRow) -> str | None:
 def cause_kinds(causes: Iterable[Cause]) -> str:
     """Return the kinds of causes with their topics or details; causes by members are counted."""
     members = Counter(cause.kind for cause in causes if cause.member_id is not None and not cause.topics)
-    found = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
+    counts = [kind if count == 1 else f"{kind} ({count})" for kind, count in members.items()]
     for cause in causes:
         if cause.member_id is None or cause.topics:
             about = " ".join(cause.topics) or cause.detail or ""
-            found.append(f"{cause.kind} {about}".strip())
-    return ", ".join(found)
+            counts.append(f"{cause.kind} {about}".strip())
+    return ", ".join(counts)
 
 
 def causes_text(row: RebalanceRow) -> str:

@@ -57,8 +57,8 @@ def snapshot_command(
     if json:
         print_json({"file": str(out), **counts, "features": features})
         return
-    told = ", ".join(f"{name} {level}" for name, level in sorted((features or {}).items())) or "unknown"
+    levels = ", ".join(f"{name} {level}" for name, level in sorted((features or {}).items())) or "unknown"
     typer.echo(
         f"{out}: {counts['topics']} topics, {counts['partitions']} partitions, configs of {counts['groups']} groups, "
-        f"{counts['brokers']} brokers; features: {told}"
+        f"{counts['brokers']} brokers; features: {levels}"
     )

@@ -77,7 +77,7 @@ def told_lines(known: GroupHistory) -> list[BrokerEvent]:
     return [line for line in known.events if line.kind in TOLD]
 
 
-def with_lines(entries: Iterable[Line], told: Iterable[BrokerEvent]) -> list[Line]:
+def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[Line]:
     """Return the entries of a timeline, and lines of brokers' application logs in between, by their time."""
     lines = [
         {
@@ -86,7 +86,7 @@ def with_lines(entries: Iterable[Line], told: Iterable[BrokerEvent]) -> list[Lin
             "detail": line.reason if line.kind in IN_ITS_REASON and line.reason else line.text,
             "log": line.place,
         }
-        for line in told
+        for line in events
         if line.timestamp_ms is not None
     ]
     return sorted([*lines, *entries], key=lambda entry: str(entry["time"])) if lines else list(entries)

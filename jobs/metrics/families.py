@@ -170,15 +170,15 @@ class GroupFacts(Collector):
         return family
 
     def _offsets(self) -> Iterator[PartitionOffset]:
-        found: dict[tuple[str, TopicPartition], PartitionOffset] = {}
+        by_partition: dict[tuple[str, TopicPartition], PartitionOffset] = {}
         for group, offsets, certainty in self.groups:
             for partition, commit in sorted(offsets.committed.items()):
                 if partition not in certainty.unknown_offsets and commit.offset >= 0:
                     end = self.ends.get(partition)
                     lag = None if end is None else max(0, end - commit.offset)
                     one = PartitionOffset(group.group_id, partition, commit.offset, lag)
-                    found[group.group_id, partition] = one  # as of states: the last one
-        yield from found.values()
+                    by_partition[group.group_id, partition] = one  # as of states: the last one
+        yield from by_partition.values()
 
 
 def _type_of(group: Group) -> str:
@@ -288,11 +288,11 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
 
 def _one_for_each_id(groups: Iterable[GroupThen]) -> Iterable[GroupThen]:
     """Return the groups; of two with one id only that of ``__consumer_offsets``, the log that kminion reads."""
-    found: dict[str, GroupThen] = {}
+    by_group: dict[str, GroupThen] = {}
     for then in groups:
-        if then.group.group_id not in found or then.group.family is Family.GROUP:
-            found[then.group.group_id] = then
-    return found.values()
+        if then.group.group_id not in by_group or then.group.family is Family.GROUP:
+            by_group[then.group.group_id] = then
+    return by_group.values()
 
 
 def _like_burrow(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iterator[Metric]:

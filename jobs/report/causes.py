@@ -78,14 +78,14 @@ def origins(rows: Sequence[RebalanceRow]) -> list[RebalanceRow | None]:
 
     A follow-up of a follow-up has the same origin. It is None, too, where the rebalance before is not in the log.
     """
-    found: list[RebalanceRow | None] = []
+    followed: list[RebalanceRow | None] = []
     for index, row in enumerate(rows):
         before = rows[index - 1] if index else None
         if not _follows_up(row) or before is None or before.to_epoch != row.from_epoch:
-            found.append(None)
+            followed.append(None)
         else:
-            found.append(found[-1] or (before if not _follows_up(before) else None))
-    return found
+            followed.append(followed[-1] or (before if not _follows_up(before) else None))
+    return followed
 
 
 def _follows_up(row: RebalanceRow) -> bool:
@@ -143,7 +143,7 @@ def initiators(history: GroupHistory, parts: Iterable[Sequence[RebalanceRow]]) -
         if delaying is not None:
             delayed[delaying] += 1
     ordered = sorted(caused, key=lambda name: (-caused[name], -followed[name], name))
-    found = [
+    initiators = [
         Initiator(
             name,
             len(ids[name]),
@@ -155,7 +155,7 @@ def initiators(history: GroupHistory, parts: Iterable[Sequence[RebalanceRow]]) -
         )
         for name in ordered
     ]
-    return found, memberless
+    return initiators, memberless
 
 
 def most_frequent(counted: Counter[str]) -> tuple[Count, ...]:

@@ -157,8 +157,8 @@ def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], t
     rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
     worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
     places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
-    told = tuple(_told(parts, [rows[place] for place in places]))
-    return told, (places.index(worst), because(rows[worst][1]))
+    explained = tuple(_told(parts, [rows[place] for place in places]))
+    return explained, (places.index(worst), because(rows[worst][1]))
 
 
 def _told(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:

@@ -139,13 +139,13 @@ def _causes(causes: Sequence[CausedBy]) -> str:
         if name and name not in names[cause.kind]:
             names[cause.kind].append(name)
     kinds = dict.fromkeys(cause.kind for cause in causes)
-    told = []
+    sentences = []
     for kind in kinds:
         found = names.get(kind, [])
         more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
         listed = f" ({', '.join(found[:MOST_NAMES])}{more})" if found else ""
-        told.append(kind.replace("_", " ") + listed)
-    return "; ".join(told) or "unknown"
+        sentences.append(kind.replace("_", " ") + listed)
+    return "; ".join(sentences) or "unknown"
 
 
 def _who(cause: CausedBy) -> str:

@@ -31,12 +31,14 @@ class SharedState(StrEnum):
 
 def share_timelines(rows: Iterable[SharePartitionRow]) -> tuple[Sequence[ShareTimeline], int]:
     """Return the first share partitions by name, and the number of all."""
-    found: defaultdict[str, list[SharePartitionRow]] = defaultdict(list)
+    by_partition: defaultdict[str, list[SharePartitionRow]] = defaultdict(list)
     for row in rows:
-        found[f"{row.topic or row.topic_id} {row.partition}"].append(row)
-    names = sorted(found, key=lambda name: (name.rpartition(" ")[0], found[name][0].partition))[:MOST_SHARE_PARTITIONS]
+        by_partition[f"{row.topic or row.topic_id} {row.partition}"].append(row)
+    names = sorted(by_partition, key=lambda name: (name.rpartition(" ")[0], by_partition[name][0].partition))[
+        :MOST_SHARE_PARTITIONS
+    ]
     most = MOST_PHASES // max(1, len(names))
-    return [_timeline(name, found[name], most) for name in names], len(found)
+    return [_timeline(name, by_partition[name], most) for name in names], len(by_partition)
 
 
 def _timeline(name: str, rows: list[SharePartitionRow], most: int) -> ShareTimeline:

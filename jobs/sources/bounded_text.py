@@ -109,8 +109,8 @@ def _check_depth(text: str) -> None:
     if text.count("[") + text.count("{") <= DEEPEST:
         return
     depth = 0
-    for found in BRACKETS.finditer(text):
-        match found[0]:
+    for bracket in BRACKETS.finditer(text):
+        match bracket[0]:
             case "[" | "{":
                 depth += 1
                 if depth > DEEPEST:

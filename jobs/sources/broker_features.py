@@ -56,9 +56,9 @@ def ask(brokers: Iterable[BrokerAddress], config: Mapping[str, str]) -> list[Fea
 def _ask_one(address: BrokerAddress, context: ssl.SSLContext | None) -> FeatureAnswer:
     try:
         for version in VERSIONS:
-            found = features(_exchanged(address, context, version), version, version)
-            if found is not None:
-                return FeatureAnswer(address.broker, found, None)
+            answer = features(_exchanged(address, context, version), version, version)
+            if answer is not None:
+                return FeatureAnswer(address.broker, answer, None)
     except (OSError, DecodeError) as error:
         return FeatureAnswer(address.broker, None, f"{address.host}:{address.port}: {_text(error)}")
     return FeatureAnswer(address.broker, None, f"{address.host}:{address.port}: brokers before Kafka 2.4 do not say")

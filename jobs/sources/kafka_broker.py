@@ -134,13 +134,13 @@ def plan(
         InputError: the topic or a partition does not exist, or the log ends before an offset that was ingested.
         KafkaException: the broker does not answer.
     """
-    found = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
-    if found.error is not None:
-        raise InputError(f"{topic}: {found.error.str()}")
+    metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+    if metadata.error is not None:
+        raise InputError(f"{topic}: {metadata.error.str()}")
     planned = []
-    for partition, (first, end) in sorted((ranges or dict.fromkeys(found.partitions, (None, None))).items()):
-        if partition not in found.partitions:
-            raise InputError(f"{topic} has no partition {partition}: use 0 to {len(found.partitions) - 1}")
+    for partition, (first, end) in sorted((ranges or dict.fromkeys(metadata.partitions, (None, None))).items()):
+        if partition not in metadata.partitions:
+            raise InputError(f"{topic} has no partition {partition}: use 0 to {len(metadata.partitions) - 1}")
         low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=TIMEOUT_S)
         if (new := since.get(partition, low)) > high:
             raise InputError(

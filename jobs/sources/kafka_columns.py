@@ -34,11 +34,11 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
     """
     types = {field.name: field.dataType for field in rows.schema.fields}
     for wanted in ("key", "value"):
-        found = types.get(wanted)
-        if found is None:
+        known_type = types.get(wanted)
+        if known_type is None:
             raise InputError(f"{name}: column '{wanted}' is missing (columns: {', '.join(types) or 'none'})")
-        if not isinstance(found, BinaryType):
-            raise InputError(f"{name}: column '{wanted}' must be binary, not {found.typeName()}")
+        if not isinstance(known_type, BinaryType):
+            raise InputError(f"{name}: column '{wanted}' must be binary, not {known_type.typeName()}")
     positioned = "partition" in types and "offset" in types
     known: dict[str, Column] = {
         "log_topic": F.coalesce(F.col("topic"), F.lit(topic)) if "topic" in types else F.lit(topic),

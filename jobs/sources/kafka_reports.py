@@ -82,10 +82,10 @@ class Reports:
     def failure(self, error: KafkaException | None = None) -> InputError:
         """Return the error of this client: what it raised, if anything, with the report that tells most."""
         texts = [] if error is None else [error.args[0].str()]
-        told = max(self.errors, key=_weight, default=None)
-        if told is not None:
-            texts += [told.str()] if told.str() not in texts else []
-            texts += [WRONG_PORT] if told.code() == KafkaError._ALL_BROKERS_DOWN else []
+        weightiest = max(self.errors, key=_weight, default=None)
+        if weightiest is not None:
+            texts += [weightiest.str()] if weightiest.str() not in texts else []
+            texts += [WRONG_PORT] if weightiest.code() == KafkaError._ALL_BROKERS_DOWN else []
         return InputError(f"{self.servers}: {': '.join(texts) or 'no answer'}")
 
 

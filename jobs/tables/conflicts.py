@@ -58,9 +58,9 @@ def repeated(name: str, write: Callable[[], T], operations: Callable[[float], It
                 time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
                 continue
             what = f" ({', '.join(others)})" if others else ""
-            said = one_line(error).rstrip(".")
+            problem = one_line(error).rstrip(".")
             raise ConflictError(
-                f"table {name} was changed by another program{what} while this run wrote it: {said}. "
+                f"table {name} was changed by another program{what} while this run wrote it: {problem}. "
                 "What was committed stays: keep other programs from writing the tables, and run again"
             ) from error
     raise AssertionError
