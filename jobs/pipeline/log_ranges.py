@@ -35,7 +35,13 @@ REVISED: Final = (
 """Log partitions in which a new run has told facts about known rows."""
 
 NEW: Final = "cluster = :cluster AND run_id > :done AND run_id <= :upto"
-NEW_RECORDS: Final = f"SELECT sum(records) AS records FROM $runs WHERE job = 'ingest' AND {NEW}"
+TO_ORDER: Final = (
+    "SELECT sum(CASE WHEN records = last_offset - first_offset + 1 THEN 0 ELSE records END) AS records FROM $runs "
+    f"WHERE job = 'ingest' AND {NEW}"
+)
+"""The number of records that have to be put in order: those of a log partition without a gap are only counted, which
+this process does in a twentieth of Spark's time, however many they are.
+"""
 NEW_OR_AGAIN: Final = (
     "cluster = :cluster AND run_id <= :upto "
     "AND (run_id > :done OR concat(log_topic, '-', CAST(log_partition AS STRING)) IN :again)"
@@ -58,7 +64,7 @@ def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
     engine, given = tables.engine(), {"cluster": cluster, "done": done, "upto": upto}
     again = _learned(engine, given) if done else []
     if not again:
-        few = engine.up_to(tables.limits.rows, NEW_RECORDS, **given)
+        few = engine.up_to(tables.limits.rows, TO_ORDER, **given)
         rows = few.made(RANGES.format(which=NEW), LOG_RANGES.schema, block=BLOCK, **given)
         written_files.append(tables, LOG_RANGES, rows, f"{upto}/{cluster}")
         return

@@ -9,6 +9,8 @@ repeated.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from functools import reduce
 from typing import Final, NamedTuple
@@ -18,6 +20,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import LOG_TOPICS, Family
+from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits.fold import (
     INPUT,
@@ -32,6 +35,7 @@ from jobs.pipeline.commits.fold import (
     summarizer,
 )
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.tables import written_files
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS, PLACED
@@ -109,6 +113,11 @@ NEW_RECORDS: Final = (
     "WHERE cluster = :cluster AND job = 'decode' AND run_id > :done AND run_id <= :upto"
 )
 
+NEW_COMMITS: Final = (
+    f"SELECT log_partition, count(*) AS commits FROM $offset_commits WHERE {NEW} GROUP BY log_partition"
+)
+"""The number of commits and tombstones that new runs have brought, by log partition."""
+
 OF_ALL: Final = "t.hour_ms IS NULL AND s.hour_ms IS NULL"
 """Rows of all commits, of which there is one for each ``OFFSET_KEY``; rows of hours are added."""
 
@@ -137,7 +146,7 @@ class _Update:
             rows = self._pass(self._with_states(news is not None and news.settles), place) if here is None else here
             changes = {name: f"s.{name}" for name in COMMIT_SUMMARIES.schema.names}
             self._tables.merge(COMMIT_SUMMARIES, rows, changes, insert=True, key=OFFSET_KEY, among=OF_ALL)
-        else:
+        elif here is not None or not self._from_files(place):
             first = self._pass(self._rows(), place) if here is None else here
             self._tables.append(COMMIT_SUMMARIES, first, self._runs[-1])
 
@@ -148,6 +157,17 @@ class _Update:
 
         few = self._found.up_to(self._found.limits.rows, NEW_RECORDS, **self._given)
         return few.here(lambda reader: summarized_here(reader, place, self._done))
+
+    def _from_files(self, place: PassOver) -> bool:
+        """Let tasks read and write the files of the tables themselves; False, with nothing done: only Spark can."""
+        counts = {row["log_partition"]: row["commits"] for row in self._found.rows(NEW_COMMITS, **self._given)}
+        cores = _cores(self._tables.spark.conf.get("spark.master", None))
+        slices = from_files.slices_of(self._tables, counts, cores)
+        if slices is None:
+            return False
+        files = from_files.write_files(self._tables, slices, place)
+        written_files.commit(self._tables, COMMIT_SUMMARIES, files, self._runs[-1])
+        return True
 
     def _with_states(self, settles: bool) -> DataFrame:
         """Return the new rows, and the states of the groups and partitions that they are about."""
@@ -256,6 +276,14 @@ def _tasks(shuffle_partitions: str | None) -> int:
     """Return the number of tasks of the pass, in a session with this setting."""
     given = shuffle_partitions or ""
     return int(given) if given.isdecimal() and int(given) > 0 else TASKS
+
+
+def _cores(master: str | None) -> int:
+    """Return the number of cores that a session of this machine uses."""
+    given = re.search(r"\[(\d+|\*)", master or "")
+    if given is None:
+        return 1
+    return (os.cpu_count() or 1) if given[1] == "*" else int(given[1])
 
 
 def _states(known: DataFrame) -> DataFrame:

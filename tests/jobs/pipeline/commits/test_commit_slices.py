@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.pipeline import log_ranges, replay_here
+from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.commits.fold import What
@@ -43,7 +44,7 @@ def test_a_large_log_partition_is_several_tasks(spark: SparkSession) -> None:
     assert len(others) == len(set(others))
 
 
-def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
+def test_runs_in_slices_give_what_the_files_of_each_log_partition_give(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The middle of one log partition comes last. The other two are whole."""
@@ -52,6 +53,7 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
     runs = {
         id(row): {0: 0, 1: 2}.get(row["log_offset"] // 60, 1) if row["log_partition"] == 1 else 0 for _, row in rows
     }
+    write_files = from_files.write_files
     sliced, whole = Tables(spark, str(tmp_path / "sliced")), Tables(spark, str(tmp_path / "whole"))
     sliced.limits = whole.limits = EngineLimits(rows=-1)
     asked = []
@@ -66,6 +68,7 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
         sliced.append(RUNS, few(RUNS, [dict.fromkeys(RUNS.schema.names) | row for row in ledger]), f"{run}/ingest")
         with monkeypatch.context() as changed:
             changed.setattr(commit_slices, "SLICE_ROWS", 40)
+            changed.setattr(from_files, "slices_of", lambda *_: None)  # as in a catalog
             asked.append(
                 commit_slices.of_log_partitions(sliced, CLUSTER, (RUN_IDS[run - 1] if run else "", RUN_IDS[run]), [], 2)
             )
@@ -73,7 +76,10 @@ def test_runs_in_slices_give_what_one_task_for_each_log_partition_gives(
             commit_summaries.update(sliced)
     for run in range(3):
         put(whole, run, rows, runs)
+    written = []
+    monkeypatch.setattr(from_files, "write_files", lambda *of: written.append(of[1]) or write_files(*of))
     commit_summaries.update(whole)
+    assert [len(slices) for slices in written] == [3]
     assert [max(slices.values()) > 1 for slices in asked] == [True, True, True]
     assert summaries(sliced) == summaries(whole)
     assert any("pending" in row and "rewinds" in row for row in summaries(whole))
