@@ -45,6 +45,9 @@ from jobs.versions import software_version
 INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS, BROKER_EVENTS]
 """The tables that findings are made from."""
 
+MOST_PARTS: Final = 16
+"""Of more parts the reading costs as much as what Spark takes to plan its jobs: each reads all tables."""
+
 Batches = Iterable[pa.RecordBatch]
 
 Changed = Mapping[str, list[str] | None]
@@ -63,9 +66,9 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
         if not newest:
             return {}
         changed = _changed(tables, newest, json.loads(before or "{}"), json.loads(note))
-        compute = _here if _is_small(tables) else _in_spark
+        parts = parts_here(tables)
         with no_cycle_search():
-            rows = compute(tables, changed, limits)
+            rows = _in_spark(tables, changed, limits) if parts is None else _here(tables, changed, limits, parts)
         tables.replace(FINDINGS, rows, note)
     counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
@@ -86,15 +89,21 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
     }
 
 
-def _is_small(tables: Tables) -> bool:
+def parts_here(tables: Tables) -> int | None:
+    """Return in how many parts, one after the other, this process makes the findings; None: Spark makes them.
+
+    A part has its share of the groups, so that it needs the memory of inputs within the limit.
+    """
     local = [tables.local(table) for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
-    return all(each is not None for each in local) and (
-        sum(each.size() for each in local if each) <= tables.limits.findings_bytes
-    )
+    limit = tables.limits.findings_bytes
+    if limit <= 0 or any(each is None for each in local):
+        return None
+    parts = -(-sum(each.size() for each in local if each) // limit)
+    return max(1, parts) if parts <= MOST_PARTS else None
 
 
-def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
-    """Return the rows of the table, computed by this process."""
+def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> Rows:
+    """Return the rows of the table, computed by this process in so many parts."""
     found = tables.engine()
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
     kept, new = [], list[dict[str, Any]]()
@@ -106,11 +115,27 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
         if groups is not None and group_id not in groups:
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
-        changed_ones = histories(found, cluster, wanted, kinds(found))
-        of_cluster = (row for history in changed_ones for row in findings(history, limits))
-        new += [{"cluster": cluster, **row._asdict()} for row in of_cluster]
+        for some in _divided(tables, cluster, wanted, parts):
+            changed_ones = histories(found, cluster, some, kinds(found))
+            of_groups = (row for history in changed_ones for row in findings(history, limits))
+            new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
         new += _about_cluster(tables, cluster, limits)
     return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
+
+
+def _divided(tables: Tables, cluster: str, wanted: list[str] | None, parts: int) -> Iterator[list[str] | None]:
+    """Yield the groups of each part; None: all groups of the cluster."""
+    if parts == 1:
+        yield wanted
+        return
+    if wanted is None:
+        named = [table for table in INPUTS if "group_id" in table.schema.names and tables.exists(table)]
+        of_tables = " UNION ".join(f"SELECT group_id FROM ${table.name} WHERE cluster = :cluster" for table in named)
+        names = f"SELECT group_id FROM ({of_tables}) AS named WHERE group_id IS NOT NULL ORDER BY group_id"
+        wanted = [row["group_id"] for row in tables.engine().rows(names, cluster=cluster)]
+    size = max(1, -(-len(wanted) // parts))
+    for begin in range(0, len(wanted), size):
+        yield wanted[begin : begin + size]
 
 
 def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dict[str, Any]]:

@@ -1,0 +1,54 @@
+"""Findings that this process makes in parts, and those that Spark makes: the same rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from jobs.api import CoordinatorAudit
+from jobs.pipeline import findings
+from jobs.pipeline.findings import MOST_PARTS, parts_here
+from jobs.settings import EngineLimits
+from jobs.tables.delta import Tables
+
+
+def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None) -> list[str]:
+    """The rows of the table, without what stays of it."""
+    limits = sample.settings.findings
+    if parts is None:
+        rows = findings._in_spark(sample.tables, changed, limits)
+        assert isinstance(rows, DataFrame)
+        rows = rows.toArrow()
+    else:
+        rows = findings._here(sample.tables, changed, limits, parts)
+        assert isinstance(rows, pa.Table)
+    return sorted(map(repr, rows.to_pylist()))
+
+
+def test_findings_in_parts_are_those_of_one(sample: CoordinatorAudit) -> None:
+    everything: findings.Changed = {sample.cluster: None}
+    whole = made(sample, everything, 1)
+    assert len({row["group_id"] for row in sample.findings.select("group_id").collect()}) > 3
+    assert len(whole) == sample.findings.count()
+    for parts in (3, MOST_PARTS):
+        assert made(sample, everything, parts) == whole
+    for parts in (1, 2):
+        assert made(sample, {sample.cluster: ["A-coop-a2d7", "no such group"]}, parts) == whole
+
+
+def test_the_size_of_the_inputs_decides_on_the_parts(sample: CoordinatorAudit) -> None:
+    tables = Tables(sample.tables.spark, sample.tables.location)
+    size = sum(local.size() for table in findings.INPUTS if (local := tables.local(table)) is not None)
+    wanted = {size: 1, size - 1: 2, size // 3 + 1: 3, -(-size // MOST_PARTS): MOST_PARTS, size // 100: None, -1: None}
+    for limit, parts in wanted.items():
+        tables.limits = replace(EngineLimits(), findings_bytes=limit)
+        assert parts_here(tables) == parts, limit
+
+
+@pytest.mark.long
+def test_findings_by_spark_are_those_of_this_process(sample: CoordinatorAudit) -> None:
+    everything: findings.Changed = {sample.cluster: None}
+    assert made(sample, everything, None) == made(sample, everything, 1)
