@@ -88,3 +88,29 @@ def test_the_recorded_logs_say_the_same_by_another_clock(corpus: str, shift_ms: 
     if not logs.exists():
         pytest.skip(f"{logs} is not there")
     assert changed(logs, shift_ms, tmp_path / "logs") == []
+
+
+def placed(folder: Path) -> tuple[set[tuple[object, ...]], ...]:
+    """Verdicts, violations and findings without times: by the log positions that they are about."""
+    found = said(folder)
+    return (
+        {(row.group_id, row.at.partition, row.at.offset, row.verdict, row.difference_count) for row in found.verdicts},
+        {(row.group_id, row.at.partition, row.at.offset, row.rule) for row in found.violations},
+        {(row.group_id, row.kind, row.subject) for row in found.findings},
+    )
+
+
+placed_unshifted = cache(placed)
+
+
+@pytest.mark.parametrize("shift_ms", [20, -20, 300, -300, 2_000, -2_000, 9_000, -9_000])
+def test_the_samples_say_the_same_where_a_broker_with_another_clock_takes_over(shift_ms: int, tmp_path: Path) -> None:
+    """From the middle of each partition on its records have the times of another broker, within one group, too."""
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    for file in logs.glob("__consumer_offsets-*/*.log"):
+        found = [data for _, data in batches(file.read_bytes())]
+        middle = len(found) // 2
+        later = [_shifted(bytearray(data), shift_ms) for data in found[middle:]]
+        file.write_bytes(b"".join([*found[:middle], *later]))
+    assert placed(logs) == placed_unshifted(SAMPLE_LOGS)

@@ -480,8 +480,8 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         "metadata without first half": Removal(metadata_part(0.5, 1), TOPICS, (), True),
         "metadata with a hole": Removal(metadata_hole, TOPICS, (), True),
         "metadata with an unreadable topic": Removal(metadata_unreadable, TOPICS, (), True),
-        "metadata of another cluster": Removal(metadata_of_another_cluster(), OTHER_CLUSTER, (), True),
-        "metadata of another cluster with other topics": Removal(
+        "metadata of a cluster with the same topics": Removal(metadata_of_another_cluster(), OTHER_CLUSTER, (), True),
+        "metadata of a cluster with other topics": Removal(
             metadata_of_another_cluster(lambda name: f"other-{name}"), OTHER_CLUSTER, (), True
         ),
         "older metadata": Removal(metadata_part(0, 0.1), TOPICS, (), True),

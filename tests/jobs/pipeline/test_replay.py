@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -140,11 +141,57 @@ class Mortal(Tables):
         super().merge(*arguments, **options)
 
 
+class Doomed(Tables):
+    """Tables that die before their nth change of rows."""
+
+    def __init__(self, spark: SparkSession, home: str, dies_at: int) -> None:
+        super().__init__(spark, home)
+        self._left = dies_at
+
+    def _step(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise KilledError
+
+    def replace(self, *arguments: Any, **options: Any) -> None:
+        self._step()
+        super().replace(*arguments, **options)
+
+    def merge(self, *arguments: Any, **options: Any) -> None:
+        self._step()
+        super().merge(*arguments, **options)
+
+    def delete(self, *arguments: Any, **options: Any) -> None:
+        self._step()
+        super().delete(*arguments, **options)
+
+
 def warnings(tables: Tables) -> list[str]:
     """What is said with the rebalances in the tables."""
     said: list[str] = []
     StoredAnswers(FolderReader(tables.location), CLUSTER, AuditSettings(), said.append).rebalances(RebalanceFilter())
     return said
+
+
+def test_a_forced_rebuild_that_is_killed_anywhere_warns_and_is_made_good(spark, tmp_path):
+    """Before its first change nothing has happened; from then on the history lacks rows until a run has ended."""
+    write_segment(tmp_path / f"{TOPIC}-0", _strange_log())
+    tables = Tables(spark, str(tmp_path / "tables"))
+    take(tables, CLUSTER, tmp_path / f"{TOPIC}-0")
+    replay.run(tables)
+    expected, deaths = rows_of(tables), 0
+    assert NOT_REPLAYED not in warnings(tables)
+    for dies_at in range(1, 40, 3):
+        try:
+            replay.run(Doomed(spark, tables.location, dies_at), rebuild=True)
+        except KilledError:
+            deaths += 1
+            assert (NOT_REPLAYED in warnings(tables)) == (dies_at > 1)
+        else:
+            break
+    assert deaths > 3
+    assert NOT_REPLAYED not in warnings(tables)
+    assert rows_of(tables) == expected
 
 
 def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
