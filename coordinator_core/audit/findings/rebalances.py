@@ -93,14 +93,18 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the periods of superseded rebalances that are too long, each with the member that was behind most often."""
+    """Yield the periods of superseded rebalances that are too long, each with the member that was behind most often.
+
+    A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began.
+    """
     stretch: list[RebalanceRow] = []
     for row in _in_order(history):
         stretch.append(row)
-        if row.outcome not in SETTLED and row.outcome != "open":
+        if row.outcome == "superseded":
             continue
         if len(stretch) > 1:
-            end_ms = history.now_ms if row.outcome == "open" else (row.finished or row.at).timestamp_ms
+            end = row.at if row.outcome not in SETTLED else row.finished or row.at
+            end_ms = history.now_ms if row.outcome == "open" else end.timestamp_ms
             yield from _unsettled(history, limits, stretch, end_ms)
         stretch = []
     if len(stretch) > 1:

@@ -104,6 +104,16 @@ def test_superseded_rebalances_without_rest_never_converge() -> None:
     assert found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rest) == []
 
 
+def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> None:
+    """Records of another group are missing: what was superseded before counts, and nothing after it."""
+    lost = {"outcome": "unknown", "finished": None, "history_complete": False}
+    rows = [rebalance(e, at(100 * e), outcome="superseded") for e in (2, 3)] + [rebalance(6, at(600), **lost)]
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=rows)
+    assert (row.number, row.detail) == (400_000, "3 rebalances, 2 to 6, without a stable assignment for 400000 ms")
+    apart = [rebalance(e, at(100 * e), **lost) for e in (2, 9)]
+    assert found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=apart) == []
+
+
 def test_a_client_that_comes_and_goes_flaps() -> None:
     rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]
     (row,) = found(FindingKind.FLAPPING_MEMBER, memberships=rows)
