@@ -80,6 +80,8 @@ def _read(path: Path) -> Any:
         return _placed(path, rows)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: the name of a column is not UTF-8: {error.object[:100]!r}") from error
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{path}: {' '.join(str(error).split())}") from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
@@ -37,4 +39,13 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     ends.write_bytes(b'{"topic": "ord\xb5ers", "partition": 0, "end_offset": 1, "timestamp_ms": 2}\n')
     for read in (newest_ends, all_ends):
         with pytest.raises(InputError, match="UTF8"):
+            read(ends)
+
+
+def test_a_name_of_a_column_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    ends = tmp_path / "ends.parquet"
+    pq.write_table(pa.table({name: [value] for name, value in (*END.items(), ("topic_xx", 1))}), ends)
+    ends.write_bytes(ends.read_bytes().replace(b"topic_xx", b"topic_\xb5x"))
+    for read in (newest_ends, all_ends):
+        with pytest.raises(InputError, match=r"not UTF-8: b'topic_.xb5x'"):
             read(ends)
