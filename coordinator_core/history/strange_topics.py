@@ -14,7 +14,8 @@ Unknown = dict[str, LogPosition]
 """Ids or names of topics that the metadata log does not have, each with the first record that names it."""
 MOST_NAMED: Final = 3
 """So many logs are named in an error."""
-NO_TOPIC_ID: Final = "A" * 22
+RANDOM: Final = frozenset("QRST")
+"""The character of a topic id that has the version of a UUID, where it is 4: brokers give topics random ids."""
 NAMING_TYPES: Final = (
     RecordType.GROUP_METADATA,
     RecordType.CONSUMER_GROUP_PARTITION_METADATA,
@@ -103,10 +104,10 @@ def _first(unknown: Unknown) -> str:
 
 
 def _topic_ids(value: Any) -> Iterator[str]:
-    """Yield every topic id in the fields of a record."""
+    """Yield every topic id in the fields of a record that a broker may have given to a topic."""
     if isinstance(value, Mapping):
         topic_id = value.get("topicId")
-        if isinstance(topic_id, str) and topic_id != NO_TOPIC_ID:
+        if isinstance(topic_id, str) and topic_id[8:9] in RANDOM:
             yield topic_id
         for inner in value.values():
             yield from _topic_ids(inner)

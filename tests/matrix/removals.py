@@ -191,7 +191,7 @@ def _with_other_ids(value: Any) -> Any:
 
 
 def _other_id(topic_id: str) -> str:
-    return topic_id[19::-1] + topic_id[20:]
+    return topic_id[7::-1] + topic_id[8:]
 
 
 def without_share(number: int) -> Callable[[Path], None]:

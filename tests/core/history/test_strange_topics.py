@@ -13,7 +13,7 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, 
 from coordinator_core.wire.embedded import encode_blob
 
 HOUR = 3_600_000
-HERE, ELSEWHERE = "hereAAAAAAAAAAAAAAAAAA", "elseAAAAAAAAAAAAAAAAAA"
+HERE, ELSEWHERE = "here0000QAAAAAAAAAAAAA", "else0000TAAAAAAAAAAAAA"
 
 
 def history(*, complete: bool = True) -> TopicHistory:
@@ -55,10 +55,19 @@ def test_no_topic_id_of_the_groups_is_in_the_metadata_log_of_another_cluster() -
         [assigned(ELSEWHERE), assigned(HERE)],
         [assigned(ELSEWHERE, time_ms=11 * HOUR)],
         [assigned("A" * 22)],
+        [assigned("else0000AAAAAAAAAAAAAA")],
         [generation("t")],
         [generation("other"), assigned(HERE)],
     ],
-    ids=["none", "a topic that is known, if deleted", "after its end", "no id", "a name that is known", "an id counts"],
+    ids=[
+        "none",
+        "a topic that is known, if deleted",
+        "after its end",
+        "no id",
+        "an id that is not random",
+        "a name that is known",
+        "an id counts",
+    ],
 )
 def test_the_metadata_log_may_be_of_this_cluster(records: list[AnyRecord]) -> None:
     assert of_another_cluster(history(), {"log": records}) is None
