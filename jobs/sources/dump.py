@@ -28,7 +28,7 @@ from jobs.sources.files import (
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLines
-from jobs.sources.segments import SegmentsReader, SegmentsSource
+from jobs.sources.segments import SegmentsReader, SegmentsSource, have_overlaps
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
@@ -173,11 +173,12 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
         extents.setdefault(place, DumpExtent(*place, first))
         folders.setdefault(place, set()).add(log.name.removesuffix(log.segment))
-    # Brokers name segments by their first offset; a file with another name may be a copy of a segment.
+    # Brokers name segments by their first offset; a file with another name may be a copy of a segment. A copy that was
+    # taken while a segment grew may go on into the next one.
     named = all(SEGMENT.fullmatch(log.segment) for log in segments)
     snapshots = [(log.partition, log.segment) for log in logs if log.is_snapshot]
     once = len(set(snapshots)) == len(snapshots)
-    distinct = named and once and all(len(of_log) == 1 for of_log in folders.values())
+    distinct = named and once and all(len(of_log) == 1 for of_log in folders.values()) and not have_overlaps(segments)
     given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
     return Dump(load, True, list(extents.values()), distinct, given, SegmentsReader(files, frozenset(topics), topic))
 

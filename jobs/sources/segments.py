@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import LogFormatError
 from coordinator_core.records import LOG_TOPICS, Family
-from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
+from coordinator_core.wire.batch_format import LOG_OVERHEAD, TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
 from coordinator_core.wire.transactions import holes, markers, outcomes
@@ -123,6 +123,33 @@ class SegmentsReader(DataSourceReader):
     def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Yield the rows of one task."""
         return chain.from_iterable(read_range(wanted, self.topic) for wanted in partition.ranges)
+
+
+def have_overlaps(segments: Sequence[LogFile]) -> bool:
+    """Return whether a segment may have records that the next one has, too; they are sorted by partition and offset.
+
+    Only the headers of batches are read. Where they do not tell, it may.
+    """
+    return any(
+        before.size and after.size and _reaches(before, int(after.segment.partition(".")[0]))
+        for before, after in pairwise(segments)
+        if (before.topic, before.partition) == (after.topic, after.partition)
+    )
+
+
+def _reaches(log: LogFile, offset: int) -> bool:
+    """Return whether a segment has a batch that begins at an offset or behind it, or bytes that are not a batch."""
+    position = 0
+    with log.open() as read_at:
+        while position < log.size:
+            head = read_at(position, LOG_OVERHEAD)
+            base, length = int.from_bytes(head[:8], "big", signed=True), int.from_bytes(head[8:], "big", signed=True)
+            if not any(head):
+                return False  # a broker may reserve the space of a segment before it writes
+            position += LOG_OVERHEAD + length
+            if length <= 0 or base >= offset or position > log.size:
+                return True
+    return False
 
 
 def _shared(ranges: Iterable[Range], task_bytes: int) -> Iterator[list[Range]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,10 +12,11 @@ import pytest
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import ABORT, COMMIT
-from jobs.sources.files import find_logs
-from jobs.sources.segments import Range, SegmentsReader, read_range
+from jobs.sources.files import FIRST_SEGMENT, find_logs
+from jobs.sources.segments import Range, SegmentsReader, have_overlaps, read_range
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, marker, write_segment
+from tests.matrix.removals import damaged, overlapping, without_segment
 
 TOPIC = "__consumer_offsets"
 
@@ -109,3 +111,30 @@ def test_small_files_share_a_task() -> None:
     reader = SegmentsReader([str(SAMPLE_LOGS)], frozenset({TOPIC}), TOPIC, 1 << 30)
     (task,) = reader.partitions()
     assert len(task.ranges) == len(find_logs([str(SAMPLE_LOGS)], topics={TOPIC}))
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda folder: None, False),
+        (overlapping, True),
+        (without_segment(2, 1), False),
+        (damaged(0, 4), False),
+        (lambda folder: _append(folder, b"\0" * 100), False),
+        (lambda folder: _append(folder, b"\1" * 100), True),
+    ],
+    ids=["whole", "overlapping copies", "a segment lost", "a damaged batch", "reserved space", "no batch"],
+)
+def test_segments_that_may_have_a_record_twice_are_found(
+    tmp_path: Path, change: Callable[[Path], object], expected: bool
+) -> None:
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    change(logs)
+    assert have_overlaps([log for log in find_logs([logs]) if not log.is_snapshot]) == expected
+
+
+def _append(folder: Path, data: bytes) -> None:
+    """Let the first segment of partition 0 end with these bytes."""
+    with (folder / "__consumer_offsets-0" / FIRST_SEGMENT).open("ab") as file:
+        file.write(data)
