@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coordinator_core.groups.log_partition import log_partition_of
-from tests.matrix.answers import Answer, Judged, Question, judge, questions
+from tests.matrix.answers import Answer, Judged, judge, questions
 from tests.matrix.other_removals import all_removals, nights
 from tests.matrix.removals import Removal, cut, segments
-from tests.matrix.sources import Files, StoredTables
+from tests.matrix.sources import Files, NeedsSparkError, StoredTables, ThisProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,24 +47,25 @@ def main() -> None:
         for name, each in questions(chosen.groups, chosen.topic, moments).items()
         if re.search(chosen.questions, name)
     }
-    source = _stored if chosen.tables else _files
     truth: dict[str, Answer] = {name: Files([whole]).ask(each) for name, each in asks.items()}
     for name, answer in truth.items():
         print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
+    wanted = {
+        name: removal
+        for name, removal in all_removals(partitions).items()
+        if re.search(chosen.only, name) and (chosen.tables or not removal.is_of_tables)
+    }
     tally: Counter[str] = Counter()
-    for name, removal in all_removals(partitions).items():
-        if not re.search(chosen.only, name) or (removal.is_of_tables and not chosen.tables):
-            continue
+    for name, removal in wanted.items():
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        given = source(removal, folder)
+        source = _stored(removal, folder) if chosen.tables else Files(removal.change(folder) or [folder])
         line: dict[str, Judged] = {}
         for question, ask in asks.items():
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
                 continue
-            touched = _touched(removal, chosen.count, ask)
-            said = given.ask(ask)
-            line[question] = judge(ask, truth[question], said, removal, touched)
+            touched = _touched(removal, chosen.count)
+            line[question] = judge(ask, truth[question], source.ask(ask), removal, touched)
         _print_line(name, line, chosen.verbose)
         tally.update(found.verdict for found in line.values())
         shutil.rmtree(folder.parent)
@@ -72,16 +73,17 @@ def main() -> None:
     shutil.rmtree(place)
 
 
-def _files(removal: Removal, folder: Path) -> Files:
-    return Files(removal.change(folder) or [folder])
-
-
 def _stored(removal: Removal, folder: Path) -> StoredTables:
-    from jobs import settings
-    from jobs.tables import session
+    """Return the tables of what is left of the logs; with Spark only where that is needed."""
+    given = nights(removal, folder)
+    try:
+        return StoredTables(ThisProcess(), folder.parent / "tables", given)
+    except NeedsSparkError:
+        from jobs import settings
+        from jobs.tables import session
 
-    spark = session.get_or_create(settings.load(flags={"spark.master": "local[1]"}).spark)
-    return StoredTables(spark, folder.parent / "tables", *nights(removal, folder))
+        spark = session.get_or_create(settings.load(flags={"spark.master": "local[1]"}).spark)
+        return StoredTables(spark, folder.parent / "tables in Spark", given)
 
 
 def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:
@@ -100,7 +102,7 @@ def _middle(whole: Path, partition: int) -> int:
     return int(files[len(files) // 2].name.partition(".")[0])
 
 
-def _touched(removal: Removal, count: int, ask: Question) -> Callable[[str | None], bool]:
+def _touched(removal: Removal, count: int) -> Callable[[str | None], bool]:
     def is_touched(group: str | None) -> bool:
         return removal.others or group is None or log_partition_of(group, count) in removal.partitions
 

@@ -43,7 +43,9 @@ def asked(arguments: Sequence[str], source: Sequence[str]) -> Answer:
 class Question:
     """A command. ``key`` identifies a row, ``group`` names its group, ``is_certain`` tells what it claims.
 
-    ``ignored`` are fields that may differ. ``counts``: rows count what was seen; a warning says that there may be more.
+    ``ignored`` are fields that may differ, and ``proofs`` those that may where another one is null: the position of a
+    record that proves the row is another one where the first is lost. ``counts``: rows count what was seen; a warning
+    says that there may be more.
     """
 
     arguments: tuple[str, ...]
@@ -51,6 +53,7 @@ class Question:
     is_certain: Callable[[Row], bool]
     group: Callable[[Row], str | None]
     ignored: frozenset[str] = frozenset()
+    proofs: tuple[tuple[str, str], ...] = ()
     is_gate: bool = False
     counts: bool = False
 
@@ -111,6 +114,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
             lambda row: row.get("member_id") is not None,
             group,
             NO_DIFFERENCE,
+            proofs=(("log", "since"),),
         ),
         "owners over time": Question(
             ("owners", topic, "--history"), _of("group_id", "partition", "member_id", "role", "log"), _complete, group
@@ -255,6 +259,7 @@ def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:
 
 def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
     partly = question.ignored | frozenset(other.get("incompleteLists", ()))
+    partly |= {proof for proof, first in question.proofs if other.get(first) is None}
     names = [name for name in row if name not in partly and row[name] != other.get(name)]
     different = [text for name in names for text in _differences(name, other.get(name), row[name])]
     if not different and question.is_certain(row) <= question.is_certain(other):

@@ -15,7 +15,6 @@ from tests.matrix.removals import (
     TOPIC,
     TOPICS,
     Removal,
-    metadata_part,
     removals,
     without_partition,
     without_segment,
@@ -25,7 +24,7 @@ from tests.matrix.removals import (
 from tests.shared_data import ROOT
 
 OTHER_CLUSTER = ROOT / "data" / "samples" / "incident"
-OTHER = "another log|another cluster"
+OTHER = "another log|another cluster|not of the same log"
 NEAR_MS = (-300, -20, 20, 300)
 FAR_MS = (-10_000, -2_000, 2_000, 10_000)
 """Within the tolerance of clocks, and further apart than topics and generations are."""
@@ -99,10 +98,9 @@ def tomorrow(folder: Path) -> Path:
 
 
 def of_other_cluster() -> dict[str, Removal]:
-    """Logs of another cluster, or of an earlier time."""
+    """Logs of another cluster."""
     return {
-        "metadata of another cluster": Removal(metadata_of_other_cluster, TOPICS, (), True),
-        "metadata of before the groups": Removal(metadata_part(0, 0.02), TOPICS, (), True),
+        "metadata of the incident's cluster": Removal(metadata_of_other_cluster, TOPICS, (), True),
         "two clusters in one folder": Removal(with_other_cluster, OTHER, (), True),
     }
 

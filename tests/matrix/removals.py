@@ -31,7 +31,7 @@ GAPS = "lacks records"
 ABSENT = "were not given|was not given"
 NEWER = "newer broker"
 TOPICS = "topics|metadata"
-OTHER_CLUSTER = "another cluster"
+OTHER_CLUSTER = "another cluster|no topics are known"
 
 
 @dataclass(frozen=True)
