@@ -101,6 +101,8 @@ class Certainty:
 
     ``unknown_offsets`` are partitions whose committed offset may have been another, ``all_offsets`` says that no other
     partition had one, and ``transactions_are_known`` that no other offsets were pending in open transactions.
+    ``commits_hold`` is False where a dump does not show in which transactions the committed offsets are: these may have
+    been aborted, or be open.
     """
 
     exists: bool = True
@@ -110,6 +112,7 @@ class Certainty:
     unknown_offsets: frozenset[TopicPartition] = frozenset()
     all_offsets: bool = True
     transactions_are_known: bool = True
+    commits_hold: bool = True
 
     def knows(self, record_type: int, about: str = "") -> bool:
         """Whether the group's state has what this key was at the moment, or that it was not there."""

@@ -275,6 +275,8 @@ def unknown_fields(group: Group, certainty: Certainty) -> list[str]:
     ]
     if group_state(group, certainty) is None:
         found.append("groupState")
+    if not certainty.commits_hold:
+        found.append("offsets")
     if isinstance(state, ConsumerGroup) and not consumer.knows_votes(state, certainty):
         found.append("partitionAssignor")
     if isinstance(state, ConnectGroup) and not connect.knows_assignors(state, certainty):

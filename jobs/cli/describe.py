@@ -48,6 +48,8 @@ NOT_IN_THE_LOG: Final = {
     "COMPLETINGREBALANCE": "a classic group is logged when a rebalance ends: its state then is STABLE or EMPTY",
 }
 """States that Kafka's Admin client may name, and that no record shows: why none can be listed."""
+UNDECIDED: Final = "undecided"
+"""The status of an offset that a dump shows without the transaction in which it may have been committed."""
 AllOption = Annotated[bool, typer.Option("--all", help="Every group, one line each.")]
 
 
@@ -194,7 +196,7 @@ def offsets_command(
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return
     is_whole = certainty.all_offsets
-    lines = _commits(offsets.committed, "committed", known, is_whole)
+    lines = _commits(offsets.committed, "committed" if certainty.commits_hold else UNDECIDED, known, is_whole)
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known, is_whole)
     lines += [_unknown_commit(partition, is_whole) for partition in sorted(certainty.unknown_offsets)]

@@ -35,9 +35,9 @@ class DescriptionLine(Description):
 class OffsetLine(TypedDict):
     """A committed offset.
 
-    ``status``: ``committed``, ``pending`` (its transaction is open), or ``unknown``. ``logPartition`` and ``logOffset``
-    are the position of the commit. ``listComplete``: no other offset can have been committed without a trace in the
-    log.
+    ``status``: ``committed``, ``pending`` (its transaction is open), ``undecided`` (a dump does not show its
+    transaction), or ``unknown``. ``logPartition`` and ``logOffset`` are the position of the commit. ``listComplete``:
+    no other offset can have been committed without a trace in the log.
     """
 
     topic: str

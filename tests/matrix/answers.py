@@ -156,7 +156,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
             f"offsets {name}": Question(
                 ("offsets", name),
                 _of("topic", "partition", "status"),
-                lambda row: row.get("status") != "unknown",
+                lambda row: row.get("status") not in ("unknown", "undecided"),
                 mine,
                 NO_DIFFERENCE,
             ),

@@ -223,21 +223,21 @@ class StoredMoment:
         """
         extent = self._extents[key[:2]]
         if extent.gaps.lists_all and not unread and not keys.has_unread:
-            certainty = replace(then.certainty, transactions_are_known=not extent.may_hide_ends)
-            return then._replace(certainty=certainty)
+            return _undecided(then) if extent.may_hide_ends else then
         group, certainty = prove(then.group, keys, extent.gaps)
         records = read_records(about)
         for partition in followed_commits:
             held = then.offsets.committed.get(partition)
             known = records.get(partition) or CommitRecords(NO_OFFSET if held is None else held.at.offset)
             records[partition] = known._replace(is_followed=True)
-        return prove_offsets(
+        proven = prove_offsets(
             GroupThen(group, then.offsets, certainty),
             records,
             extent.gaps,
             transactions_are_known=extent.transactions_are_known,
             unread=keys.still_unread(unread, then.offsets),
         )
+        return _undecided(proven) if extent.may_hide_ends else proven
 
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
         """Yield each group as it was before its first record here, and its records in the order of the log."""
@@ -313,6 +313,13 @@ class StoredMoment:
             cluster=self._cluster,
             topics=SHARE_TOPICS,
         )
+
+
+def _undecided(then: GroupThen) -> GroupThen:
+    """Return a group of a dump that does not show which commits are in transactions, nor how these ended."""
+    commits_hold = not then.offsets.committed
+    certainty = replace(then.certainty, transactions_are_known=False, commits_hold=commits_hold)
+    return then._replace(certainty=certainty)
 
 
 def _record(row: Row, decoder: RecordDecoder) -> AnyRecord:

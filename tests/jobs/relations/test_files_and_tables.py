@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.offsets.lag import EndOffset
-from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label
+from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
@@ -109,6 +109,9 @@ def test_a_dump_that_shows_no_transactions_says_so(tmp_path: Path, has_holes: bo
     tables = StoredAnswers(FolderReader(str(tmp_path / "tables")), CLUSTER, load().audit)
     then = tables.at(AsOf())
     assert {known.transactions_are_known for _, _, known in then.groups()} == {not has_holes}
+    for group, held, known in then.groups():
+        assert known.commits_hold == (not has_holes or not held.committed)
+        assert ("offsets" in unknown_fields(group, known)) == (not known.commits_hold)
     for known in (then.knowledge(), tables.knowledge()):
         if not has_holes:
             assert known.about_offsets() == []
