@@ -36,6 +36,7 @@ from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_row
 from jobs.relations.groups import one_history
 from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.offsets import OFFSETS
+from jobs.relations.stored_brokers import lines_about_removals
 from jobs.relations.stored_reach import log_reaches
 from jobs.relations.stored_topics import given
 from jobs.settings import Settings, load
@@ -317,15 +318,18 @@ class CoordinatorAudit:
         """Return the tombstones of committed offsets: the removed offset, its age, and the cause if the log shows it.
 
         ``cause``: ``topic deleted`` if the metadata log has the deletion just before; ``group deleted`` if a tombstone
-        of the group itself was written at the same time; ``expired`` if the expiry that the commit itself names (value
-        version 1) had passed; ``deleted`` if the commit was too young to expire; otherwise ``expired or deleted``,
-        because Kafka writes the same tombstone for an expired offset and for a request to delete offsets. The last two
-        end with ``, or removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since
-        the last commit.
+        of the group itself was written at the same time and the commit was too young to expire, otherwise ``group
+        deleted or expired``, because a group whose last offsets expire is removed with them; ``expired`` if the expiry
+        that the commit itself names (value version 1) had passed; ``deleted`` if the commit was too young to expire;
+        otherwise ``expired or deleted``, because Kafka writes the same tombstone for an expired offset and for a
+        request to delete offsets. Lines of brokers' application logs that were taken in decide between the two; of a
+        group, between ``group deleted`` and ``group expired``. ``deleted`` and ``expired or deleted`` end with ``, or
+        removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since the last commit.
         """
         tables, cluster = self.tables.engine(), self.cluster
         reach = given(tables, cluster).reach
-        fold = removal_rows(topic_ends(tables, cluster), reach, to_arrow_schema(REMOVALS_SCHEMA))
+        lines = lines_about_removals(tables, cluster)
+        fold = removal_rows(topic_ends(tables, cluster), reach, lines, to_arrow_schema(REMOVALS_SCHEMA))
         values: dict[str, Value] = {"cluster": self.cluster, "types": END_TYPES}
         return self._reader().folded(REMOVALS, ("log_partition",), (), fold, REMOVALS_SCHEMA, **values)
 

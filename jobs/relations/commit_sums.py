@@ -11,7 +11,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.removals import how_removed, or_with_topic, removal_window
+from coordinator_core.audit.folds.removal_lines import how_told
+from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
+from coordinator_core.audit.folds.witness import BrokerLines
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
@@ -139,17 +142,29 @@ FROM removed AS r LEFT JOIN ends AS e ON {_same("e", "r", (*OF_GROUP, "timestamp
 
 
 def removal_rows(
-    topic_ends: Mapping[str, Sequence[int]], reach: TopicReach, schema: pa.Schema
+    topic_ends: Mapping[str, Sequence[int]],
+    reach: TopicReach,
+    lines: Mapping[str | None, Sequence[BrokerEvent]],
+    schema: pa.Schema,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return the fold of ``REMOVALS``, in any order, that adds the ``cause`` of each.
 
     ``topic_ends``: when topics were deleted (ms), by name; ``reach``: over which times each deletion is known.
+    ``lines``: what brokers' application logs say of removals, by the group that they name (None: they name none).
     """
+    of_group: dict[str, BrokerLines] = {}
+
+    def about(group_id: str) -> BrokerLines:
+        if group_id not in of_group:
+            of_group[group_id] = BrokerLines({*lines.get(group_id, ()), *lines.get(None, ())})
+        return of_group[group_id]
 
     def with_cause(row: dict[str, Any]) -> dict[str, Any]:
         in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
-        cause = removal_cause(row["timestamp_ms"], topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
-        return {**row, "cause": or_with_topic(cause, reach, row["timestamp_ms"])}
+        at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        proven = removal_cause(at.timestamp_ms, topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
+        cause = how_told(proven, about(row["group_id"]), row["topic"], row["partition"], at, reach)
+        return {**row, "cause": cause}
 
     def fold(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -209,11 +224,12 @@ def removal_cause(at_ms: int, topic_ends: Sequence[int], row: Mapping[str, Any],
     ``in_deletion``: a tombstone of the group follows at the same time. A coordinator that deletes a group writes the
     tombstones of its offsets before that of the group.
     """
+    how = how_removed(row["age_ms"], past_expiry=bool(row["past_expiry"]))
     if in_deletion:
-        return "group deleted"
+        return with_group(how)
     if any(since <= at_ms <= until for since, until in map(removal_window, topic_ends)):
-        return "topic deleted"
-    return how_removed(row["age_ms"], past_expiry=bool(row["past_expiry"]))
+        return TOPIC_DELETED
+    return how
 
 
 def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -52,3 +53,27 @@ def silent_lines(tables: TableReader, cluster: str) -> int:
         )
     )
     return int(found["lines"])
+
+
+ABOUT_REMOVALS: Final = tuple(
+    kind.value
+    for kind in (
+        EventKind.OFFSET_EXPIRED,
+        EventKind.CLEANED_UP,
+        EventKind.OFFSETS_DELETED,
+        EventKind.GROUP_DELETED,
+    )
+)
+"""The kinds of lines that say why offsets were removed."""
+
+
+def lines_about_removals(tables: TableReader, cluster: str) -> dict[str | None, list[BrokerEvent]]:
+    """Return the lines that say why offsets were removed, by the group that they name (None: they name none)."""
+    found: defaultdict[str | None, list[BrokerEvent]] = defaultdict(list)
+    if has_lines(tables):
+        read = reader(BrokerEvent)
+        for row in tables.rows(
+            f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND kind IN :kinds", cluster=cluster, kinds=ABOUT_REMOVALS
+        ):
+            found[row["group_id"]].append(read(row))
+    return dict(found)

@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.removals import how_removed, removal_window
+from coordinator_core.audit.folds.removals import (
+    TOPIC_DELETED,
+    WITH_GROUP,
+    how_removed,
+    removal_window,
+    with_group,
+)
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, OffsetCommitValue
 from coordinator_core.records import LogPosition
 
@@ -100,7 +106,7 @@ class CommitFold:
         """
         for partition in self._partitions.values():
             partition.removals = [
-                removal._replace(how="group deleted") if removal.at.timestamp_ms == at.timestamp_ms else removal
+                removal._replace(how=with_group(removal.how)) if removal.at.timestamp_ms == at.timestamp_ms else removal
                 for removal in partition.removals
             ]
 
@@ -109,14 +115,14 @@ class CommitFold:
         they were removed with the group, of which the log itself has the order.
         """
         since_ms, until_ms = removal_window(deleted_ms)
+
+        def told(removal: Removal) -> Removal:
+            is_then = since_ms <= removal.at.timestamp_ms <= until_ms
+            return removal._replace(how=TOPIC_DELETED) if is_then and removal.how not in WITH_GROUP else removal
+
         for (name, _), partition in self._partitions.items():
             if name == topic:
-                partition.removals = [
-                    removal._replace(how="topic deleted")
-                    if removal.how != "group deleted" and since_ms <= removal.at.timestamp_ms <= until_ms
-                    else removal
-                    for removal in partition.removals
-                ]
+                partition.removals = [told(removal) for removal in partition.removals]
 
     def partitions(self) -> Iterator[PartitionCommits]:
         """Yield what is known of each partition."""

@@ -12,13 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
-from coordinator_core.audit.folds.removal_lines import deleted_topic, expired_offset
-from coordinator_core.audit.folds.removals import (
-    DELETED,
-    EXPIRED,
-    EXPIRED_OR_DELETED,
-    or_with_topic,
-)
+from coordinator_core.audit.folds.removal_lines import how_told
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
@@ -59,7 +53,8 @@ class Removal(NamedTuple):
     offset: Annotated[int, "the offset that was committed"]
     how: Annotated[
         str,
-        "group deleted, topic deleted, expired, deleted (by a request), or expired or deleted; the last two with "
+        "group deleted, group expired, group deleted or expired, topic deleted, expired, deleted (by a request), or "
+        "expired or deleted; the last two with "
         "'or removed with its topic' where it is not known whether the topic was deleted",
     ]
 
@@ -357,17 +352,11 @@ def _with_removals(
     """Yield the commits with how offsets were removed, as far as topics and a broker's log say so."""
     lines = BrokerLines(events)
 
-    def how(row: PartitionCommits, removal: Removal) -> str:
-        if removal.how not in (EXPIRED_OR_DELETED, DELETED):
-            return removal.how
-        if removal.how == EXPIRED_OR_DELETED and expired_offset(lines, row.topic, row.partition, removal.at):
-            return EXPIRED
-        if deleted_topic(lines, row.topic, removal.at) is not None:
-            return "topic deleted"
-        return or_with_topic(removal.how, reach, removal.at.timestamp_ms)
+    def told(row: PartitionCommits, removal: Removal) -> Removal:
+        return removal._replace(how=how_told(removal.how, lines, row.topic, row.partition, removal.at, reach))
 
     for row in rows:
-        yield row._replace(removals=tuple(each._replace(how=how(row, each)) for each in row.removals))
+        yield row._replace(removals=tuple(told(row, removal) for removal in row.removals))
 
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:

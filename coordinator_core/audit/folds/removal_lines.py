@@ -10,12 +10,39 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from coordinator_core.audit.folds.removals import (
+    DELETED,
+    EXPIRED,
+    EXPIRED_OR_DELETED,
+    GROUP_DELETED,
+    GROUP_ENDED,
+    GROUP_EXPIRED,
+    TOPIC_DELETED,
+    or_with_topic,
+)
 from coordinator_core.audit.folds.witness import SLACK_MS, BrokerLines
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.records import LogPosition
 
 AT_ONCE_MS = 50
 """Tombstones are written at most so long after the line about them; real brokers (3.9 to 4.4): within 2 ms."""
+
+
+def how_told(how: str, lines: BrokerLines, topic: str, partition: int, at: LogPosition, reach: TopicReach) -> str:
+    """Return how the offset of a partition was removed with this tombstone, as far as topics and brokers' logs say so.
+
+    ``how`` is what the log of groups proves; ``reach``: over which times each deletion of a topic is known.
+    """
+    if how == GROUP_ENDED and deleted_group(lines, at) is not None:
+        return GROUP_DELETED
+    if how in (EXPIRED_OR_DELETED, GROUP_ENDED) and expired_offset(lines, topic, partition, at) is not None:
+        return GROUP_EXPIRED if how == GROUP_ENDED else EXPIRED
+    if how not in (EXPIRED_OR_DELETED, DELETED):
+        return how
+    if deleted_topic(lines, topic, at) is not None:
+        return TOPIC_DELETED
+    return or_with_topic(how, reach, at.timestamp_ms)
 
 
 def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:

@@ -12,6 +12,12 @@ SHORTEST_RETENTION_MS: Final = 60_000
 TOPIC_CLEANUP_MS: Final = 10_000
 """After a topic is deleted the coordinator may take this long (ms) to remove its offsets."""
 
+GROUP_DELETED: Final = "group deleted"
+GROUP_EXPIRED: Final = "group expired"
+GROUP_ENDED: Final = "group deleted or expired"
+"""How an offset was removed together with its group: a coordinator ends a group whose last offsets expire, too."""
+WITH_GROUP: Final = (GROUP_DELETED, GROUP_ENDED)
+TOPIC_DELETED: Final = "topic deleted"
 EXPIRED: Final = "expired"
 DELETED: Final = "deleted"
 EXPIRED_OR_DELETED: Final = "expired or deleted"
@@ -41,6 +47,14 @@ def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
     if past_expiry:
         return EXPIRED
     return DELETED if age_ms is not None and age_ms < SHORTEST_RETENTION_MS else EXPIRED_OR_DELETED
+
+
+def with_group(how: str) -> str:
+    """Return how an offset was removed of which a tombstone of its group follows at the same time.
+
+    ``how`` is what its own tombstone proves.
+    """
+    return GROUP_DELETED if how == DELETED else GROUP_ENDED
 
 
 def or_with_topic(how: str, reach: TopicReach, removed_ms: int) -> str:

@@ -43,6 +43,7 @@ class StepCause(StrEnum):
     TAKEOVER = "another member took over"
     TOPIC_CREATED_AGAIN = "topic created again"
     GROUP_DELETED = "group deleted"
+    GROUP_EXPIRED = "group expired"
     GROUP_ENDED = "group deleted or expired"
     TOPIC_DELETED = "topic deleted"
     EXPIRED = "expired"
@@ -294,7 +295,7 @@ class _Told:
             if (line := deleted_group(self._lines, at)) is not None:
                 return _Reason(StepCause.GROUP_DELETED, _with_place(detail, line))
             if (line := expired_offset(self._lines, *partition, at)) is not None:
-                return _Reason(StepCause.EXPIRED, _with_place(detail, line))
+                return _Reason(StepCause.GROUP_EXPIRED, _with_place(detail, line))
             return _Reason(StepCause.GROUP_ENDED, detail, SAME_TOMBSTONES)
         windows = map(removal_window, self._commits.topic_ends.get(partition.topic, ()))
         if any(since <= now_ms <= until for since, until in windows):

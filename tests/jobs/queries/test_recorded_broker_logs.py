@@ -76,7 +76,7 @@ def test_offsets_that_expired_are_told_from_those_that_were_deleted(recordings: 
         return Counter(row.cause or "" for row in group_steps(logs, history).rows if row.kind == "removed")
 
     assert causes([]).keys() == {"unknown", "group deleted or expired"}
-    assert causes([recording / "server.log"]).keys() == {"expired"}
+    assert causes([recording / "server.log"]).keys() == {"expired", "group expired"}
 
 
 def test_when_the_coordinator_was_away_around_failovers(recordings: dict[str, Path]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS
+from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from jobs.api import REMOVALS_SCHEMA
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
+from jobs.relations.stored_brokers import lines_about_removals
+from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
@@ -61,11 +65,19 @@ REMOVED: dict[str, tuple[int, bool, int | None, str]] = {
     "young": (101, False, 5, "deleted"),
     "old": (102, False, SHORTEST_RETENTION_MS, "expired or deleted"),
     "no age": (103, False, None, "expired or deleted"),
-    "with its group": (200, True, 5, "group deleted"),
+    "with its group": (200, True, 5, "group deleted or expired"),
+    "young with its group": (199, False, 5, "group deleted"),
     "behind its group": (301, False, 5, "deleted"),
     "with its topic": (DAY_MS, True, 5, "topic deleted"),
 }
-ENDS = [(202, 200, 3, "g"), (150, 200, 3, "g"), (300, 301, 3, "g"), (900, 100, 3, "other"), (901, 101, 4, "g")]
+ENDS = [
+    (202, 200, 3, "g"),
+    (201, 199, 3, "g"),
+    (150, 200, 3, "g"),
+    (300, 301, 3, "g"),
+    (900, 100, 3, "other"),
+    (901, 101, 4, "g"),
+]
 """Offset, time, record type and group of tombstones of groups and of what is not a group."""
 
 
@@ -121,8 +133,9 @@ def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home
 
 
 def causes(home: Path, text: str = REMOVALS, reach: TopicReach = EVERYWHEN) -> list[tuple[str, str]]:
-    fold = removal_rows(topic_ends(FolderReader(str(home)), CLUSTER), reach, to_arrow_schema(REMOVALS_SCHEMA))
-    rows: pa.Table = FolderReader(str(home)).folded(text, (), fold, to_arrow_schema(REMOVALS_SCHEMA), **VALUES)
+    tables, schema = FolderReader(str(home)), to_arrow_schema(REMOVALS_SCHEMA)
+    fold = removal_rows(topic_ends(tables, CLUSTER), reach, lines_about_removals(tables, CLUSTER), schema)
+    rows: pa.Table = tables.folded(text, (), fold, to_arrow_schema(REMOVALS_SCHEMA), **VALUES)
     return sorted((row["topic"], row["cause"]) for row in rows.to_pylist())
 
 
@@ -138,6 +151,24 @@ def test_offsets_may_have_gone_with_a_topic_whose_deletion_is_not_shown(home: Pa
         for topic, (*_, cause) in REMOVED.items()
     }
     assert set(causes(home, reach=NO_REACH)) == expected
+
+
+LINES: list[tuple[EventKind, int, dict[str, Any]]] = [
+    # kind, time, and what else the line says
+    (EventKind.OFFSET_EXPIRED, 102, {"group_id": "g", "topic": "old", "partition": 0}),
+    (EventKind.OFFSET_EXPIRED, 103, {"group_id": "other", "topic": "no age", "partition": 0}),
+    (EventKind.CLEANED_UP, 190, {"log_partition": 0}),
+    (EventKind.OFFSETS_DELETED, 300, {"log_partition": 0, "reason": "behind its group"}),
+]
+
+
+def test_lines_of_brokers_decide_what_tombstones_leave_open(home: Path, tmp_path: Path) -> None:
+    place = tmp_path / "tables"
+    shutil.copytree(home, place)
+    rows = [{"cluster": CLUSTER, "kind": kind.value, "timestamp_ms": time_ms, **of} for kind, time_ms, of in LINES]
+    write(place, {BROKER_EVENTS: [{"file": "server.log", "line": n, **row} for n, row in enumerate(rows)]})
+    told = {"old": "expired", "with its group": "group expired", "behind its group": "topic deleted"}
+    assert dict(causes(place)) == {topic: cause for topic, (*_, cause) in REMOVED.items()} | told
 
 
 MUTATIONS = [

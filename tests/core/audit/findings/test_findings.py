@@ -434,6 +434,10 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
     for removal in removals:
         fold.feed(removal)
     fold.group_deleted(removals[-1].at)
+    fold.feed(log.commit("t", 4, 1, commitTimestamp=-60_000))
+    with_group = log.no_commit("t", 4)
+    fold.feed(with_group)
+    fold.group_deleted(with_group.at)
     fold.topic_deleted("gone", removals[2].at.timestamp_ms + apart_ms)
     fold.topic_deleted("t", removals[3].at.timestamp_ms + 2 * CLOCK_TOLERANCE_MS)
     how = {(each.topic, each.partition): each.removals[0].how for each in fold.partitions()}
@@ -442,6 +446,7 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
         ("t", 1): "deleted",
         ("t", 3): "expired or deleted",
         ("t", 2): "group deleted",
+        ("t", 4): "group deleted or expired",
         ("gone", 0): "topic deleted",
     }
 
