@@ -47,7 +47,8 @@ def departure_hint(
     if not _saw_commits(writer, membership.joined, at, last):
         return None
     if last is None:
-        return "it never committed" if times else None
+        # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
+        return "it never committed" if times and membership.missing is None else None
     gap = at.timestamp_ms - last
     if session_timeout_ms is None:
         return f"its last commit was {gap} ms before"

@@ -44,7 +44,8 @@ class Question:
     """A command. ``key`` identifies a row, ``group`` names its group, ``is_certain`` tells what it claims.
 
     ``ignored`` are fields that may differ, and ``proofs`` those that may where another one is null: the position of a
-    record that proves the row is another one where the first is lost. ``counts``: rows count what was seen; a warning
+    record that proves the row is another one where the first is lost. ``rests_on`` may differ where records are missing
+    and the answer says so. ``counts``: rows count what was seen; a warning
     says that there may be more.
     """
 
@@ -54,6 +55,7 @@ class Question:
     group: Callable[[Row], str | None]
     ignored: frozenset[str] = frozenset()
     proofs: tuple[tuple[str, str], ...] = ()
+    rests_on: frozenset[str] = frozenset()
     is_gate: bool = False
     counts: bool = False
 
@@ -94,6 +96,10 @@ NO_DIFFERENCE: Final = frozenset(
         "incompleteLists",
     )
 )
+
+
+OF_VERDICT: Final = frozenset(("fitted", "basis", "expected", "recorded", "topics_at"))
+"""What a verdict rests on: where a record before it is missing, the same verdict may rest on something else."""
 
 
 def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict[str, Question]:
@@ -139,12 +145,14 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
             lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
             lambda row: row.get("verdict") not in ("unknown", "equivalent"),
             group,
+            rests_on=OF_VERDICT,
         ),
         "audit gate": Question(
             ("audit", "--fail-on", "violation,divergent,invalid"),
             lambda row: (row["table"], row.get("rule"), *_at("at")(row)),
             lambda row: row.get("verdict") not in ("unknown", "equivalent"),
             group,
+            rests_on=OF_VERDICT,
             is_gate=True,
         ),
         "metrics": Question(("metrics",), _metric, lambda row: True, _of_metric, counts=True),
@@ -235,10 +243,13 @@ def judge(
             else:
                 found.wrong.append(f"missing in silence {key}")
             continue
-        _compare(question, key, row, _without(removal.changes, other, row), found, touched=touched, told=told)
+        other = _without(removal.changes, other, row)
+        _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
+    begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
     for key, row in mine.items():
         if key not in truth:
-            is_open = not question.is_certain(row) or (question.counts and told)
+            is_open = not question.is_certain(row) or (question.counts and (told or removal.forgets))
+            is_open |= removal.forgets and "since_ms" in row and key[:-1] in begun
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
     return found
@@ -259,6 +270,7 @@ def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:
 
 def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
     partly = question.ignored | frozenset(other.get("incompleteLists", ()))
+    partly |= question.rests_on if told and touched else frozenset()
     partly |= {proof for proof, first in question.proofs if other.get(first) is None}
     names = [name for name in row if name not in partly and row[name] != other.get(name)]
     different = [text for name in names for text in _differences(name, other.get(name), row[name])]

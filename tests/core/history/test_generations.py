@@ -86,6 +86,14 @@ def test_members_leave_and_their_commits_tell_who_expired():
     assert log.rebalances()[1].outcome == "emptied"
 
 
+def test_a_member_whose_beginning_is_not_in_the_log_may_have_committed_before() -> None:
+    members = {"a": classic({"t": [0]}), "b": classic({"t": [1]})}
+    for log, expected in ((born(GroupLog()), "it never committed"), (GroupLog(), None)):
+        log.write(generation(1 if expected else 7, members)).write(commit("t", 1))
+        log.write(generation(2 if expected else 8, {}))
+        assert log.memberships()["a"].hint == expected
+
+
 def test_members_may_come_and_go_before_their_first_generation_is_complete():
     log = born(GroupLog()).write(generation(2, {})).write(generation(3, {"a": classic({"t": [0]})}))
     whole = Coverage({0: [(0, 100)]})
