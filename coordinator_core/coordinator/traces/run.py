@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
-from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.image import MOST_PARTITIONS, Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
@@ -254,10 +254,13 @@ _STEPS: dict[str, Callable[[_Trace, Step], None]] = {
 
 
 def _topic(line: Fields) -> Topic:
+    partitions = line["partitions"]
+    if not isinstance(partitions, int) or not 0 <= partitions <= MOST_PARTITIONS:
+        raise InputError(f"topic {line['name']!r} has {partitions!r} partitions, not 0 to {MOST_PARTITIONS}")
     return Topic(
         line["name"],
         line["id"],
-        line["partitions"],
+        partitions,
         tuple(tuple(racks) for racks in line["racks"]),
         tuple(tuple(replicas) for replicas in line["replicas"]),
     )
