@@ -1,0 +1,31 @@
+"""A report from tables says what the logs lack, as one from log files does."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.removals import both, share_hole, without_partition
+from tests.matrix.sources import StoredTables, ThisProcess
+
+
+def test_both_reports_say_what_is_missing(tmp_path: Path) -> None:
+    logs, tables = tmp_path / "logs", tmp_path / "tables"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    both(without_partition(1), share_hole(1))(logs)
+    StoredTables(ThisProcess(), tables, [[logs]])
+    found = []
+    for number, source in enumerate((["--log", str(logs)], ["--tables", str(tables)])):
+        out = tmp_path / f"{number}.html"
+        result = CliRunner().invoke(app, ["report", *source, "--out", str(out)])
+        assert result.exit_code == 0, result.output
+        found.append(json.loads(out.with_suffix(".json").read_text())["warnings"])
+    assert found[0] == found[1]
+    partition, share_state = found[1]
+    assert partition.startswith("1 of 4 partitions of __consumer_offsets were not given (1)")
+    assert share_state.startswith("the share state log lacks records")
