@@ -27,6 +27,7 @@ from jobs.tables.engine import Rows
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
+    from deltalake.transaction import RemoveAction  # 1.6.1 does not have it
 
 ROWS_TOGETHER: Final = 1 << 18
 """Number of rows of a table with an order that are sorted and written together: all that a task holds of it."""
@@ -200,7 +201,7 @@ def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str)
 
 def _commit_once(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction
-    from deltalake.transaction import AddAction, RemoveAction
+    from deltalake.transaction import AddAction
 
     there = DeltaTable(f"{tables.location}/{table.name}")
     if there.transaction_version(transaction) is not None:

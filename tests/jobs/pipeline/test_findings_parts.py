@@ -13,6 +13,7 @@ from jobs.pipeline import findings
 from jobs.pipeline.findings import MOST_PARTS, parts_here
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
+from jobs.tables.results import FINDINGS
 
 
 def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None) -> list[str]:
@@ -25,7 +26,7 @@ def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None)
     else:
         rows = findings._here(sample.tables, changed, limits, parts)
         assert isinstance(rows, pa.Table)
-    return sorted(map(repr, rows.to_pylist()))
+    return sorted(map(repr, rows.select(FINDINGS.schema.names).to_pylist()))
 
 
 def test_findings_in_parts_are_those_of_one(sample: CoordinatorAudit) -> None:
