@@ -62,7 +62,8 @@ class OwnTime(NamedTuple):
 
 
 def _rows_of(table: str, row: Any) -> Kind:
-    return Kind(f"SELECT * FROM ${table} WHERE cluster = :cluster AND {{among}}", row._fields, tuple_reader(row))
+    text = f"SELECT * FROM ${table} WHERE cluster = :cluster AND group_id IS NOT NULL AND {{among}}"
+    return Kind(text, row._fields, tuple_reader(row))
 
 
 def _own_times(places: str) -> Kind:

@@ -73,8 +73,9 @@ def tables_of(home: Path, more: Mapping[Table, list[dict[str, Any]]]) -> Path:
         for at in times
         for is_tombstone in (False, True)
     ]
-    event = {"group_id": "only in a broker's log", "kind": "member_failed", "at_ms": 5}
-    filled = {GROUP_STATES: states, LOG_RANGES: ranges, OFFSET_COMMITS: commits + written, BROKER_EVENTS: [event]}
+    event = {"group_id": "only in a broker's log", "kind": "member_failed"}
+    events = [event, {**event, "group_id": None}]
+    filled = {GROUP_STATES: states, LOG_RANGES: ranges, OFFSET_COMMITS: commits + written, BROKER_EVENTS: events}
     empty: dict[Table, list[dict[str, Any]]] = {
         table: [] for table in (*HISTORY.values(), COMMIT_SUMMARIES, GROUP_RECORDS, LOG_RECORDS, RUNS)
     }
