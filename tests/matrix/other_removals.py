@@ -83,11 +83,15 @@ def json_lines(place: Path, rows: Rows) -> Path:
 
 
 def next_night(change: Callable[[Path], object]) -> Callable[[Path], None]:
-    """The first night has the logs without something, the next one has all of them."""
+    """The first night has the logs without some files, the next one has those files."""
 
     def changed(folder: Path) -> None:
-        shutil.copytree(folder, tomorrow(folder))
+        later = tomorrow(folder)
+        shutil.copytree(folder, later)
         change(folder)
+        for file in [*later.rglob("*.log")]:
+            if (folder / file.relative_to(later)).exists():
+                file.unlink()
 
     return changed
 
