@@ -9,7 +9,7 @@ the share state log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -66,9 +66,9 @@ class Knowledge:
 
     ``gaps`` is what each log partition lacks as seen from the moment of the answer, by its name; ``lost`` names the
     records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
-    times of the first and the last record of the logs of groups (None: there is none). ``share_state`` is what was
-    given of the share state log (None: not asked). ``without_ends`` are the log partitions of dumps that show no
-    transactions, and lack offsets at which some may have ended.
+    times of the first and the last record of the logs of groups (None: there is none). ``share_state`` tells what was
+    given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
+    of dumps that show no transactions, and lack offsets at which some may have ended.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -77,7 +77,7 @@ class Knowledge:
     topics: GivenTopics = NO_TOPICS_GIVEN
     first_ms: int | None = None
     last_ms: int | None = None
-    share_state: GivenShareState | None = None
+    share_state: Callable[[], GivenShareState] | None = None
     without_ends: Sequence[str] = ()
 
     @property
@@ -125,7 +125,7 @@ class Knowledge:
 
     def about_share_groups(self) -> list[str]:
         """Return what is missing for an answer about offsets or deliveries of share groups, beside ``reasons``."""
-        return [] if self.share_state is None else self.share_state.missing()
+        return [] if self.share_state is None else self.share_state().missing()
 
     def about_group(self, group_id: str) -> list[str]:
         """Return what is missing for a group of which there is no trace, in words."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from coordinator_core.history.knowledge import Knowledge
 from jobs.relations import stored_topics
 from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
@@ -22,7 +24,7 @@ def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
         lost_records(tables, cluster),
         stored_topics.given(tables, cluster),
         *times_of_groups(tables, cluster),
-        given_share_state(tables, cluster),
+        partial(given_share_state, tables, cluster),
         names_without_ends(extents),
     )
 

@@ -60,7 +60,7 @@ def knowledge(
         for reader in readers
     }
     first_ms, last_ms = min(times, default=None), max(times, default=None)
-    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms, share_state)
+    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms, lambda: share_state)
 
 
 def given_share_state(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenShareState:

@@ -58,7 +58,7 @@ class ReplayedGroups:
         topics = given_topics(self.topics)
         first_ms, last_ms = min(times, default=None), max(times, default=None)
         given = given_logs(self.logs, self.topics)
-        return Knowledge(given, self.gaps(), lost, topics, first_ms, last_ms, self.given_share_state)
+        return Knowledge(given, self.gaps(), lost, topics, first_ms, last_ms, lambda: self.given_share_state)
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -20,6 +21,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, ShareStateLog
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
@@ -115,7 +117,6 @@ class StoredMoment:
         first_ms, last_ms = self.span()
         if last_ms is not None and self._time_ms is not None:
             last_ms = min(last_ms, self._time_ms)
-        shares = given_share_state(tables, cluster, self._share_extents())
         return Knowledge(
             stored_given(tables, cluster),
             self.gaps(),
@@ -123,7 +124,7 @@ class StoredMoment:
             topics,
             first_ms,
             last_ms,
-            shares,
+            self._given_share_state,
             names_without_ends(self._extents),
         )
 
@@ -269,11 +270,11 @@ class StoredMoment:
 
     def _share_state(self) -> ShareStateLog | None:
         """Return the state of the share partitions; of each, what came before its last snapshot is in the snapshot."""
-        extents = self._share_extents()
+        extents = self._share_extents
         if not extents:
             return None
         lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
-        lost.update(given_share_state(self._tables, self._cluster, extents).absent)
+        lost.update(self._given_share_state().absent)
         log, decoder = ShareStateLog(lost=lost, sure_ms=self._sure_ms), RecordDecoder(Family.SHARE)
         shares = replace(self._selected, topics=SHARE_TOPICS)
         mine = f"{shares.condition} AND {before_end(extents)}"
@@ -298,6 +299,11 @@ class StoredMoment:
                 log.lose(partition)
         return log
 
+    def _given_share_state(self) -> GivenShareState:
+        """Return what was given of the share state log, as seen from the moment."""
+        return given_share_state(self._tables, self._cluster, self._share_extents)
+
+    @cached_property
     def _share_extents(self) -> Extents:
         """Return the extents of the share state log at the moment."""
         return extents_at(self._tables, self._cluster, AsOf(self._share_ms), SHARE_TOPICS)

@@ -16,8 +16,8 @@ SHARED = SharePartition("g", TOPIC_ID, 0)
 
 def test_what_is_missing_is_named() -> None:
     assert GivenShareState({0, 1}, 2).missing() == []
-    assert Knowledge(share_state=GivenShareState({0, 1}, 2)).about_share_groups() == []
-    (nothing,) = Knowledge(share_state=GivenShareState(set(), 2)).about_share_groups()
+    assert Knowledge(share_state=lambda: GivenShareState({0, 1}, 2)).about_share_groups() == []
+    (nothing,) = Knowledge(share_state=lambda: GivenShareState(set(), 2)).about_share_groups()
     assert nothing.startswith("the share state log (__share_group_state) was not given")
     (part,) = GivenShareState({1}, 8).missing()
     assert part.startswith("7 of 8 partitions of __share_group_state were not given (0, 2, 3, 4, 5 and others): ")
