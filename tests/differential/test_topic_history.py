@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.groups.epochs import EpochGroup
 from coordinator_core.groups.group import Group
 from coordinator_core.history import epochs, topic_inputs
+from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND
 from coordinator_core.history.topics import topics_used
 from coordinator_core.records import RecordType
 from tests.differential.decoded import log_entries, read_lines
@@ -14,9 +15,9 @@ from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS
 
 EPOCHS = {
-    RecordType.CONSUMER_GROUP_METADATA: epochs.CONSUMER_TYPE,
-    RecordType.SHARE_GROUP_METADATA: epochs.SHARE_TYPE,
-    RecordType.STREAMS_GROUP_METADATA: epochs.STREAMS_TYPE,
+    RecordType.CONSUMER_GROUP_METADATA: CONSUMER_KIND,
+    RecordType.SHARE_GROUP_METADATA: SHARE_KIND,
+    RecordType.STREAMS_GROUP_METADATA: STREAMS_KIND,
 }
 OF_EPOCHS = epochs.HANDLERS.keys() | topic_inputs.HANDLERS.keys()
 """Records of groups with epochs."""
@@ -52,7 +53,7 @@ def test_every_metadata_hash_is_that_of_an_image(corpus):
         wanted = (record.value or {}).get("metadataHash")
         if record.type in EPOCHS and wanted and isinstance(group.state, EpochGroup):
             with_hash += 1
-            names = EPOCHS[RecordType(record.type)].topics(group.state, history)
+            names = EPOCHS[RecordType(record.type)].subscribed(group.state, history)
             if topics_used(history, wanted, names, record.at).proven:
                 proven += 1
             else:
