@@ -9,7 +9,6 @@ before it in the same process.
 from __future__ import annotations
 
 import os
-import re
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,8 +17,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 from tests.shared_data import ROOT, SHARED
-
-SAMPLE_FIXTURE = re.compile(r"\bsample: CoordinatorAudit\b|[(, ]sample[,)]")
+from tests.spark_tests import spark_tests
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # A worker gets the width of the terminal; what commands print would be cut to it.
@@ -38,34 +36,37 @@ if find_spec("playwright") is None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the Spark session, and put its files first: they take longest, and two processes end together."""
-    with_spark = set()
+    """Mark what uses the Spark session, and put it first; the many short tests of the core are last.
+
+    What uses Spark takes longest. So all processes end together.
+    """
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        if uses_spark(item):
             item.add_marker("spark")
-            with_spark.add(item.path)
-    items.sort(key=lambda item: item.path not in with_spark)
+    items.sort(key=lambda item: (not uses_spark(item), item.path.is_relative_to(ROOT / "tests" / "core")))
+
+
+def uses_spark(item: pytest.Item) -> bool:
+    return "spark" in getattr(item, "fixturenames", ())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Divide the tests among processes by file, for the fixtures of modules, in the order in which they are collected.
+    """Divide the tests among processes by file, for the fixtures of modules, but those with Spark go to one process.
 
-    Files that ask for the tables of the samples go to one process, so that they are filled once. The processes collect
-    the tests, and this one knows only their names: so a file is looked at for the name of the fixture.
+    A second session would take a second start, and compile again what the first has compiled. Spark mostly waits, so
+    the other processes keep the processors busy.
     """
     from xdist.scheduler import LoadFileScheduling
 
-    files = ROOT.glob("tests/jobs/**/test_*.py")
-    with_sample = {str(file.relative_to(ROOT)) for file in files if SAMPLE_FIXTURE.search(file.read_text("utf-8"))}
     config.option.loadscopereorder = False
 
-    class BySample(LoadFileScheduling):
+    class SparkInOneProcess(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "sample" if file in with_sample else file
+            return "spark" if nodeid.partition("[")[0] in spark_tests() else file
 
-    return BySample(config, log)
+    return SparkInOneProcess(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -106,9 +106,11 @@ def test_the_log_says_what_happened(seed):
 @pytest.mark.parametrize(
     "habits", [{"releases": 0.3}, {"releases": 0.2, "forgets": 0.1}], ids=["released", "timed out"]
 )
-def test_redeliveries_are_found_as_they_were(habits):
+@pytest.mark.parametrize("minutes", [4, pytest.param(10, marks=pytest.mark.long)])
+def test_redeliveries_are_found_as_they_were(habits, minutes):
     """All members leave in the end, so that each delivery has ended."""
-    records, truth = simulated(delivery=habits, events=[{"at": "9m", "scale": 0}])
+    leave = {"at": f"{minutes - 1}m", "scale": 0}
+    records, truth = simulated(delivery=habits, lasts=f"{minutes}m", events=[leave])
     again = [row for row in found(records, audited(records)) if row.kind == FindingKind.SHARE_REDELIVERED]
     assert [row.number for row in again] == [totals(truth)["redelivered"]]
 

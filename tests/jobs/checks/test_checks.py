@@ -130,22 +130,29 @@ def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path
 def test_questions_between_the_steps_have_the_same_answers_through_spark(
     sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tables of a catalog are read through Spark: the measures, the groups that changed, and the late records."""
-    chosen = settings.load(flags={"checks.findings.fail_on": ["any"]}).checks
+    """Tables of a catalog are read through Spark: the groups that changed, and the late records."""
     given = {"cluster": "sample", "done": "", "upto": "~", "topics": GROUP_TOPICS}
 
     def answers() -> tuple[object, ...]:
-        found = sample.tables.engine()
-        (moved,) = found.rows(MOVED, **given)
+        engine = sample.tables.engine()
+        (moved,) = engine.rows(MOVED, **given)
         return (
-            measure(sample.tables, NOW, chosen).to_dict("records"),
-            changed_groups(found, "sample", ""),
-            changed_groups(found, "sample", "~"),
+            changed_groups(engine, "sample", ""),
+            changed_groups(engine, "sample", "~"),
             moved["groups"],
-            list(found.rows(LATE, **given)),
+            list(engine.rows(LATE, **given)),
         )
 
     here = answers()
-    assert len(here[1]) > len(here[2])
+    assert len(here[0]) > len(here[1])
     monkeypatch.setattr(Tables, "is_here", lambda self: False)
     assert repr(answers()) == repr(here)
+
+
+@pytest.mark.long
+def test_spark_measures_the_same(sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each measure is a query that Spark plans again."""
+    chosen = settings.load(flags={"checks.findings.fail_on": ["any"]}).checks
+    here = measure(sample.tables, NOW, chosen).to_dict("records")
+    monkeypatch.setattr(Tables, "is_here", lambda self: False)
+    assert repr(measure(sample.tables, NOW, chosen).to_dict("records")) == repr(here)

@@ -142,7 +142,7 @@ def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample:
 
 def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
     from jobs.tables.clusters import choose_cluster
-    from jobs.tables.delta import Tables
+    from jobs.tables.delta import Tables, few
     from jobs.tables.folder_reader import FolderReader
     from jobs.tables.log import RUNS
 
@@ -150,9 +150,7 @@ def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
     tables.create(RUNS)
     with pytest.raises(InputError, match="no cluster"):
         choose_cluster(FolderReader(tables.location), None)
-    names = [field.name for field in RUNS.schema]
-    rows = spark.createDataFrame([(name, *[None] * (len(names) - 1)) for name in ("east", "west")], RUNS.schema)
-    tables.append(RUNS, rows, "two")
+    tables.append(RUNS, few(RUNS, [{"cluster": name} for name in ("east", "west")]), "two")
     with pytest.raises(InputError, match=r"east, west"):
         choose_cluster(FolderReader(tables.location), None)
 

@@ -15,15 +15,14 @@ from tests.jobs.conftest import SAMPLE_LOGS
 ROOT = Path(__file__).resolve().parents[3]
 
 RUN = """
-import sys
+import json, sys
+from typer.testing import CliRunner
 from jobs.cli.app import app
 
-arguments, forbidden = sys.argv[1].split("\\n"), ("pyspark", "py4j", "delta")
-try:
-    app(arguments)
-except SystemExit as end:
-    assert not end.code, end.code
-print("\\n", [name for name in forbidden if name in sys.modules])
+for arguments in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, arguments)
+    imported = [name for name in ("pyspark", "py4j", "delta") if name in sys.modules]
+    print(json.dumps([done.exit_code, done.stdout, done.stderr, imported]))
 """
 
 
@@ -42,27 +41,38 @@ OF_BOTH = [
 ]
 
 
-def answered(*arguments: str) -> list[dict[str, object]]:
-    """What a command prints in a process of its own, which imports no Spark."""
-    script = [sys.executable, "-c", RUN, "\n".join([*arguments, "--json"])]
+REPORT = ["report", "--out", "OUT"]
+
+Answers = dict[str, list[dict[str, object]]]
+
+
+def answers(*where: str, out: Path) -> Answers:
+    """What each command prints, all in one process of their own, into which none of them imports Spark."""
+    commands = [*OF_BOTH, REPORT]
+    asked = [[str(out) if word == "OUT" else word for word in command] + ["--json", *where] for command in commands]
+    script = [sys.executable, "-c", RUN, json.dumps(asked)]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    *lines, imported = done.stdout.splitlines()
-    assert imported.strip() == "[]"
-    return [json.loads(line) for line in lines if line.strip()]
+    found = {}
+    for command, line in zip(commands, done.stdout.splitlines(), strict=True):
+        exit_code, printed, errors, imported = json.loads(line)
+        assert (exit_code, imported) == (0, []), (command, errors)
+        found[" ".join(command)] = [json.loads(row) for row in printed.splitlines() if row.strip()]
+    return found
 
 
-@pytest.mark.parametrize("command", [*OF_BOTH, ["report", "--out", "{out}"]], ids=lambda command: command[0])
-def test_a_command_on_log_files_imports_no_spark(command: list[str], tmp_path: Path) -> None:
-    arguments = [part.format(out=tmp_path / "report.html") for part in command]
-    assert answered(*arguments, "--log", str(SAMPLE_LOGS))
+@pytest.fixture(scope="module")
+def of_files(tmp_path_factory: pytest.TempPathFactory) -> Answers:
+    return answers("--log", str(SAMPLE_LOGS), out=tmp_path_factory.mktemp("files") / "report.html")
 
 
-@pytest.mark.parametrize("command", OF_BOTH, ids=lambda command: command[0])
-def test_a_command_on_a_folder_of_tables_imports_no_spark(command: list[str], sample: CoordinatorAudit) -> None:
-    found = answered(*command, "--store", sample.tables.location)
-    assert found == answered(*command, "--log", str(SAMPLE_LOGS)) != []
+def test_commands_on_log_files_import_no_spark(of_files: Answers) -> None:
+    assert all(of_files.values())
 
 
-def test_the_report_on_a_folder_of_tables_imports_no_spark(sample: CoordinatorAudit, tmp_path: Path) -> None:
-    assert answered("report", "--out", str(tmp_path / "report.html"), "--store", sample.tables.location)
+def test_commands_on_a_folder_of_tables_import_no_spark_and_answer_the_same(
+    of_files: Answers, sample: CoordinatorAudit, tmp_path: Path
+) -> None:
+    of_tables = answers("--store", sample.tables.location, out=tmp_path / "report.html")
+    assert of_tables.pop(" ".join(REPORT))
+    assert of_tables == {command: rows for command, rows in of_files.items() if command != " ".join(REPORT)}

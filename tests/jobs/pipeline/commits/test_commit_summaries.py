@@ -146,7 +146,7 @@ def offsets_in_spark(tables: Tables) -> list[tuple[Any, ...]]:
     return found_offsets(tables)
 
 
-@pytest.mark.parametrize("case", ["in order", "late", "in this process"])
+@pytest.mark.parametrize("case", ["in order", pytest.param("late", marks=pytest.mark.long), "in this process"])
 def test_runs_give_what_one_run_gives(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
