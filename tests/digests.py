@@ -1,16 +1,16 @@
 """Digests of what tables hold after three nights, and of what commands answer: to compare engines, and two releases.
 
-    python -m tests.digests FOLDER LOGS... [--spark] > digests.jsonl
+    python -m tests.digests FOLDER LOGS... [--engine spark] [--only-tables] > digests.jsonl
 
 fills tables below FOLDER with the logs (folders of log partitions), and prints a line for each table and each answer.
-With ``--spark`` no step is left to this process.
+``tests/data/table_digests.json`` keeps the digests of tables, which ``test_table_digests.py`` compares.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +33,10 @@ OF_RUN: Final = {"run_id", "revised_by", "night", "finished_at", "version", "sta
 """Columns that say which run wrote a row, and when."""
 OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrived"}
 """Tables about runs, or about the files of this machine."""
+
+ENGINES: Final = ("here", "spark", "connect")
+"""A local session of which this process takes over what it can; the same, of which it takes over nothing; a session
+through Spark Connect."""
 
 Digests = dict[str, str]
 
@@ -123,27 +127,48 @@ def names_of(where: list[str]) -> tuple[list[str], list[str]]:
     return chosen, sorted({row["topic"] for row in rows if "topic" in row})[:5]
 
 
-def all_digests(spark: SparkSession, home: Path, logs: Path) -> Digests:
-    """The digests of tables filled with these logs, and of answers from the files and from the tables."""
+def of_nights(spark: SparkSession, home: Path, logs: Path) -> Digests:
+    """The digests of tables below ``home`` after three nights of these logs."""
     tables = Tables(spark, str(home / "tables"))
     fill(tables, logs, home / "dumps")
-    found = of_tables(tables.location, home / "dumps")
-    from_files, from_tables = ["--log", str(logs)], ["--tables", tables.location]
+    return of_tables(tables.location, home / "dumps")
+
+
+def of_files_and_tables(home: Path, logs: Path) -> Digests:
+    """The digests of answers from these logs, and from the tables below ``home``."""
+    from_files, from_tables = ["--log", str(logs)], ["--tables", str(home / "tables")]
     groups, topics = names_of(from_files)
-    for name, where in (("files", from_files), ("tables", from_tables)):
-        found |= {f"{name}: {words}": digest for words, digest in of_answers(where, groups, topics).items()}
-    return found
+    return {
+        f"{name}: {words}": digest
+        for name, where in (("files", from_files), ("tables", from_tables))
+        for words, digest in of_answers(where, groups, topics).items()
+    }
+
+
+def new_session(engine: str) -> SparkSession:
+    """The session of an engine, in a process that has none yet."""
+    if engine == "spark":
+        Tables.is_here = lambda self: False  # type: ignore[method-assign]
+    place = {"spark.remote": "local[2]"} if engine == "connect" else {"spark.master": "local[2]"}
+    return session.get_or_create(settings.load(flags=place | {"spark.conf": SMALL}).spark)
 
 
 def main() -> None:
     """Print the digests of each folder of logs."""
-    home, *logs = [Path(word) for word in sys.argv[1:] if not word.startswith("--")]
-    if "--spark" in sys.argv:
-        Tables.is_here = lambda self: False  # type: ignore[method-assign]
-    spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]", "spark.conf": SMALL}).spark)
-    for number, folder in enumerate(logs):
-        for name, digest in all_digests(spark, home / str(number), folder).items():
-            print(json.dumps({"logs": "/".join(folder.parts[-2:]), "of": name, "digest": digest}), flush=True)
+    parser = argparse.ArgumentParser(prog="python -m tests.digests")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("logs", type=Path, nargs="+")
+    parser.add_argument("--engine", choices=ENGINES, default="here")
+    parser.add_argument("--only-tables", action="store_true")
+    chosen = parser.parse_args()
+    spark = new_session(chosen.engine)
+    for number, logs in enumerate(chosen.logs):
+        home = chosen.folder / str(number)
+        found = of_nights(spark, home, logs)
+        if not chosen.only_tables:
+            found |= of_files_and_tables(home, logs)
+        for name, digest in found.items():
+            print(json.dumps({"logs": "/".join(logs.parts[-2:]), "of": name, "digest": digest}), flush=True)
 
 
 if __name__ == "__main__":
