@@ -496,7 +496,7 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         "tar": Removal(archived),
         "truncated tar": Removal(truncated_tar, "damaged", tuple(partitions), True),
         "truncated gz": Removal(truncated_gz, "damaged", tuple(partitions), True),
-        "a FIFO among the segments": Removal(with_fifo),
+        "a FIFO among the segments": Removal(with_fifo, "neither a file nor a folder", tuple(partitions), True),
     }
     if has_share:
         found |= share_removals()
