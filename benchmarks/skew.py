@@ -15,21 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame
-
 from benchmarks.generate import generate
 from benchmarks.nightly import night, processor_seconds
 from benchmarks.scale import tasks
 from jobs import settings
-from jobs.pipeline import log_ranges
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.relations import replay
 from jobs.settings import EngineLimits
+from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables import session
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES
-from jobs.tables.records import OFFSET_COMMITS
+from jobs.tables.spark_reader import SparkReader
 
 ONE_TASK = 1 << 50
 QUIET_S = 4
@@ -44,15 +42,19 @@ def pass_over_commits(tables: Tables) -> None:
 
 def search(tables: Tables) -> None:
     """Look up what was read of the log at every commit: replay does it at records of groups."""
-    found: DataFrame = log_ranges.coverage(
-        tables.read(LOG_RANGES), tables.read(OFFSET_COMMITS).select(*LOG_PARTITION, "log_offset")
+    nothing = ("batch_base", "key", "value", "committed_topic", "committed_partition", "committed_topic_id")
+    commits = (
+        f"SELECT *, {', '.join(f'NULL AS {name}' for name in nothing)}, FALSE AS is_unreadable FROM $offset_commits"
     )
+    text = f"WITH chosen AS ({commits}), {replay.LOCATED} SELECT * FROM located WHERE is_row = 1"
+    read = SparkReader(tables.spark, tables.location)
+    found = read.query(text, cluster="default", topics=REPLAYED_TOPICS, block=replay.BLOCK)
     found.write.format("noop").mode("overwrite").save()
 
 
 CASES: dict[str, tuple[Callable[[Tables], None], Any, str, int]] = {
     "pass over commits": (pass_over_commits, commit_slices, "SLICE_ROWS", commit_slices.SLICE_ROWS),
-    "search of ranges": (search, log_ranges, "SEARCHED_TOGETHER", log_ranges.SEARCHED_TOGETHER),
+    "search of ranges": (search, replay, "BLOCK", replay.BLOCK),
 }
 """What is measured, and the setting that divides it, with its value."""
 

@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as F  # noqa: N812
-
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.logs import BLOCK, RANGES
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS, PLACED
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, PLACED
 from jobs.tables.spark_reader import sql_text
-
-SEARCHED_TOGETHER: Final = 1 << 20
-"""Number of offsets in which one task searches the ranges of places: a busy log partition is no single task."""
 
 BARE: Final = (
     "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND leader_epoch IS NULL"
@@ -80,53 +74,3 @@ def _learned(engine: Engine, given: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return the log partitions without leader epochs in which a new run has told facts about known rows."""
     bare = set(engine.tuples(BARE, **given))
     return sorted(bare.intersection(engine.tuples(REVISED, **given))) if bare else []
-
-
-# --- what was read ---------------------------------------------------------------------------------------------------
-
-
-def coverage(found: DataFrame, places: DataFrame) -> DataFrame:
-    """Return what is known of the log at these ``places`` (log partition and offset) of one cluster.
-
-    Columns: the place, ``leader_epoch``, ``unbroken_since`` (the first offset of the range without a gap up to it),
-    ``gap_follows`` (the log goes on, but the next offset is missing), ``from_start`` (the log was read from its start).
-    """
-    order = Window.partitionBy(*LOG_PARTITION).orderBy("first_offset")
-    begins = F.when(
-        F.coalesce(F.lag("last_offset").over(order) == F.col("first_offset") - 1, F.lit(False)), None
-    ).otherwise(F.col("first_offset"))
-    whole = Window.partitionBy(*LOG_PARTITION)
-    known = found.withColumn("begins", begins).select(
-        *LOG_PARTITION,
-        "first_offset",
-        F.struct(
-            "leader_epoch",
-            "last_offset",
-            (F.lead("first_offset").over(order) > F.col("last_offset") + 1).alias("gap_follows"),
-            F.bool_or("has_start").over(whole).alias("from_start"),
-        ).alias("range"),
-        F.last("begins", ignorenulls=True).over(order).alias("unbroken_since"),
-    )
-    blocks = known.withColumn("block", F.explode(F.sequence(_searched("first_offset"), _searched("range.last_offset"))))
-    ranges_of_blocks = blocks.withColumn(
-        "log_offset", F.greatest("first_offset", F.col("block") * SEARCHED_TOGETHER)
-    ).drop("first_offset")
-    rows = ranges_of_blocks.withColumn("is_range", F.lit(0)).unionByName(
-        places.select(*LOG_PARTITION, "log_offset", F.lit(1).alias("is_range"), _searched("log_offset").alias("block")),
-        allowMissingColumns=True,
-    )
-    upto = Window.partitionBy(*LOG_PARTITION, "block").orderBy("log_offset", "is_range")
-    last_range, since = (F.last(name, ignorenulls=True).over(upto) for name in ("range", "unbroken_since"))
-    return (
-        rows.withColumns({"range": last_range, "unbroken_since": since})
-        .where("is_range = 1 AND log_offset <= range.last_offset")
-        .select(
-            *(*LOG_PARTITION, "log_offset", "unbroken_since", "range.leader_epoch", "range.from_start"),
-            (F.col("range.gap_follows") & (F.col("log_offset") == F.col("range.last_offset"))).alias("gap_follows"),
-        )
-    )
-
-
-def _searched(offset: str) -> Column:
-    """Return the number of the block in which an offset is searched."""
-    return F.floor(F.col(offset) / SEARCHED_TOGETHER)

@@ -20,35 +20,42 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.holes import Holes, UnknownOffsets
-from coordinator_core.records import RecordType
 from jobs.pipeline import log_ranges, runs
 from jobs.pipeline import topics as topic_log
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
-from jobs.pipeline.rebuilds import IDENTITY, Span, groups_to_rebuild
-from jobs.pipeline.replay_arrow import INPUT, fold, folder
-from jobs.pipeline.replay_here import input_rows
-from jobs.pipeline.replayed import GROUPS, replayed
+from jobs.pipeline.replay_arrow import folder
+from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
 from jobs.relations import stored_topics, stored_unreadable
+from jobs.relations.replay import BLOCK, BYTES, IDENTITY, LATE, MOVED, RANGES, ROWS, replayed_rows
 from jobs.relations.stored_logs import lost_records
-from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.delta import Table, Tables
-from jobs.tables.engine import Rows
+from jobs.tables.engine import Engine, Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, PLACED, QUARANTINE
-from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.log import PLACED
+from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
-IS_MARK: Final = " AND ".join(f"{name} IS NULL" for name in ("state", *FOLDED.values()))
-"""A row of ``REPLAYED`` that only names a group: its history is deleted before its new rows are merged."""
+NEVER_MS: Final = 1 << 62
+"""A time that no replay has passed."""
+
+
+class Span(NamedTuple):
+    """The decode runs to replay: after ``done``, up to ``upto``. ``is_first``: no earlier run replayed the cluster.
+
+    ``seen``: ``upto``, or a later run that brought a snapshot of the cluster, which the replay has seen.
+    """
+
+    done: str
+    upto: str
+    seen: str
+    is_first: bool
 
 
 class ReplaySummary(NamedTuple):
@@ -122,58 +129,63 @@ class _Run:
         self._audit = audit
         self._cluster = cluster
         self._span = span
-
-    def _of(self, table: Table) -> DataFrame:
-        return self._tables.read(table).where(F.col("cluster") == self._cluster)
+        self._given: dict[str, Value] = {
+            **{"cluster": cluster, "done": span.done, "upto": span.upto, "version": STATE_VERSION, "block": BLOCK},
+            **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS, "shares": SHARE_TOPICS},
+        }
 
     def run(self) -> ReplaySummary:
-        to_rebuild = groups_to_rebuild(self._tables, self._cluster, self._span, self._new_places)
-        if to_rebuild is None and self._span.done >= self._span.upto:
+        engine = self._tables.engine()
+        news_ms = stored_topics.news_ms(engine, self._cluster, self._span.done, self._span.upto)
+        rebuilds = not self._span.is_first and self._may_rebuild(engine, news_ms)
+        if not rebuilds and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
-        topics = stored_topics.read(self._tables.engine(), self._cluster)
-        stored_topics.require_one_cluster(self._tables.engine(), self._cluster, topics)
+        topics = stored_topics.read(engine, self._cluster)
+        stored_topics.require_one_cluster(engine, self._cluster, topics)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
             self._delete_rows_without_states()
-        staged = self._staged_here(topics) if to_rebuild is None else None
-        self._tables.replace(REPLAYED, self._staged(to_rebuild, topics) if staged is None else staged)
-        summary = self._merge(0 if to_rebuild is None else self._delete_old_rows())
+        # What a group that begins again has in all is not counted: it may be all of the log.
+        chosen = engine.in_spark() if rebuilds else self._by_size(engine)
+        rows = chosen.fold(
+            replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds),
+            IDENTITY,
+            ("is_record", "log_partition", "log_offset"),
+            folder(self._cluster, topics, self._audit, self._holes()),
+            REPLAYED.schema,
+            **{**self._given, "news_ms": NEVER_MS if news_ms is None else news_ms},
+        )
+        self._tables.replace(REPLAYED, rows)
+        summary = self._merge()
         self._tables.clear(REPLAYED)
         return summary
 
-    def _staged_here(self, topics: TopicHistory | None) -> pa.Table | None:
-        """Return the rows of ``REPLAYED``, made by this process; None: Spark makes them."""
-        if not self._tables.is_here():
-            return None
-        rows = input_rows(self._tables.engine(), self._tables.limits, self._cluster, self._span)
-        if rows is None:
-            return None
-        staged: list[pa.RecordBatch] = []
-        for batch in fold(rows, self._cluster, topics, self._audit, self._holes()):
-            staged.append(batch)
-            if sum(each.nbytes for each in staged) > self._tables.limits.staged_bytes:
-                return None
-        return pa.Table.from_batches(staged)
+    def _may_rebuild(self, engine: Engine, news_ms: int | None) -> bool:
+        """Return whether a group may have to begin again: small questions that nearly always say that none has to."""
+        if not self._span.done:
+            return True  # all records are replayed again
+        cluster = {"cluster": self._cluster}
+        (states,) = engine.rows(
+            "SELECT min(version) AS oldest, max(version) AS newest, max(timestamp_ms) AS last_ms FROM $group_states "
+            "WHERE cluster = :cluster",
+            **cluster,
+        )
+        if {states["oldest"], states["newest"]} - {None, STATE_VERSION}:
+            return True
+        if news_ms is not None and states["last_ms"] is not None and states["last_ms"] >= news_ms:
+            return True
+        (moved,) = engine.rows(MOVED, **{**self._given, "topics": GROUP_TOPICS})
+        interrupted = engine.rows("SELECT cluster FROM $replayed WHERE cluster = :cluster LIMIT 1", **cluster)
+        return bool(moved["groups"]) or any(interrupted) or any(engine.rows(LATE, **self._given))
 
-    def _staged(self, to_rebuild: DataFrame | None, topics: TopicHistory | None) -> DataFrame:
-        """Return the rows of ``REPLAYED``, made by Spark."""
-        new = self._rows(self._span.done)
-        rows = new if to_rebuild is None else self._with_all_rows_of(to_rebuild, new)
-        replay = folder(self._cluster, topics, self._audit, self._holes())
-        staged = self._input(rows, to_rebuild).mapInArrow(replay, REPLAYED.schema)
-        if to_rebuild is None:
-            return staged
-        marks = to_rebuild.select(F.lit(self._cluster).alias("cluster"), *IDENTITY)
-        return staged.unionByName(marks, allowMissingColumns=True)
-
-    def _delete_old_rows(self) -> int:
-        """Delete the history of the groups that are marked in ``REPLAYED`` as begun again. Return their number."""
-        marked = self._of(REPLAYED).where(IS_MARK)
-        groups = marked.select("cluster", "group_id").distinct()
-        for name in FOLDED.values():
-            self._tables.delete(HISTORY[name], groups)
-        return marked.count()
+    def _by_size(self, engine: Engine) -> Engine:
+        """Return the engine that makes the rows of this size."""
+        limits = engine.limits
+        counts = ((RANGES, limits.replayed_ranges), (ROWS, limits.replayed_rows), (BYTES, limits.replayed_bytes))
+        for count, most in counts:
+            engine = engine.up_to(most, count, **self._given)
+        return engine
 
     def _delete_rows_without_states(self) -> None:
         """Delete all rows of a cluster without a state: those of tables whose states were set aside alone."""
@@ -192,86 +204,14 @@ class _Run:
         lost = [(place, UnknownOffsets(*span, is_lost=True)) for place, span in spans if span[0] > 0]
         return Holes([*unreadable, *lost])
 
-    # --- input -------------------------------------------------------------------------------------------------------
-
-    def _rows(self, after: str) -> DataFrame:
-        """Return the records of groups from the runs after ``after``, without records that have no place in the log."""
-        rows = self._records(after).select(*_input_columns(GROUP_RECORDS))
-        rows = rows.unionByName(self._needed_commits(after), allowMissingColumns=True)
-        rows = rows.unionByName(self._unreadable(after), allowMissingColumns=True)
-        known = log_ranges.coverage(self._of(LOG_RANGES), rows)
-        return rows.join(known, [*LOG_PARTITION, "log_offset"], "left")
-
-    def _needed_commits(self, after: str) -> DataFrame:
-        """Return of each partition the first and the last commit between two records of its group.
-
-        The fold needs no others. Most of the log are commits, and so they stay in Spark.
-        """
-        in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
-        hours = commit_summaries.hours(self._tables).where((F.col("cluster") == self._cluster) & in_runs)
-        return hours.select(
-            *(*IDENTITY, "log_partition"),
-            F.col("topic").alias("committed_topic"),
-            F.col("partition").alias("committed_partition"),
-            F.inline("beside"),
-        ).withColumnRenamed("topic_id", "committed_topic_id")
-
-    def _records(self, after: str) -> DataFrame:
-        return self._of(GROUP_RECORDS).where(self._since(after) & F.expr(PLACED))
-
-    def _unreadable(self, after: str) -> DataFrame:
-        """Return the records of groups that cannot be decoded, though their keys tell the group."""
-        of_state = (F.col("record_type") > F.lit(RecordType.OFFSET_COMMIT.value)) & F.col("group_id").isNotNull()
-        of_groups = F.col("log_topic").isin(GROUP_TOPICS) & F.col("part").isin("key", "value")
-        found = self._of(QUARANTINE).where(self._since(after) & of_state & of_groups & F.expr(PLACED))
-        place = (*IDENTITY, "log_partition", "log_offset", "timestamp_ms")
-        return found.where("stray IS NULL").select(*place, F.lit(True).alias("is_unreadable"))
-
-    def _since(self, after: str) -> Column:
-        in_runs = (F.col("run_id") > after) & (F.col("run_id") <= self._span.upto)
-        return in_runs & F.col("log_topic").isin(REPLAYED_TOPICS)
-
-    def _new_places(self) -> DataFrame:
-        """Return group and position of the new records and commits."""
-        place = (*IDENTITY, "log_partition", "log_offset")
-        done = self._span.done
-        records, commits, unreadable = self._records(done), self._needed_commits(done), self._unreadable(done)
-        return records.select(*place).unionByName(commits.select(*place)).unionByName(unreadable.select(*place))
-
-    def _with_all_rows_of(self, groups: DataFrame, new: DataFrame) -> DataFrame:
-        keys = list(IDENTITY)
-        return new.join(groups, keys, "left_anti").unionByName(self._rows("").join(groups, keys, "left_semi"))
-
-    def _input(self, rows: DataFrame, to_rebuild: DataFrame | None) -> DataFrame:
-        """Return the columns ``INPUT``: a group's rows in one Spark partition, its state first, then in log order."""
-        keys = list(IDENTITY)
-        rows = rows.withColumns({"is_record": F.lit(True), "timestamp_ms": F.coalesce("timestamp_ms", F.lit(-1))})
-        if self._span.is_first:
-            rows = rows.withColumn("state", F.lit(None).cast("string"))
-        else:
-            rows = rows.unionByName(self._states_to_continue(to_rebuild), allowMissingColumns=True)
-        return (
-            rows.repartition(*keys)
-            .sortWithinPartitions(*keys, "is_record", "log_partition", "log_offset")
-            .select(*INPUT)
-        )
-
-    def _states_to_continue(self, to_rebuild: DataFrame | None) -> DataFrame:
-        keys = list(IDENTITY)
-        touched = self._new_places().select(*keys).distinct()
-        if to_rebuild is not None:
-            touched = touched.join(to_rebuild, keys, "left_anti")
-        return (
-            self._of(GROUP_STATES)
-            .join(touched, keys, "left_semi")
-            .select(*keys, "log_partition", "log_offset", "timestamp_ms", "state", F.lit(False).alias("is_record"))
-        )
-
     # --- output ------------------------------------------------------------------------------------------------------
 
-    def _merge(self, rebuilt: int) -> ReplaySummary:
-        staged = replayed(self._tables)
+    def _merge(self) -> ReplaySummary:
+        staged = Replayed(self._tables)
         counts = staged.counts()
+        if counts[MARKS]:
+            for name in FOLDED.values():
+                self._tables.delete(HISTORY[name], staged.groups_begun_again())
         if counts[GROUPS]:
             # Open violations of the previous run: the records of this run may complete the operation.
             self._tables.delete(HISTORY[FOLDED[Violation]], staged.open_violations())
@@ -285,7 +225,7 @@ class _Run:
         return ReplaySummary(
             cluster=self._cluster,
             groups=counts[GROUPS],
-            rebuilt=rebuilt,
+            rebuilt=counts[MARKS],
             unplaced=self._unplaced(),
             rows={name: counts[name] for name in names},
         )
@@ -294,10 +234,7 @@ class _Run:
         (found,) = self._tables.engine().rows(
             "SELECT count(*) AS records FROM $group_records WHERE cluster = :cluster AND run_id > :done "
             f"AND run_id <= :upto AND log_topic IN :topics AND NOT ({PLACED})",
-            cluster=self._cluster,
-            done=self._span.done,
-            upto=self._span.upto,
-            topics=REPLAYED_TOPICS,
+            **self._given,
         )
         return int(found["records"])
 
@@ -309,8 +246,3 @@ class _Run:
 
 def _all_columns(table: Table) -> dict[str, str]:
     return {name: f"s.{name}" for name in table.schema.names}
-
-
-def _input_columns(table: Table) -> list[str]:
-    """Return the columns of ``INPUT`` that a table has."""
-    return [name for name in INPUT if name in table.schema.names]

@@ -30,6 +30,7 @@ OUTPUT_ROWS: Final = 4_096
 class Input(NamedTuple):
     """One row of the input: a stored ``state``, a record (``key`` and ``value`` as bytes), or an offset commit.
 
+    An empty ``state``: what is stored of the group is deleted, and all its records follow.
     A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id`` instead of key and value.
     ``leader_epoch`` is that of the record's batch. ``unbroken_since`` is the first offset of the gap-free range that
     ends with the record. ``gap_follows``: the log continues, but the next offset is missing. ``from_start``: the log
@@ -83,10 +84,16 @@ def fold(
     settings: AuditSettings,
     holes: Holes = NO_HOLES,
 ) -> Iterator[pa.RecordBatch]:
-    """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them."""
+    """Replay the groups of these rows, and yield rows of ``REPLAYED``; ``holes`` may be about any of them.
+
+    A group that begins again has a row of its own that only names it.
+    """
     output = _Output(cluster)
     group: _GroupReplay | None = None
     for row in rows:
+        if row.state == "":
+            output.mark(row.log_topic, row.group_id)
+            continue
         if group is None or (group.group_id, group.log_topic) != (row.group_id, row.log_topic):
             if group is not None:
                 group.finish(output)
@@ -175,6 +182,9 @@ class _Output:
     def add(self, log_topic: str, group_id: str, rows: Iterable[AuditedRow]) -> None:
         for row in rows:
             self._rows.append({"log_topic": log_topic, "group_id": group_id, FOLDED[type(row)]: row})
+
+    def mark(self, log_topic: str, group_id: str) -> None:
+        self._rows.append({"log_topic": log_topic, "group_id": group_id})
 
     def add_state(self, log_topic: str, group_id: str, last: LogPosition, state: str) -> None:
         place = {"log_partition": last.partition, "log_offset": last.offset, "timestamp_ms": last.timestamp_ms}

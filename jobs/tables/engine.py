@@ -118,7 +118,7 @@ class Engine:
 
     def made(self, sql: str, schema: StructType, **values: Value) -> Rows:
         """Return the rows of a query, with these columns and types, to be written to a table."""
-        found = self.here(lambda reader: reader.folded(sql, (), iter, _in_arrow(schema), **values))
+        found = self._folded_here(sql, (), iter, schema, values)
         return self._spark.frame(sql, schema, **values) if found is None else found
 
     def fold(
@@ -134,8 +134,30 @@ class Engine:
 
         The function takes batches in which rows with the same ``by`` follow each other, in ``order``, nulls first.
         """
-        found = self.here(lambda reader: reader.folded(sql, (*by, *order), function, _in_arrow(schema), **values))
+        found = self._folded_here(sql, (*by, *order), function, schema, values)
         return self._spark.folded(sql, by, order, function, schema, **values) if found is None else found
+
+    def _folded_here(
+        self,
+        sql: str,
+        order: Sequence[str],
+        function: Callable[[Batches], Iterator[pa.RecordBatch]],
+        schema: StructType,
+        values: Mapping[str, Value],
+    ) -> pa.Table | None:
+        """Return what this process makes of a query; None: it cannot, or it would be too much to have in memory."""
+        types, most = _in_arrow(schema), self.limits.staged_bytes
+
+        def collected(reader: FolderReader) -> pa.Table | None:
+            made, size = list[pa.RecordBatch](), 0
+            for batch in reader.folded(sql, order, function, types, **values):
+                made.append(batch)
+                size += batch.nbytes
+                if size > most:
+                    return None
+            return pa.Table.from_batches(made, types)
+
+        return self.here(collected)
 
     def _either(self, ask: Callable[[TableReader], T]) -> T:
         """Return what this process answers, or Spark if this process cannot read the tables."""

@@ -79,12 +79,12 @@ class FolderReader:
         function: Callable[[Batches], Batches],
         schema: pa.Schema,
         **values: Value,
-    ) -> pa.Table:
-        """Return what a function makes of the rows of a query in this order, with these columns and types."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield what a function makes of the rows of a query in this order, with these columns and types."""
         names = ", ".join(f"{name} NULLS FIRST" for name in order)
         text = f"SELECT * FROM ({sql}) AS found ORDER BY {names}" if order else sql
-        made = [batch.select(schema.names).cast(schema) for batch in function(self.batches(text, **values))]
-        return pa.Table.from_batches(made, schema)
+        for batch in function(self.batches(text, **values)):
+            yield batch.select(schema.names).cast(schema)
 
     def _open(self, name: str) -> str:
         """Return the name of a table in SQL."""
@@ -112,7 +112,9 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
-DIALECT: Final = Dialect(_text, bytes_of="octet_length(encode({}, 'hex')) / 2", each_of="unnest({})")
+DIALECT: Final = Dialect(
+    _text, bytes_of="octet_length(encode({}, 'hex')) / 2", each_of="unnest({})", numbers="generate_series({})"
+)
 
 
 def _one_line(error: Exception) -> str:

@@ -19,7 +19,9 @@ SCHEMES: Final = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "ad
 
 SCHEME: Final = re.compile(r"(\w+):")
 
-NAMED: Final = re.compile(r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)|(?P<word>bytes_of|each_of)\((?P<of>[\w.]+)\)")
+NAMED: Final = re.compile(
+    r"\$(?P<table>\w+)|(?<!:):(?P<value>[a-z_]\w*)|(?P<word>bytes_of|each_of|numbers)\((?P<of>[\w., ]+)\)"
+)
 """A table, a given value, or a word for what the engines write differently."""
 
 
@@ -57,8 +59,9 @@ class TableReader(Protocol):
         """Yield the rows of a query by the names of the columns; structs are mappings, arrays are lists.
 
         In the SQL, ``$name`` is a table of that name, ``:name`` one of ``values``, ``bytes_of(name)`` the number of
-        bytes in a binary column, and ``each_of(name)`` a row for each element of an array. Otherwise only what
-        DataFusion and Spark both know may be used. One batch of rows is in memory at a time.
+        bytes in a binary column, ``each_of(name)`` a row for each element of an array, and ``numbers(name, name)`` the
+        array of the whole numbers from one to another. Otherwise only what DataFusion and Spark both know may be used.
+        One batch of rows is in memory at a time.
 
         Raises:
             MissingTableError: a table does not exist.
@@ -70,11 +73,14 @@ class TableReader(Protocol):
 
 
 class Dialect(NamedTuple):
-    """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element."""
+    """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element of an
+    array, and the array of the whole numbers from one to another.
+    """
 
     text: Callable[[str], str]
     bytes_of: str
     each_of: str
+    numbers: str
 
 
 def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:

@@ -29,7 +29,7 @@ def sql_name(location: str, table: str) -> str:
     return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
 
 
-DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})")
+DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})", numbers="sequence({})")
 
 
 def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
@@ -84,7 +84,7 @@ class SparkReader:
 
     def frame(self, sql: str, schema: StructType, **values: Value) -> DataFrame:
         """Return the rows of a query with these columns and types."""
-        casts = (f"CAST({field.name} AS {field.dataType.simpleString()}) AS {field.name}" for field in schema)
+        casts = (f"CAST(`{field.name}` AS {field.dataType.simpleString()}) AS `{field.name}`" for field in schema)
         return self._frame(sql, values).selectExpr(*casts)
 
     def folded(

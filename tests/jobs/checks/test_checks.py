@@ -17,7 +17,7 @@ from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES, measure
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.rebuilds import LATE, MOVED
+from jobs.relations.replay import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -135,8 +134,8 @@ def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home
 def causes(home: Path, text: str = REMOVALS, reach: TopicReach = EVERYWHEN) -> list[tuple[str, str]]:
     tables, schema = FolderReader(str(home)), to_arrow_schema(REMOVALS_SCHEMA)
     fold = removal_rows(topic_ends(tables, CLUSTER), reach, lines_about_removals(tables, CLUSTER), schema)
-    rows: pa.Table = tables.folded(text, (), fold, to_arrow_schema(REMOVALS_SCHEMA), **VALUES)
-    return sorted((row["topic"], row["cause"]) for row in rows.to_pylist())
+    batches = tables.folded(text, (), fold, schema, **VALUES)
+    return sorted((row["topic"], row["cause"]) for batch in batches for row in batch.to_pylist())
 
 
 def test_causes_of_removals(spark: SparkSession, home: Path) -> None:

@@ -63,7 +63,7 @@ class Log:
         rows = FolderReader(self.home).folded(
             text, (*KEY, "time_ms"), judged, to_arrow_schema(SCHEMA), since=since_ms, **VALUES
         )
-        return in_order(rows.to_pylist())
+        return in_order(row for batch in rows for row in batch.to_pylist())
 
     def in_spark(self, spark: SparkSession, since_ms: int = 0) -> list[LagPoint]:
         """What Spark finds."""
@@ -185,7 +185,8 @@ def at_a_time(home: Path, text: str = LAG_AT) -> list[tuple[Any, ...]]:
     reaches = log_reaches(FolderReader(str(home)), CLUSTER)
     schema = to_arrow_schema(SCHEMA)
     judged = lag_rows(reaches, schema, cluster=CLUSTER, run_id="run 1")
-    found = FolderReader(str(home)).folded(text, (*KEY, "time_ms"), judged, schema, at=AT_MS, **VALUES).to_pylist()
+    batches = FolderReader(str(home)).folded(text, (*KEY, "time_ms"), judged, schema, at=AT_MS, **VALUES)
+    found = [row for batch in batches for row in batch.to_pylist()]
     names = ("topic", "timestamp_ms", "status", "lag", "missing", "consumed")
     return sorted(
         (tuple(row[name] if name != "missing" else row[name] or "" for name in names) for row in found), key=repr

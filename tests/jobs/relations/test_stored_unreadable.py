@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.history.holes import Holes
-from jobs.pipeline.rebuilds import Span
-from jobs.pipeline.replay_arrow import fold
-from jobs.pipeline.replay_here import input_rows
+from jobs.pipeline.replay_arrow import folder
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.relations import stored_unreadable
 from jobs.relations.moment import AsOf
-from jobs.settings import EngineLimits
-from jobs.sources.files import find_logs
+from jobs.relations.replay import BLOCK, replayed_rows
+from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.queries.same_answers import offsets_then
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "tests" / "data" / "unreadable"
+NEW: dict[str, Any] = {
+    **{"cluster": CLUSTER, "done": "", "upto": "run 1", "block": BLOCK},
+    **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS},
+}
+"""What a first replay asks for."""
 
 
 @pytest.fixture(params=["unkkeys", "unk3", "unk3one", "unk8"])
@@ -52,9 +56,8 @@ def test_a_replay_of_the_tables_gives_the_rows_of_the_files(log: Path, tables: F
     logs = [each for each in find_logs([log]) if each.topic == "__consumer_offsets"]
     (history,) = group_histories(logs, lambda message: None, audit=AuditSettings())
     holes = Holes(stored_unreadable.unplaced(tables, CLUSTER, "run 1"))
-    rows = input_rows(tables, EngineLimits(), CLUSTER, Span("", "run 1", "run 1", is_first=True))
-    assert rows is not None
-    staged = pa.Table.from_batches(fold(rows, CLUSTER, None, AuditSettings(), holes))
+    rows = tables.batches(f"SELECT * FROM ({replayed_rows(is_first=True)}) AS found ORDER BY log_offset", **NEW)
+    staged = pa.Table.from_batches(folder(CLUSTER, None, AuditSettings(), holes)(rows))
     assert _of(staged, "violation") == [each._asdict() for each in history.violations] == []
     for name, found in (("group_epoch", history.epochs), ("rebalance", history.rebalances)):
         expected = {(each[2].offset if name == "rebalance" else each.opened.offset): each for each in found}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline import log_ranges, replay_here
+from jobs.pipeline import log_ranges
 from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits import summaries as commit_summaries
@@ -86,36 +86,3 @@ def test_runs_in_slices_give_what_the_files_of_each_log_partition_give(
     assert [max(slices.values()) > 1 for slices in asked] == [True] * nights
     assert summaries(sliced) == summaries(whole)
     assert any("pending" in row and "rewinds" in row for row in summaries(whole))
-
-
-def test_coverage_of_places_in_any_block(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ranges over several blocks, that follow each other or do not; places in them, at their ends, and between them.
-
-    Whether a gap follows the last range is not known.
-    """
-    monkeypatch.setattr(log_ranges, "SEARCHED_TOGETHER", 7)
-    spans = [(2, 5, 0), (6, 30, 1), (33, 33, 1), (40, 62, 2)]
-    made = [(LOG_TOPIC, 4, first, last, epoch, first == 2) for first, last, epoch in spans]
-    schema = (
-        "log_topic string, log_partition int, first_offset long, last_offset long, leader_epoch int, has_start boolean"
-    )
-    places = [(LOG_TOPIC, 4, offset) for offset in range(70)]
-    found = log_ranges.coverage(
-        spark.createDataFrame(made, schema),
-        spark.createDataFrame(places, "log_topic string, log_partition int, log_offset long"),
-    )
-    since = {2: 2, 6: 2, 33: 33, 40: 40}
-    expected = [
-        (offset, since[first], epoch, True, None if offset == 62 else offset in (30, 33))
-        for first, last, epoch in spans
-        for offset in range(first, last + 1)
-    ]
-    names = ("log_offset", "unbroken_since", "leader_epoch", "from_start", "gap_follows")
-    assert sorted(map(tuple, found.select(*names).collect())) == sorted(expected)
-    columns = ("log_topic", "log_partition", "first_offset", "last_offset", "leader_epoch", "has_start")
-    logs = replay_here._logs(dict(zip(columns, row, strict=True)) for row in made)
-    rows = [replay_here.NOTHING._replace(log_topic=LOG_TOPIC, log_partition=4, log_offset=place[2]) for place in places]
-    here = [row for each in rows if (row := replay_here._placed(each, logs)).unbroken_since is not None]
-    assert [tuple(getattr(row, name) for name in names) for row in here] == [
-        (*row[:-1], bool(row[-1])) for row in expected
-    ]
