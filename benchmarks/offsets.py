@@ -23,8 +23,9 @@ from jobs import settings
 from jobs.pipeline.commits.fold import INPUT, PassOver, What, summarizer
 from jobs.relations.offsets import OFFSETS
 from jobs.tables import session
+from jobs.tables.columns import OFFSET_KEY
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.results import GROUP_OFFSETS, OFFSET_KEY
+from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.spark_reader import SparkReader
 
 COMMITS, GROUPS, PARTITIONS = 10_000_000, 2_000, 10

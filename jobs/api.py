@@ -43,13 +43,14 @@ from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.columns import COMMIT, OFFSET_KEY
 from jobs.tables.commits import POSITION
 from jobs.tables.delta import Tables, column
 from jobs.tables.history import CLUSTER, HISTORY
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS, LONG, STRING
 from jobs.tables.reader import Value
-from jobs.tables.results import COMMIT, FINDINGS, GROUP_OFFSETS, OFFSET_KEY
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.spark_reader import SparkReader, sql_name

@@ -12,9 +12,10 @@ from typing import Final
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.logs import BLOCK, RANGES
 from jobs.tables import written_files
+from jobs.tables.columns import PLACED
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine
-from jobs.tables.log import LOG_RANGES, LOG_RECORDS, PLACED
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 from jobs.tables.spark_reader import sql_text
 
 BARE: Final = (

@@ -35,10 +35,10 @@ from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.replay import BLOCK, BYTES, IDENTITY, LATE, MOVED, RANGES, ROWS, replayed_rows
 from jobs.relations.stored_logs import lost_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.tables.columns import PLACED
 from jobs.tables.delta import Table, Tables
 from jobs.tables.engine import Engine, Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.log import PLACED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 

@@ -15,8 +15,9 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
 from jobs.relations.gaps import GAPS, NEVER_COMPACTED
+from jobs.tables.columns import LOG_PARTITION
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_PARTITION, LOG_RANGES, LOG_RECORDS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 
 UNDECIDED: Final = (
     "kind = 'record' AND is_transactional "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.sources.files import FIRST_SEGMENT
-from jobs.tables.log import LOG_PARTITION, PLACED
+from jobs.tables.columns import LOG_PARTITION, PLACED
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""

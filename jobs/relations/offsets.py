@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.relations.commits import OPEN
-from jobs.tables.log import PLACED
-from jobs.tables.results import COMMIT, OFFSET_KEY
+from jobs.tables.columns import COMMIT, OFFSET_KEY, PLACED
 
 ALL: Final = "$commit_summaries WHERE hour_ms IS NULL"
 KEYS: Final = ", ".join(OFFSET_KEY)

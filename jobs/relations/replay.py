@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Final
 
 from jobs.relations.stored_unreadable import OF_STATE, UNREADABLE
-from jobs.tables.log import PLACED
+from jobs.tables.columns import PLACED
 
 IDENTITY: Final = ("log_topic", "group_id")
 """The columns that identify a group within a cluster."""

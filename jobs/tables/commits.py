@@ -7,11 +7,11 @@ from typing import Final
 from pyspark.sql.types import ArrayType, BooleanType, StructType
 
 from coordinator_core.records import LogPosition
+from jobs.tables.columns import COMMIT
 from jobs.tables.delta import Table, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import INT, LONG, STRING
 from jobs.tables.records import OFFSET_COMMITS
-from jobs.tables.results import COMMIT
 from jobs.tables.row_types import row_type
 
 POSITION: Final = row_type(LogPosition)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -100,12 +98,6 @@ DUMPED = [
     column("extra", MapType(STRING, STRING), "Other columns of the dump, as text; null: none"),
 ]
 """The columns that every source yields, in this order."""
-
-LOG_PARTITION: Final = ("log_topic", "log_partition")
-"""The columns that name a log partition within a cluster."""
-
-PLACED: Final = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
-"""Rows whose place in the log is known. Dumps without positions have others, which cannot be ordered."""
 
 KEPT = {
     field.name: field

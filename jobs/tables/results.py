@@ -7,6 +7,7 @@ from typing import Final
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
 from coordinator_core.audit.finding_rows import FindingRow
+from jobs.tables.columns import COMMIT, OFFSET_KEY
 from jobs.tables.delta import Table, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LONG, RUN, STRING
@@ -20,22 +21,6 @@ FINDINGS: Final = Table(
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
 
-OFFSET_KEY: Final = ("cluster", "log_topic", "log_partition", "group_id", "topic", "partition")
-"""The columns that name what an offset is committed for, and the log partition that holds the commit."""
-
-COMMIT: Final = (
-    "log_offset",
-    "timestamp_ms",
-    "committed_offset",
-    "leader_epoch",
-    "metadata",
-    "commit_timestamp",
-    "expire_timestamp",
-    "topic_id",
-    "producer_id",
-    "outcome",
-)
-"""The columns of ``group_offsets`` that describe the commit that counts."""
 
 GROUP_OFFSETS: Final = Table(
     "group_offsets",

@@ -48,8 +48,7 @@ from jobs.pipeline.commits.state import (
     Sums,
     positions,
 )
-from jobs.tables.log import PLACED
-from jobs.tables.results import COMMIT
+from jobs.tables.columns import COMMIT, PLACED
 
 CHUNK_ROWS: Final = 1 << 18
 MOST_HOURS: Final = 1 << 19

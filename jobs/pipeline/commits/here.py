@@ -20,8 +20,8 @@ from jobs.pipeline.commits.fold import (
     summarizer,
 )
 from jobs.pipeline.commits.state import SCHEMA
+from jobs.tables.columns import COMMIT
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.results import COMMIT
 
 COLUMNS: Final = tuple(name for name in INPUT if name not in ("what", "run", "state"))
 KNOWN: Final = {

@@ -25,8 +25,8 @@ from jobs.pipeline.commits.columns import (
     runs_of,
     structs,
 )
+from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.results import COMMIT
 
 SCHEMA: Final = to_arrow_schema(COMMIT_SUMMARIES.schema)
 AT: Final = SCHEMA.field("first").type

@@ -36,11 +36,11 @@ from jobs.pipeline.commits.fold import (
 )
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.tables import written_files
+from jobs.tables.columns import OFFSET_KEY, PLACED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables
-from jobs.tables.log import LOG_RECORDS, PLACED
+from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
-from jobs.tables.results import OFFSET_KEY
 from jobs.tables.spark_reader import sql_text
 
 LOG_TOPIC: Final = LOG_TOPICS[Family.GROUP]
@@ -69,11 +69,6 @@ def update(tables: Tables) -> None:
     for cluster, names in sorted(runs.items()):
         if names[-1] > known.get(cluster, ""):
             _Update(tables, cluster, names, known.get(cluster, "")).run()
-
-
-def hours(tables: Tables) -> DataFrame:
-    """Return the rows of hours, which add up."""
-    return tables.read(COMMIT_SUMMARIES).where(~F.expr(ALL))
 
 
 class _News(NamedTuple):

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from heapq import merge
+from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +15,11 @@ from coordinator_core.records import LogPosition
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
 from jobs.relations.log_extent import Extents, any_of, before_end, followed, is_of
+from jobs.relations.up_to_date import has_all_commits
+from jobs.tables.columns import PLACED
 
 GROUP: Final = "log_topic, log_partition, group_id"
+ORDER: Final = "group_id, log_topic, log_partition"
 KEY: Final = f"{GROUP}, topic, partition"
 PLACE: Final = ("log_topic", "log_partition")
 DETAILS: Final = (
@@ -49,6 +55,22 @@ def order_of_groups(key: GroupKey) -> tuple[str, str, int]:
     return group_id, topic, partition
 
 
+DETAILED: Final = f"SELECT {KEY}, {{0}}.log_offset AS log_offset, " + ", ".join(
+    f"{{0}}.{name} AS {name}" for name in DETAILS.split(", ")
+)
+SUMMARIES: Final = "$commit_summaries AS s WHERE hour_ms IS NULL AND "
+NOT_COUNTED: Final = "written > commits + coalesce(cardinality(pending), 0)"
+"""Rows of partitions with commits of aborted transactions, or that a later commit overtook: no summary names them."""
+
+
+def commits_then(selected: Selection, extents: Extents) -> Iterator[tuple[GroupKey, GroupCommitsThen]]:
+    """Yield the groups of a selection that have commits up to a moment, by ``order_of_groups``."""
+    is_at_end = all(extent.end is None for extent in extents.values())
+    if is_at_end and has_all_commits(selected.tables, selected.cluster):
+        return SummarizedCommits(selected, extents).groups()
+    return CommitsThen(selected, extents).groups()
+
+
 class CommitsThen:
     """The commits of a selection up to a moment, from ``offset_commits``."""
 
@@ -60,18 +82,22 @@ class CommitsThen:
 
     def groups(self) -> Iterator[tuple[GroupKey, GroupCommitsThen]]:
         """Yield each group that has commits, by ``order_of_groups``."""
-        last = {OF_GROUP(row): row["log_offset"] for row in self.last()}
-        held = _by_group(self.held())
         is_whole = all(extent.gaps.lists_all for extent in self._extents.values())
-        about = {} if is_whole else _by_group(self.records())
-        for key in sorted({*last, *held, *about}, key=order_of_groups):
-            yield key, GroupCommitsThen(last.get(key), held.get(key, ()), about.get(key, ()))
+        parts = [self.last(), self.held(), iter(()) if is_whole else self.records()]
+        numbered = (_numbered(number, rows) for number, rows in enumerate(parts))
+        merged = merge(*numbered, key=lambda part: order_of_groups(part[0]))
+        for key, of_group in groupby(merged, itemgetter(0)):
+            found: tuple[list[Row], ...] = ([], [], [])
+            for _, number, row in of_group:
+                found[number].append(row)
+            last, held, about = found
+            yield key, GroupCommitsThen(last[0]["log_offset"] if last else None, held, about)
 
     def last(self) -> Iterator[Row]:
         """Yield the offset of the last commit of each group."""
         return self._rows(
             f"WITH {self._then} SELECT {GROUP}, max(log_offset) AS log_offset FROM commits_then "
-            f"WHERE NOT is_tombstone GROUP BY {GROUP}"
+            f"WHERE NOT is_tombstone GROUP BY {GROUP} ORDER BY {ORDER}"
         )
 
     def held(self) -> Iterator[Row]:
@@ -95,9 +121,13 @@ class CommitsThen:
             f"JOIN latest AS l ON "
             + " AND ".join(f"o.{name} = l.{name}" for name in KEY.split(", "))
             + " WHERE o.log_offset > coalesce(l.ended, -1)) "
-            f"SELECT d.*, c.status FROM (SELECT {KEY}, log_offset, {DETAILS} FROM $offset_commits "
-            f"WHERE {self._mine}) AS d JOIN chosen AS c ON {same} ORDER BY log_offset"
+            f"SELECT d.*, c.status FROM ({self._details()}) AS d JOIN chosen AS c ON {same} "
+            f"ORDER BY {ORDER}, log_offset"
         )
+
+    def _details(self) -> str:
+        """Return a text of what the commits say, with their place."""
+        return f"SELECT {KEY}, log_offset, {DETAILS} FROM $offset_commits WHERE {self._mine}"
 
     def records(self) -> Iterator[Row]:
         """Yield what ``CommitRecords`` has of the partitions of each group for which it decides anything.
@@ -123,7 +153,7 @@ class CommitsThen:
             f"coalesce(bool_or(NOT follows AND {UNDECIDED}), FALSE) AS is_undecided FROM about GROUP BY {KEY}) "
             f"SELECT {KEY}, last, CASE WHEN opened > ended THEN opened ELSE -1 END AS pending, is_followed, "
             f"is_decided_later FROM found "
-            f"WHERE is_followed OR opened > ended OR ((last >= 0 OR is_undecided) AND {may_be_lost})"
+            f"WHERE is_followed OR opened > ended OR ((last >= 0 OR is_undecided) AND {may_be_lost}) ORDER BY {ORDER}"
         )
 
     def _commits(self) -> str:
@@ -154,11 +184,44 @@ class CommitsThen:
         )
 
 
-def _by_group(rows: Iterable[Row]) -> dict[GroupKey, list[Row]]:
-    found: dict[GroupKey, list[Row]] = {}
-    for row in rows:
-        found.setdefault(OF_GROUP(row), []).append(row)
-    return found
+def _numbered(number: int, rows: Iterator[Row]) -> Iterator[tuple[GroupKey, int, Row]]:
+    return ((OF_GROUP(row), number, row) for row in rows)
+
+
+class SummarizedCommits(CommitsThen):
+    """The same at the end of the log, from ``commit_summaries``: the few commits of each partition that matter."""
+
+    def __init__(self, selected: Selection, extents: Extents) -> None:
+        rows = selected.rows(
+            f"SELECT DISTINCT group_id FROM {SUMMARIES} {selected.condition} AND {NOT_COUNTED} ORDER BY group_id"
+        )
+        self._uncounted = [row["group_id"] for row in rows]
+        super().__init__(selected, extents)
+        self._rows = partial(selected.rows, uncounted=self._uncounted)
+
+    def _details(self) -> str:
+        committed, pending = DETAILED.format("s.committed"), DETAILED.format("p.pending_commit")
+        return (
+            f"{committed}, s.committed.outcome AS outcome FROM {SUMMARIES} {self._mine} "
+            f"AND s.committed.log_offset IS NOT NULL UNION ALL {pending}, p.pending_commit.outcome FROM "
+            f"(SELECT {KEY}, each_of(pending) AS pending_commit FROM {SUMMARIES} {self._mine} "
+            f"AND cardinality(pending) > 0) AS p"
+        )
+
+    def _commits(self) -> str:
+        """Return the commits that hold or are open, the last tombstones, and the last commits of any kind."""
+        place = f"SELECT {KEY}, {{}} AS log_offset, {{}} AS is_tombstone, -1 AS producer_id, '{{}}' AS outcome".format
+        parts = [
+            f"SELECT {KEY}, log_offset, FALSE AS is_tombstone, producer_id, outcome FROM ({self._details()}) AS d",
+            f"{place('s.last.offset', 'FALSE', COMMITTED)} FROM {SUMMARIES} {self._mine} AND s.last.offset IS NOT NULL",
+            f"{place('ended', 'TRUE', COMMITTED)} FROM {SUMMARIES} {self._mine} AND ended IS NOT NULL",
+        ]
+        if self._uncounted:
+            parts.append(
+                f"{place('log_offset', 'FALSE', ABORTED)} FROM $offset_commits WHERE {self._mine} "
+                f"AND group_id IN :uncounted AND NOT is_tombstone AND {PLACED}"
+            )
+        return f"commits_then AS (SELECT *, FALSE AS is_decided_later FROM ({' UNION ALL '.join(parts)}) AS c)"
 
 
 def read_offsets(held: Iterable[Row]) -> GroupOffsets:

@@ -33,12 +33,12 @@ from jobs.queries.from_tables.commits import (
     GroupCommitsThen,
     GroupKey,
     Row,
+    commits_then,
     order_of_groups,
     read_offsets,
     read_records,
 )
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.queries.interface import sure_ms
 from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name, names_without_ends

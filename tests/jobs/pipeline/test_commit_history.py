@@ -17,9 +17,8 @@ from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
 from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, read_offsets, read_records
+from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, commits_then, read_offsets, read_records
 from jobs.queries.from_tables.selection import Selection
-from jobs.queries.from_tables.summarized_commits import commits_then
 from jobs.relations.commit_sums import Summary, sums_of_group, topic_ends
 from jobs.relations.groups import SUMS, given, rows_of
 from jobs.relations.log_extent import StoredLogExtent

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deltalake import write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql import SparkSession
 
 from jobs.tables.delta import Table, few
@@ -16,10 +16,14 @@ from jobs.tables.spark_reader import SparkReader
 
 
 def write(home: Path, rows: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
-    """Write tables without Spark. A row may lack columns, which are null."""
+    """Write tables without Spark. A row may lack columns, which are null.
+
+    Columns have their comments, as those of real tables: DataFusion compares the metadata of columns in some plans.
+    """
     for table, of_table in rows.items():
         names = dict.fromkeys(table.schema.names)
-        write_deltalake(str(home / table.name), few(table, ({**names, **row} for row in of_table)))
+        made = DeltaTable.create(home / table.name, Schema.from_json(table.schema.json()))
+        write_deltalake(made, few(table, ({**names, **row} for row in of_table)), mode="append")
 
 
 def of_both(spark: SparkSession, home: Path, sql: str, **values: Value) -> list[tuple[Any, ...]]:

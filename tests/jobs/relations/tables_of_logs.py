@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.records import LOG_TOPICS, Family
@@ -26,10 +26,16 @@ CLUSTER: Final = "c"
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 
+def put(location: Path, name: str, rows: pa.Table) -> None:
+    """Append rows to a table; one that is not there is created, with the comments that real tables have."""
+    schema = Schema.from_json(CATALOG[name].schema.json())
+    write_deltalake(DeltaTable.create(location / name, schema, mode="ignore"), rows, mode="append")
+
+
 def append(location: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append rows to a table; columns that a row lacks are null. A table that is not there is created."""
     table = pa.Table.from_pylist([*map(dict, rows)], to_arrow_schema(CATALOG[name].schema))
-    write_deltalake(location / name, table, mode="append")
+    put(location, name, table)
 
 
 def seen_by_consumer(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -62,7 +68,7 @@ def fill(
                 found[table.name].append(rows)
     for name in ("offset_commits", "group_records", "cluster_records", "quarantine", "log_records"):
         schema = to_arrow_schema(CATALOG[name].schema)
-        write_deltalake(location / name, pa.Table.from_batches(found[name], schema), mode="append")
+        put(location, name, pa.Table.from_batches(found[name], schema))
     ranges = _ranges(found["log_records"], run_id)
     append(location, "log_ranges", ranges)
     runs = _runs(ranges, run_id)
@@ -73,9 +79,7 @@ def fill(
     for name in ("assignments", "group_epochs", "topic_history", "group_states", "rebalances"):
         append(location, name, [])
     place = PassOver(CLUSTER, GROUP_LOG, [run_id])
-    write_deltalake(
-        location / "commit_summaries", summarized_here(FolderReader(str(location)), place, ""), mode="append"
-    )
+    put(location, "commit_summaries", summarized_here(FolderReader(str(location)), place, ""))
 
 
 def _runs(ranges: Iterable[Mapping[str, Any]], run_id: str) -> list[dict[str, Any]]:

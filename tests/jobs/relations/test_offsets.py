@@ -14,13 +14,13 @@ from jobs.api import CoordinatorAudit
 from jobs.pipeline import offsets
 from jobs.relations.offsets import WITH_ENDS, WITHOUT_ENDS
 from jobs.sources.spark_end_offsets import ends_in_spark
+from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import RUNS
 from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.results import COMMIT
 from jobs.tables.snapshots import END_OFFSETS
 from tests.jobs.relations.engines import of_both, write
 

@@ -108,7 +108,7 @@ def summaries(tables: Tables) -> list[str]:
     columns = [name for name in rows.columns if name not in of_the_run]
     found = rows.select(F.to_json(F.struct(*columns)).alias("row")).collect()
     sums = ("commits", "written", "tombstones", "rewind_count", "removal_count")
-    hours = commit_summaries.hours(tables).groupBy("log_partition", *OF_COMMITS, "hour_ms")
+    hours = tables.read(COMMIT_SUMMARIES).where("hour_ms IS NOT NULL").groupBy("log_partition", *OF_COMMITS, "hour_ms")
     summed = hours.agg(*(F.sum(name).alias(name) for name in sums)).collect()
     return sorted(row.row for row in found) + sorted(map(str, summed))
 
