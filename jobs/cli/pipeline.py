@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 from pyspark.sql import Row
-from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
@@ -26,7 +26,6 @@ from jobs.sources.snapshot_files import is_snapshot
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
-from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import sql_name
 
@@ -109,19 +108,22 @@ def ingest_command(
         if row.missing_offsets:
             console.warn(f"{_log(row)}: {row.missing_offsets} offsets are missing")
     ingested = sum(row.records for row in rows)
-    if count := damaged["number"]:
-        what = f"{count} damaged lines or byte ranges, the first in {damaged.source}: {damaged.error}"
+    if damaged is not None:
+        count = damaged["number"]
+        what = f"{count} damaged lines or byte ranges, the first in {damaged['source']}: {damaged['error']}"
         if count == ingested:
             raise InputError(f"no record was ingested: {what}")
         console.warn(f"put into quarantine: {what}")
 
 
-def _damaged(tables: Tables, rows: list[Row]) -> Row:
-    """Return the ``number`` of damaged rows that these runs ingested, and ``source`` and ``error`` of the first one."""
-    run_ids = {row.run_id for row in rows}
-    first = F.min_by(F.struct("source", "error"), F.struct("source", "place"))
-    found = tables.read(LOG_RECORDS).where(F.col("run_id").isin(run_ids) & (F.col("kind") == "damaged"))
-    return found.agg(F.count("*").alias("number"), first.alias("first")).select("number", "first.*").collect()[0]
+def _damaged(tables: Tables, rows: list[Row]) -> Mapping[str, Any] | None:
+    """Return ``source`` and ``error`` of the first damaged row that these runs ingested, and their ``number``."""
+    found = tables.engine().rows(
+        "SELECT source, error, count(*) OVER () AS number FROM $log_records "
+        "WHERE run_id IN :runs AND kind = 'damaged' ORDER BY source, place LIMIT 1",
+        runs=sorted({row.run_id for row in rows}),
+    )
+    return next(found, None)
 
 
 def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:

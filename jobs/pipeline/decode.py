@@ -9,38 +9,41 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import Column, Row
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 from coordinator_core.records import Family
 from jobs.pipeline import log_ranges, runs, typed_tables
 from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.relations.gaps import COMMITS
 from jobs.sources.files import FAMILIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.spark_reader import sql_text
 
 LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
 """Columns of a decoded row that a later run may still change."""
 
 
 class Output(NamedTuple):
-    """A table of decoded records, and the condition for rows of the log that are in it."""
+    """A table of decoded records, and the condition (SQL) for rows of the log that are in it."""
 
     table: Table
-    wanted: Column
+    wanted: str
 
 
 def outputs() -> list[Output]:
     """Return the tables of decoded records."""
-    commits = _is_log_of(Family.GROUP) & F.col("record_type").isin(*OFFSET_COMMIT_TYPES)
-    groups = _is_log_of(Family.GROUP, Family.SHARE, Family.CONNECT) & ~F.coalesce(commits, F.lit(False))
+    commits = f"{_is_log_of(Family.GROUP)} AND record_type IN {COMMITS}"
+    groups = f"{_is_log_of(Family.GROUP, Family.SHARE, Family.CONNECT)} AND NOT coalesce({commits}, FALSE)"
     metadata = _is_log_of(Family.METADATA)
     return [Output(OFFSET_COMMITS, commits), Output(GROUP_RECORDS, groups), Output(CLUSTER_RECORDS, metadata)]
 
 
-def _is_log_of(*families: Family) -> Column:
-    return F.col("log_topic").isin([topic for topic, family in FAMILIES.items() if family in families])
+def _is_log_of(*families: Family) -> str:
+    topics = (sql_text(topic) for topic, family in FAMILIES.items() if family in families)
+    return f"log_topic IN ({', '.join(topics)})"
 
 
 def run(tables: Tables) -> list[Row]:
@@ -73,8 +76,9 @@ def pass_on(tables: Tables, run_id: str) -> None:
     there = tables.engine().rows("SELECT kind FROM $log_records WHERE revised_by = :run LIMIT 1", run=run_id)
     if next(there, None) is None:
         return
-    revised = tables.read(LOG_RECORDS).where(F.col("revised_by") == run_id)
     for table, wanted in outputs():
         names = [name for name in LEARNED if name in table.schema.names]
-        changes = revised.where(wanted).select(*table.key, *names)
+        schema = StructType([table.schema[name] for name in (*table.key, *names)])
+        text = f"SELECT {', '.join(schema.names)} FROM $log_records WHERE revised_by = :run AND {wanted}"
+        changes = tables.engine().in_spark().made(text, schema, run=run_id)
         tables.merge(table, changes, {name: f"s.{name}" for name in names})

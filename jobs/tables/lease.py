@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType, TimestampType
 from pyspark.sql.utils import is_remote
 
@@ -227,7 +226,7 @@ class Lease:
         return self._through_spark() if local is None else self._of(local.rows())
 
     def _through_spark(self) -> LeaseRow | None:
-        rows = self._tables.read(LEASES).where(F.col("name") == self._name).collect()
+        rows = self._tables.read(LEASES).where(f"name = {sql_text(self._name)}").collect()
         return LeaseRow(*rows[0]) if rows else None
 
     def _of(self, rows: pa.Table) -> LeaseRow | None:

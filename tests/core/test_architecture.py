@@ -128,18 +128,14 @@ def test_the_drawing_is_what_is_imported() -> None:
 
 COLUMNS_OF_SPARK = {
     "jobs/api.py": "selects rows of DataFrames that it hands out",
-    "jobs/cli/pipeline.py": "ingest",
     "jobs/pipeline/commits/slices.py": "the commit pass",
     "jobs/pipeline/commits/summaries.py": "the commit pass",
-    "jobs/pipeline/decode.py": "ingest",
     "jobs/pipeline/findings.py": "brings the rows of changed groups together",
     "jobs/pipeline/ingest.py": "ingest",
     "jobs/pipeline/snapshots.py": "ingest",
-    "jobs/pipeline/transaction_outcomes.py": "ingest: later facts",
     "jobs/pipeline/typed_tables.py": "typed tables",
     "jobs/sources/dump.py": "ingest",
     "jobs/sources/kafka_columns.py": "ingest",
-    "jobs/tables/lease.py": "compares the row of the lease in one statement",
     "jobs/tables/spark_reader.py": "the engine",
 }
 """The modules that compute with columns of Spark, and why a text that both engines know does not do it there."""
