@@ -62,18 +62,26 @@ class TargetAuditRow(NamedTuple):
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
     verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
     basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
-    assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"]
-    fitted: Annotated[str | None, "the order, the topics, the leader's view or its memory that gives this result"]
-    missing: Annotated[str | None, "if the verdict is unknown: the missing input, and what to supply"]
-    differences: Annotated[tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"]
-    difference_count: Annotated[int | None, "how many there are; null: verdict unknown"]
-    members: Annotated[int | None, "members that it is made for; null: not all of them may be known"]
+    assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"] = None
+    fitted: Annotated[str | None, "the order, the topics, the leader's view or its memory that gives this result"] = (
+        None
+    )
+    missing: Annotated[str | None, "if the verdict is unknown: the missing input, and what to supply"] = None
+    differences: Annotated[
+        tuple[str, ...], "the first differences, such as 'p3 of orders: m1 expected, m2 recorded'"
+    ] = ()
+    difference_count: Annotated[int | None, "how many there are; null: verdict unknown"] = None
+    members: Annotated[int | None, "members that it is made for; null: not all of them may be known"] = None
     expected: Annotated[
         TargetFigures | None, "figures of the recomputed target; null: verdict or former targets unknown, or a copy"
-    ]
-    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where `expected` is null"]
-    topics_at: Annotated[LogPosition | None, "the version of the topics that was used; null: no version is known"]
-    topics_proven: Annotated[bool | None, "true if the group's metadata hash proves them; null: the record has no hash"]
+    ] = None
+    recorded: Annotated[TargetFigures | None, "figures of the recorded target; null where `expected` is null"] = None
+    topics_at: Annotated[LogPosition | None, "the version of the topics that was used; null: no version is known"] = (
+        None
+    )
+    topics_proven: Annotated[
+        bool | None, "true if the group's metadata hash proves them; null: the record has no hash"
+    ] = None
 
     @property
     def more_differences(self) -> int:

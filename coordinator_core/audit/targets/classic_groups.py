@@ -364,7 +364,6 @@ def generation_row(
         expected=judged.expected,
         recorded=judged.recorded,
         topics_at=topics_at,
-        topics_proven=None,
     )
 
 

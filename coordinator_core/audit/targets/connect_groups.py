@@ -330,8 +330,6 @@ class WorkerTargetAudit:
             members=None if is_in_doubt else len(self.recorded),
             expected=judged.expected,
             recorded=judged.recorded,
-            topics_at=None,
-            topics_proven=None,
         )
 
 
@@ -368,16 +366,10 @@ def conversion_row(
         opened=target.at,
         verdict=judged.verdict,
         basis=Basis.UPGRADE,
-        assignor=None,
-        fitted=None,
         missing=missing,
         differences=judged.differences,
         difference_count=judged.difference_count,
         members=len(recorded),
-        expected=None,
-        recorded=None,
-        topics_at=None,
-        topics_proven=None,
     )
 
 

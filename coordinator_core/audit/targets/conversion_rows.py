@@ -34,16 +34,11 @@ def upgraded_row(
         opened=opened.at,
         verdict=judgement.verdict,
         basis=Basis.UPGRADE,
-        assignor=None,
         fitted=outcome.fitted,
         missing=outcome.missing,
         differences=judgement.differences,
         difference_count=judgement.difference_count,
         members=members,
-        expected=None,
-        recorded=None,
-        topics_at=None,
-        topics_proven=None,
     )
 
 
