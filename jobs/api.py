@@ -32,13 +32,13 @@ from coordinator_core.errors import InputError
 from jobs import times
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
+from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
 from jobs.relations.groups import one_history
 from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
+from jobs.relations.logs import log_reaches
 from jobs.relations.offsets import OFFSETS
-from jobs.relations.stored_brokers import lines_about_removals
-from jobs.relations.stored_reach import log_reaches
-from jobs.relations.stored_topics import given
+from jobs.relations.topics import topics_given
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
@@ -328,7 +328,7 @@ class CoordinatorAudit:
         removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since the last commit.
         """
         tables, cluster = self.tables.engine(), self.cluster
-        reach = given(tables, cluster).reach
+        reach = topics_given(tables, cluster).reach
         lines = lines_about_removals(tables, cluster)
         fold = removal_rows(topic_ends(tables, cluster), reach, lines, to_arrow_schema(REMOVALS_SCHEMA))
         values: dict[str, Value] = {"cluster": self.cluster, "types": END_TYPES}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobs import settings
 from jobs.cli.console import Console
-from jobs.relations.stored_replay import unfinished_run
+from jobs.relations.replay import unfinished_run
 from jobs.tables.clusters import choose_cluster
 from jobs.tables.engine import Engine, reads_here
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError

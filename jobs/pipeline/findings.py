@@ -27,8 +27,8 @@ from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import Kind, gathered, given, histories, kinds
-from jobs.relations.stored_logs import LogFacts
-from jobs.relations.stored_sessions import stored_lost_sessions
+from jobs.relations.logs import LogFacts
+from jobs.relations.sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables, few

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.lag import KEY, LAG_SINCE, lag_rows
-from jobs.relations.stored_reach import log_reaches
+from jobs.relations.logs import log_reaches
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES
 from jobs.tables.reader import TableReader

@@ -31,9 +31,10 @@ from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
-from jobs.relations import stored_topics, stored_unreadable
+from jobs.relations.logs import lost_records
 from jobs.relations.replay import BLOCK, BYTES, IDENTITY, LATE, MOVED, RANGES, ROWS, replayed_rows
-from jobs.relations.stored_logs import lost_records
+from jobs.relations.topics import require_one_cluster, stored_topics, topic_news_ms
+from jobs.relations.unreadable import unplaced_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import PLACED
 from jobs.tables.delta import Table, Tables
@@ -136,12 +137,12 @@ class _Run:
 
     def run(self) -> ReplaySummary:
         engine = self._tables.engine()
-        news_ms = stored_topics.news_ms(engine, self._cluster, self._span.done, self._span.upto)
+        news_ms = topic_news_ms(engine, self._cluster, self._span.done, self._span.upto)
         rebuilds = not self._span.is_first and self._may_rebuild(engine, news_ms)
         if not rebuilds and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
-        topics = stored_topics.read(engine, self._cluster)
-        stored_topics.require_one_cluster(engine, self._cluster, topics)
+        topics = stored_topics(engine, self._cluster)
+        require_one_cluster(engine, self._cluster, topics)
         if topics is not None:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
@@ -196,7 +197,7 @@ class _Run:
     def _holes(self) -> Holes:
         """Return what may have said something of any group: unreadable keys, and offsets that are lost."""
         found = self._tables.engine()
-        unreadable = stored_unreadable.unplaced(found, self._cluster, self._span.upto)
+        unreadable = unplaced_records(found, self._cluster, self._span.upto)
         spans = (
             (place, span) for place, ranges in lost_records(found, self._cluster).ranges.items() for span in ranges
         )

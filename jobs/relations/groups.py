@@ -26,7 +26,7 @@ from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.history.share_rows import SharePartitionRow
-from jobs.relations import stored_brokers
+from jobs.relations.brokers import TABLE, has_lines
 from jobs.relations.commit_sums import (
     END_TYPES,
     GROUP_ENDS_TEXT,
@@ -37,8 +37,8 @@ from jobs.relations.commit_sums import (
     topic_ends,
 )
 from jobs.relations.deliveries import DELIVERIES, read_delivery
+from jobs.relations.logs import LogFacts
 from jobs.relations.record_sizes import SIZES
-from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader, Value
 from jobs.tables.row_reader import tuple_reader
@@ -84,7 +84,7 @@ ROWS: Final = {
 """The rows of history tables that have as many rows as a group has events, and not as its share state has records."""
 
 SHARE_PARTITIONS: Final = {"share_partitions": _rows_of("share_partitions", SharePartitionRow)}
-EVENTS: Final = {"events": _rows_of(stored_brokers.TABLE, BrokerEvent)}
+EVENTS: Final = {"events": _rows_of(TABLE, BrokerEvent)}
 OWN_TIMES: Final = {"own_times": _own_times("$group_states")}
 COMMITTERS: Final = {"own_times": _own_times("(SELECT * FROM $offset_commits WHERE log_offset IS NOT NULL)")}
 """Groups with commits, also of a log that is not replayed yet."""
@@ -196,7 +196,7 @@ def gathered(
 
 
 def _events(tables: TableReader) -> dict[str, Kind]:
-    return EVENTS if stored_brokers.has_lines(tables) else {}
+    return EVENTS if has_lines(tables) else {}
 
 
 def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, Kind]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.relations import stored_unreadable
-from jobs.relations.gaps import Place
+from jobs.relations.gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.relations.moment import AsOf
-from jobs.relations.stored_gaps import DamagedRange, GapsSeen, damage_of, gaps_below
+from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
 from jobs.tables.reader import TableReader
@@ -88,7 +87,7 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
 
 def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: list[str]) -> None:
     """Add to the gaps the records that may be about any group: their keys cannot be decoded."""
-    for place, offset in stored_unreadable.last_unplaced(tables, cluster, topics, before_end(extents)).items():
+    for place, offset in last_unplaced(tables, cluster, topics, before_end(extents)).items():
         extent = extents.get(place)
         if extent is not None:
             extent.gaps = extent.gaps.with_unreadable(offset)

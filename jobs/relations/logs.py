@@ -1,11 +1,26 @@
-"""What was read of each log partition, from the records of the tables."""
+"""What was read of each log partition, what is lost of it, and what is known of the logs as a whole."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
-from jobs.sources.files import FIRST_SEGMENT
+from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
+from coordinator_core.audit.offsets.lag import LogReach, LogSpan
+from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.wire.offset_gaps import GapCause
+from jobs.relations.brokers import other_lines
+from jobs.relations.gaps import damage_of, gaps_below
+from jobs.relations.topics import topics_given
+from jobs.relations.unreadable import unreadable_of_groups
+from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import LOG_PARTITION, PLACED
+from jobs.tables.reader import TableReader
 
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""
@@ -56,3 +71,168 @@ A log is whole nearly everywhere, so that its rows are only counted, by block, w
 with missing offsets are put in order, and then the blocks. A row or block that does not follow the one before begins a
 range; the number of beginnings so far is the same for all parts of a range, and so groups them.
 """
+
+
+GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
+PLACE: Final = itemgetter("log_topic", "log_partition")
+
+
+class LogFacts(NamedTuple):
+    """What is known of the logs of a cluster as a whole, as ``GroupHistory.gather`` takes it.
+
+    ``topics``: those at the end. ``lost``: what the logs of groups and of share state lack.
+    ``brokers``: the lines of brokers' application logs that name no group.
+    """
+
+    topics: TopicsAtEnd
+    share_logs: ShareLogs
+    lost: LostRecords
+    brokers: tuple[BrokerEvent, ...] = ()
+
+    @classmethod
+    def read(cls, tables: TableReader, cluster: str) -> LogFacts:
+        """Read them from the tables."""
+        lost = lost_records(tables, cluster, REPLAYED_TOPICS)
+        shares = _share_logs(tables, cluster, lost)
+        topics = TopicsAtEnd(partition_counts(tables, cluster), topics_given(tables, cluster).reach)
+        return cls(topics, shares, lost, other_lines(tables, cluster))
+
+
+def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
+    """Return the partition count of each topic that exists at the end of the metadata log."""
+    rows = tables.rows(
+        "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL", cluster=cluster
+    )
+    return {row["topic"]: row["partitions"] for row in rows}
+
+
+def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLogs:
+    """Return the extent of the share state log in the tables; ``lost`` is what the logs lack."""
+    rows = list(
+        tables.rows(
+            "SELECT log_partition, coalesce(max(last_ms), -1) AS last_ms, max(last_offset) AS last_offset, "
+            "sum(records) AS records FROM $log_ranges WHERE cluster = :cluster AND log_topic IN :topics "
+            "GROUP BY log_partition",
+            cluster=cluster,
+            topics=SHARE_TOPICS,
+        )
+    )
+    not_whole = {place[1] for place in (*lost.ranges, *lost.unreadable, *lost.unplaced) if place[0] in SHARE_TOPICS}
+    whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
+    groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}
+    return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
+
+
+def has_orphans(tables: TableReader, cluster: str, group_id: str | None = None) -> bool:
+    """Return whether a group, or one group, has share state, and no record in the log of groups."""
+    (orphans,) = tables.rows(
+        "SELECT count(*) AS groups FROM $group_states AS s LEFT JOIN "
+        "(SELECT DISTINCT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :groups) AS g "
+        "ON s.group_id = g.group_id WHERE s.cluster = :cluster AND s.log_topic IN :shares AND g.group_id IS NULL "
+        "AND s.group_id = coalesce(:group_id, s.group_id)",
+        cluster=cluster,
+        groups=GROUP_TOPICS,
+        shares=SHARE_TOPICS,
+        group_id=group_id,
+    )
+    return bool(orphans["groups"])
+
+
+def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) -> dict[int, int]:
+    """Return what ``ShareLogs.groups_ms`` is."""
+    of = {"cluster": cluster, "topic": GROUP_LOG}
+    read = tables.rows(
+        "SELECT log_partition, max(last_ms) AS last_ms FROM $log_ranges WHERE cluster = :cluster "
+        "AND log_topic = :topic GROUP BY log_partition HAVING bool_or(has_start)",
+        **of,
+    )
+    # Bytes that do not even tell an offset are damage in no gap.
+    damaged = tables.rows(
+        "SELECT DISTINCT log_partition FROM $log_records WHERE cluster = :cluster AND log_topic = :topic "
+        "AND kind = 'damaged'",
+        **of,
+    )
+    not_whole = {row["log_partition"] for row in damaged}
+    not_whole |= {place[1] for place in (*lost.ranges, *lost.unplaced) if place[0] == GROUP_LOG}
+    return {row["log_partition"]: row["last_ms"] for row in read if row["log_partition"] not in not_whole}
+
+
+def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
+    """Return the times of the first and the last record in the logs of groups; None: there is none."""
+    (found,) = tables.rows(
+        "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return found["first_ms"], found["last_ms"]
+
+
+def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
+    """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
+    found = {
+        place: list(_lost_in(list(runs)))
+        for place, runs in groupby(
+            tables.rows(
+                "SELECT log_topic, log_partition, first_offset, last_offset, gaps, missing_offsets, damaged_offsets "
+                "FROM $runs WHERE cluster = :cluster AND job = 'ingest' AND log_topic IN :topics "
+                "AND log_partition IS NOT NULL ORDER BY log_topic, log_partition, run_id DESC",
+                cluster=cluster,
+                topics=topics,
+            ),
+            PLACE,
+        )
+    }
+    for row in tables.rows(
+        "SELECT log_topic, log_partition, min(first_offset) AS first_offset FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics GROUP BY log_topic, log_partition "
+        "HAVING count(CASE WHEN has_start THEN 1 END) = 0 AND min(first_offset) > 0",
+        cluster=cluster,
+        topics=topics,
+    ):
+        found.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
+    unreadable = unreadable_of_groups(tables, cluster, topics=topics)
+    return LostRecords({place: ranges for place, ranges in found.items() if ranges}, *unreadable)
+
+
+def _lost_in(runs: list[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Yield the offsets that are lost in a log partition, from its runs, the newest first.
+
+    A run lists the gaps from its first offset on as they were then, so that it replaces what earlier ones list there.
+    """
+    told_from: int | None = None
+    for run in runs:
+        if run["first_offset"] is None:
+            continue
+        lost = [gap for gap in run["gaps"] or () if gap["cause"] in (GapCause.MISSING, GapCause.DAMAGED)]
+        listed = sum(gap["last_offset"] - gap["first_offset"] + 1 for gap in lost)
+        if listed < (run["missing_offsets"] or 0) + (run["damaged_offsets"] or 0):
+            spans = [(run["first_offset"], run["last_offset"])]  # more gaps than a run lists
+        else:
+            spans = [(gap["first_offset"], gap["last_offset"]) for gap in lost]
+        for first, last in spans:
+            if told_from is None or first < told_from:
+                yield first, last if told_from is None else min(last, told_from - 1)
+        told_from = run["first_offset"] if told_from is None else min(told_from, run["first_offset"])
+
+
+def log_reaches(tables: TableReader, cluster: str) -> dict[int, LogReach]:
+    """Return what of each partition of the log of groups the tables have."""
+    spans: dict[int, list[LogSpan]] = defaultdict(list)
+    for row in tables.rows(
+        "SELECT log_partition, first_offset, last_offset, last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic = :topic",
+        cluster=cluster,
+        topic=GROUP_LOG,
+    ):
+        last_ms = -1 if row["last_ms"] is None else row["last_ms"]
+        spans[row["log_partition"]].append(LogSpan(row["first_offset"], row["last_offset"], last_ms))
+    return {number: _reach(tables, cluster, number, found) for number, found in spans.items()}
+
+
+def _reach(tables: TableReader, cluster: str, number: int, spans: list[LogSpan]) -> LogReach:
+    reach = LogReach.of(spans)
+    if len(reach.spans) == 1:
+        return reach
+    place = (GROUP_LOG, number)
+    return LogReach.of(spans, gaps_below(tables, cluster, place, None, damage_of(tables, cluster, place)).lost)

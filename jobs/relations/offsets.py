@@ -1,4 +1,5 @@
-"""The offsets of groups at the end of the log: committed, pending in open transactions, start offsets of share groups.
+"""The offsets of groups at the end of the log: committed, pending in open transactions, start offsets of share groups;
+and the end offsets of partitions.
 
 Commits of a dump that has no offsets cannot be ordered and are left out, as are those of aborted transactions. A dump
 by a consumer does not show transactions: the ``outcome`` of its commits is unknown, and they count as committed.
@@ -8,8 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations.commits import OPEN
 from jobs.tables.columns import COMMIT, OFFSET_KEY, PLACED
+from jobs.tables.reader import TableReader
 
 ALL: Final = "$commit_summaries WHERE hour_ms IS NULL"
 KEYS: Final = ", ".join(OFFSET_KEY)
@@ -124,3 +127,17 @@ SELECT count(*) AS number FROM (
 ) AS both_kinds
 """
 """How many rows are looked at: partitions with commits, and records of the topics of share partitions."""
+
+
+def newest_ends(tables: TableReader, cluster: str, until_ms: int | None) -> dict[TopicPartition, int]:
+    """Return the newest end offset of each partition that is not later than ``until_ms`` (None: any time)."""
+    if not tables.exists("end_offsets"):
+        return {}
+    rows = tables.rows(
+        "SELECT topic, partition, end_offset FROM (SELECT topic, partition, end_offset, "
+        "row_number() OVER (PARTITION BY topic, partition ORDER BY timestamp_ms DESC) AS nth FROM $end_offsets "
+        "WHERE cluster = :cluster AND end_offset IS NOT NULL AND timestamp_ms <= :until) AS newest WHERE nth = 1",
+        cluster=cluster,
+        until=(1 << 62) if until_ms is None else until_ms,
+    )
+    return {TopicPartition(row["topic"], row["partition"]): row["end_offset"] for row in rows}

@@ -12,8 +12,8 @@ from typing import Any, Final
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from jobs.relations.groups import report_histories
-from jobs.relations.stored_knowledge import missing_of_shares, stored_knowledge
-from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
+from jobs.relations.knowledge import missing_of_shares, stored_knowledge
+from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from jobs.cli.app import app
-from jobs.relations.stored_settings import read as stored_settings
+from jobs.relations.settings import read_settings
 from jobs.sources.snapshot_files import read_topics
 from jobs.tables.folder_reader import FolderReader
 from tests.broker.kafka import broker, free_ports
@@ -169,7 +169,7 @@ def test_ingest_stores_snapshots_and_answers_lag_and_settings(secured: Secured, 
     assert next(each for each in steps if each["step"] == "ingest")["counts"]["snapshots"] == 2
     lag: list[dict[str, Any]] = printed("offsets", "orders", "--store", tables)
     assert [(each["endOffset"], each["lag"]) for each in lag] == [(10, 0)]
-    shown = stored_settings(FolderReader(tables), "default")
+    shown = read_settings(FolderReader(tables), "default")
     (run,) = shown.levels
     assert run.levels == (LEVEL, LEVEL)
     assert run.first_ms < run.last_ms

@@ -13,7 +13,7 @@ from coordinator_core.broker_log.zones import Epoch, anchor_of, with_zones
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.relations.stored_brokers import NO_ZONE
+from jobs.relations.brokers import NO_ZONE
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.sources.files import LogPart

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from coordinator_core.errors import InputError
 from jobs.queries.from_tables.groups import StoredMoment
 from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.relations.brokers import NO_ZONE, silent_lines
 from jobs.relations.moment import AsOf
-from jobs.relations.stored_brokers import NO_ZONE, silent_lines
-from jobs.relations.stored_replay import NOT_REPLAYED, has_replayed_all
+from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
@@ -90,7 +90,7 @@ class StoredAnswers:
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
         """From the snapshots that the tables have."""
-        from jobs.relations.stored_ends import newest_ends
+        from jobs.relations.offsets import newest_ends
 
         return newest_ends(self.tables, self.cluster, until_ms)
 
@@ -185,7 +185,7 @@ class StoredAnswers:
 
     def _told(self, rows: list[RebalanceRow], group_id: str | None) -> list[RebalanceRow]:
         """Return the rebalances with what brokers' application logs add."""
-        from jobs.relations.stored_brokers import has_lines, lines_of_groups, other_lines
+        from jobs.relations.brokers import has_lines, lines_of_groups, other_lines
 
         if not has_lines(self.tables):
             return rows
@@ -230,7 +230,7 @@ class StoredAnswers:
         if not has_replayed_all(self.tables, self.cluster):
             warn(NOT_REPLAYED)
         if of_history:
-            from jobs.relations.stored_knowledge import missing_of_shares
+            from jobs.relations.knowledge import missing_of_shares
 
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
@@ -243,7 +243,7 @@ class StoredAnswers:
     def knowledge(self) -> Knowledge:
         """From the ranges that were read, and from the records that could not be decoded."""
         if self._known is None:
-            from jobs.relations.stored_knowledge import stored_knowledge
+            from jobs.relations.knowledge import stored_knowledge
 
             self._known = stored_knowledge(self.tables, self.cluster)
         return self._known

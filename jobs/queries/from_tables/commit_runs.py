@@ -12,9 +12,9 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
-from jobs.relations import stored_topics
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commits import ABORTED
+from jobs.relations.topics import topics_given
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
@@ -114,7 +114,7 @@ def stored_commits(tables: TableReader, cluster: str, group_id: str) -> GroupCom
         _group_ends(tables, cluster, group_id),
         topic_ends(tables, cluster),
         left_out["commits"],
-        stored_topics.given(tables, cluster).reach,
+        topics_given(tables, cluster).reach,
     )
 
 

@@ -40,12 +40,12 @@ from jobs.queries.from_tables.commits import (
 )
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.interface import sure_ms
-from jobs.relations import stored_topics, stored_unreadable
 from jobs.relations.log_extent import Extents, before_end, extents_at, followed, gaps_by_name, names_without_ends
+from jobs.relations.logs import times_of_groups
 from jobs.relations.moment import AsOf
-from jobs.relations.stored_logs import times_of_groups
-from jobs.relations.stored_share_state import given_share_state
-from jobs.relations.stored_unreadable import UnreadKey, last_of_keys
+from jobs.relations.share_state import given_share_state
+from jobs.relations.topics import stored_topics, topics_given
+from jobs.relations.unreadable import UnreadKey, last_of_keys, places, unreadable_of_groups
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, SHARE_TOPICS
 from jobs.sources.given_partitions import stored_given
 from jobs.tables.reader import TableReader
@@ -111,9 +111,9 @@ class StoredMoment:
     def knowledge(self) -> Knowledge:
         """Return what the logs lack, as seen from the moment."""
         tables, cluster = self._tables, self._selected.cluster
-        unreadable = stored_unreadable.of_groups(tables, cluster, before_end(self._extents))
+        unreadable = unreadable_of_groups(tables, cluster, before_end(self._extents))
         lost = LostRecords({}, *unreadable)
-        topics = stored_topics.given(tables, cluster)
+        topics = topics_given(tables, cluster)
         first_ms, last_ms = self.span()
         if last_ms is not None and self._time_ms is not None:
             last_ms = min(last_ms, self._time_ms)
@@ -251,7 +251,7 @@ class StoredMoment:
     def topics(self) -> TopicHistory | None:
         """Return the history of topics; None if it is unknown."""
         if not self._known_topics:
-            self._known_topics.append(stored_topics.read(self._tables, self._selected.cluster))
+            self._known_topics.append(stored_topics(self._tables, self._selected.cluster))
         return self._known_topics[0]
 
     def image(self) -> TopicImage | None:
@@ -285,7 +285,7 @@ class StoredMoment:
         # The first two bytes of a key are the record type, the others the share partition.
         since = {row["key"][2:]: row["since"] for row in snapshots}
         rows = shares.rows(f"SELECT {RECORD} FROM $group_records WHERE {mine} ORDER BY log_partition, log_offset")
-        unread = stored_unreadable.places(self._tables, self._cluster, SHARE_TOPICS, before_end(extents))
+        unread = places(self._tables, self._cluster, SHARE_TOPICS, before_end(extents))
         holes = merge(self._share_log_holes(extents), unread)
         hole = next(holes, None)
         for row in rows:

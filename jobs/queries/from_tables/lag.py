@@ -13,7 +13,7 @@ from coordinator_core.records import LogPosition
 from jobs.queries.from_tables.rewinds import IN_ORDER
 from jobs.queries.interface import NO_ENDS
 from jobs.queries.lag import point_order, points
-from jobs.relations.stored_reach import log_reaches
+from jobs.relations.logs import log_reaches
 from jobs.sources.end_offsets import EndOffsets
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader

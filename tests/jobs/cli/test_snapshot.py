@@ -17,7 +17,8 @@ from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.wire.api_versions import BrokerFeatures
 from jobs.cli.app import app
-from jobs.relations import stored_settings, stored_topics
+from jobs.relations.settings import USED_SETTINGS
+from jobs.relations.topics import stored_topics, topic_news_ms
 from jobs.sources import broker_features, cluster_snapshot, kafka_reports, snapshot_files
 from jobs.sources.broker_features import FeatureAnswer
 from jobs.sources.end_offsets import newest_ends
@@ -205,7 +206,7 @@ def test_snapshots_in_the_tables_show_what_their_file_shows(cluster, tmp_path):
     file = tmp_path / "cluster.jsonl"
     snapshot_files.append(file, rows)
     as_tables(rows, tmp_path / "tables")
-    found = stored_topics.read(FolderReader(str(tmp_path / "tables")), "c")
+    found = stored_topics(FolderReader(str(tmp_path / "tables")), "c")
     assert list(found.intervals()) == list(snapshot_files.read_topics(file).intervals())
     assert {each.topic for each in found.intervals()} == {"orders", "pay"}
     told = snapshot_files.read_topics(file)
@@ -213,11 +214,11 @@ def test_snapshots_in_the_tables_show_what_their_file_shows(cluster, tmp_path):
     for time_ms in range(4, 13):
         assert found.broker_levels(time_ms) == told.broker_levels(time_ms)
         assert found.default_assignor(time_ms) == told.default_assignor(time_ms)
-        for config in stored_settings.USED:
+        for config in USED_SETTINGS:
             assert found.group_config("g", config, time_ms) == told.group_config("g", config, time_ms)
     timeouts = [told.group_config("g", "consumer.session.timeout.ms", time_ms) for time_ms in (6, 8, 11)]
     assert timeouts == ["45000", None, "9000"]
-    assert stored_topics.read(FolderReader(str(tmp_path / "tables")), "other") is None
+    assert stored_topics(FolderReader(str(tmp_path / "tables")), "other") is None
 
 
 @pytest.mark.parametrize(
@@ -231,14 +232,14 @@ def test_snapshots_in_the_tables_show_what_their_file_shows(cluster, tmp_path):
 def test_groups_since_the_snapshot_before_a_new_one_are_replayed_again(cluster, tmp_path, later, news_ms):
     known = [{**row, "run_id": "1"} for time_ms in (5, 7) for row in taken(time_ms)]
     as_tables([*known, *({**row, "run_id": "2"} for time_ms in later for row in taken(time_ms))], tmp_path)
-    assert stored_topics.news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == news_ms
+    assert topic_news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == news_ms
 
 
 def test_other_topics_in_a_new_snapshot_are_news_for_all_times(cluster, tmp_path):
     rows = [{**row, "run_id": "1"} for row in taken(5)]
     cluster.topics = ("orders",)
     as_tables([*rows, *({**row, "run_id": "2"} for row in taken(7))], tmp_path)
-    assert stored_topics.news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == -1
+    assert topic_news_ms(FolderReader(str(tmp_path)), "c", "1", "2") == -1
 
 
 @pytest.mark.parametrize("url", ["broker:9092", "kafka://", "kafka://broker:9092/__consumer_offsets"])

@@ -8,7 +8,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from jobs.pipeline.findings import by_group, history_rows, rows_read
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import gathered, kinds
-from jobs.relations.stored_logs import LogFacts
+from jobs.relations.logs import LogFacts
 from jobs.tables.delta import Tables
 
 

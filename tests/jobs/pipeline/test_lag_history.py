@@ -15,7 +15,7 @@ from jobs.pipeline import lag_history, snapshots
 from jobs.pipeline import nights as night_counts
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.relations import stored_settings
+from jobs.relations.settings import read_settings
 from jobs.report.stored import stored_report
 from jobs.settings import load
 from jobs.sources.end_offsets import all_ends
@@ -105,7 +105,7 @@ def test_the_tables_have_the_lag_of_the_log_files(nights):
 
 def test_the_tables_show_the_settings_of_the_snapshots(nights):
     audit, place, _, _ = nights
-    stored = stored_settings.read(FolderReader(audit.tables.location), CLUSTER)
+    stored = read_settings(FolderReader(audit.tables.location), CLUSTER)
     told = read_topics(place / "ends.jsonl").snapshots
     assert stored.levels == told.levels == [((29, None), 5_000, 34_000)]
     for known in (stored, told):

@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs.pipeline import live_snapshots, runs
-from jobs.relations import stored_settings
-from jobs.relations.stored_ends import newest_ends
+from jobs.relations.offsets import newest_ends
+from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.sources import cluster_snapshot
 from jobs.sources.dump import live_servers
 from jobs.tables.delta import Tables
@@ -63,9 +63,9 @@ def test_a_snapshot_before_and_after_the_log_is_read(
     }
     found = FolderReader(str(tmp_path))
     assert list(newest_ends(found, "c", None).values()) == ([] if last is None else [last])
-    assert len(stored_settings.read(found, "c").levels) == (stored > 0)
+    assert len(read_settings(found, "c").levels) == (stored > 0)
     # The replay of the log has seen both of them: they are no news for the next night.
-    assert stored_settings.news_ms(found, "c", read) is None
+    assert settings_news_ms(found, "c", read) is None
 
 
 def test_without_a_running_cluster_nothing_is_asked(spark: SparkSession, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
 from jobs.relations import groups as groups_relation
-from jobs.relations.stored_replay import NOT_REPLAYED
+from jobs.relations.replay import NOT_REPLAYED
 from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables

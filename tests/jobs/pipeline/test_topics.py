@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.records import Family
-from jobs.relations import stored_topics
+from jobs.relations.topics import stored_topics, topic_news_ms
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import topic_history
@@ -36,13 +36,13 @@ def test_a_snapshot_takes_the_place_of_a_beginning_that_is_gone(spark: SparkSess
     write_snapshot(dump / FOLDER, 102, name="old")
     write_snapshot(dump / FOLDER, 104, name="new")
     take(tables, "c", dump, topics=(METADATA_TOPIC,))
-    history = stored_topics.read(FolderReader(tables.location), "c")
+    history = stored_topics(FolderReader(tables.location), "c")
     files = topic_history(by_partition(find_logs([dump], snapshots=True))[Family.METADATA][0], lambda _: None)
     assert history is not None
     assert list(history.intervals()) == list(files.intervals())
     assert [names_at(tables, time_ms) for time_ms in (499, 500, 700)] == [None, {"old"}, {"old", "new"}]
     (first, second) = sorted({row.run_id for row in tables.read(CLUSTER_RECORDS).select("run_id").collect()})
-    assert stored_topics.news_ms(SparkReader(tables.spark, tables.location), "c", first, second) == 500
+    assert topic_news_ms(SparkReader(tables.spark, tables.location), "c", first, second) == 500
     before = content(tables, CLUSTER_RECORDS, "c")
     shutil.copytree(dump, tmp_path / "again")
     take(tables, "c", tmp_path / "again", topics=(METADATA_TOPIC,))
@@ -59,6 +59,6 @@ def test_a_snapshot_alone_is_a_moment_of_the_cluster(spark: SparkSession, tmp_pa
 
 
 def names_at(tables: Tables, time_ms: int) -> set[str] | None:
-    history = stored_topics.read(FolderReader(tables.location), "c")
+    history = stored_topics(FolderReader(tables.location), "c")
     version = None if history is None else history.at(time_ms)
     return None if version is None else set(version.image.by_name)

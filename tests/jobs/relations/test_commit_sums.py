@@ -14,8 +14,8 @@ from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from jobs.api import REMOVALS_SCHEMA
+from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
-from jobs.relations.stored_brokers import lines_about_removals
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader

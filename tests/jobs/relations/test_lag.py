@@ -20,7 +20,7 @@ from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.lag import point_order
 from jobs.relations.lag import GROUP_LOG, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
-from jobs.relations.stored_reach import log_reaches
+from jobs.relations.logs import log_reaches
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader

@@ -18,7 +18,7 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import nights
-from jobs.relations.stored_replay import unfinished_run
+from jobs.relations.replay import unfinished_run
 from jobs.tables import conflicts, lease, written_files
 from jobs.tables.conflicts import ConflictError
 from jobs.tables.delta import FENCE, Tables, few

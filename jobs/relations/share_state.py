@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from coordinator_core.history.given_share_state import SHARE_LOG, GivenShareState
 from coordinator_core.history.share_initializations import SharePhase
-from jobs.relations import stored_unreadable
 from jobs.relations.log_extent import Extents, before_end
-from jobs.relations.stored_logs import has_orphans, lost_records
+from jobs.relations.logs import has_orphans, lost_records
+from jobs.relations.unreadable import first_offsets
 from jobs.sources.files import SHARE_TOPICS
 from jobs.sources.given_partitions import given, partition_counts
 from jobs.tables.reader import TableReader
@@ -27,7 +27,7 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
         end = ends.get(place)
         found.note_lost(place[1], sorted(span for span in spans if end is None or span[0] < end))
     before = "TRUE" if extents is None else before_end(extents)
-    for number, offset in stored_unreadable.first_offsets(tables, cluster, SHARE_TOPICS, before).items():
+    for number, offset in first_offsets(tables, cluster, SHARE_TOPICS, before).items():
         found.note_unreadable(number, offset)
     return found
 

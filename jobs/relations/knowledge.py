@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from coordinator_core.history.knowledge import Knowledge
-from jobs.relations import stored_topics
 from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
+from jobs.relations.logs import lost_records, times_of_groups
 from jobs.relations.moment import AsOf
-from jobs.relations.stored_logs import lost_records, times_of_groups
-from jobs.relations.stored_share_state import given_share_state, rests_on_share_state
+from jobs.relations.share_state import given_share_state, rests_on_share_state
+from jobs.relations.topics import topics_given
 from jobs.sources.files import GROUP_TOPICS
 from jobs.sources.given_partitions import stored_given
 from jobs.tables.reader import TableReader
@@ -22,7 +22,7 @@ def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
         stored_given(tables, cluster),
         gaps_by_name(extents),
         lost_records(tables, cluster),
-        stored_topics.given(tables, cluster),
+        topics_given(tables, cluster),
         *times_of_groups(tables, cluster),
         partial(given_share_state, tables, cluster),
         names_without_ends(extents),

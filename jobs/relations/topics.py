@@ -18,7 +18,7 @@ from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, 
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
-from jobs.relations import stored_settings
+from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
 from jobs.sources.snapshot_news import snapshot_news
@@ -55,7 +55,7 @@ class KeptSnapshot(NamedTuple):
     run_id: str
 
 
-def read(tables: TableReader, cluster: str) -> TopicHistory | None:
+def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both.
 
     It has the settings that snapshots show in either case.
@@ -67,15 +67,15 @@ def read(tables: TableReader, cluster: str) -> TopicHistory | None:
     if history is None:
         history = _of_snapshots(tables, cluster)
     if history is not None:
-        history.snapshots = stored_settings.read(tables, cluster)
+        history.snapshots = read_settings(tables, cluster)
     return history
 
 
-def given(tables: TableReader, cluster: str) -> GivenTopics:
+def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
     """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
     if not _has_log(tables, cluster):
         return GivenTopics(is_listed=_of_snapshots(tables, cluster) is not None)
-    if not _names_known_topics(tables, cluster) and (known := read(tables, cluster)) is not None:
+    if not _names_known_topics(tables, cluster) and (known := stored_topics(tables, cluster)) is not None:
         return known.given
     (seen,) = tables.rows(
         f"SELECT max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
@@ -224,7 +224,7 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
     return next((hole_before(LogPosition(*place), whole_ms) for *place, whole_ms in found), None)
 
 
-def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
+def topic_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
     """Return the time from which runs after ``after`` brought news of topics or settings; None for nothing.
 
     ``upto`` is the last run of the metadata log that counts. A snapshot of the cluster whose topics differ from those
@@ -232,7 +232,7 @@ def news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | N
     """
     if _has_new_listing(tables, cluster, after):
         return -1
-    times = [stored_settings.news_ms(tables, cluster, after), _log_news_ms(tables, cluster, after, upto)]
+    times = [settings_news_ms(tables, cluster, after), _log_news_ms(tables, cluster, after, upto)]
     return min((time_ms for time_ms in times if time_ms is not None), default=None)
 
 

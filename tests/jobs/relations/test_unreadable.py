@@ -14,9 +14,9 @@ from jobs.pipeline.replay_arrow import folder
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.relations import stored_unreadable
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import BLOCK, replayed_rows
+from jobs.relations.unreadable import unplaced_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.queries.same_answers import offsets_then
@@ -55,7 +55,7 @@ def test_moments_from_tables_are_those_from_files(log: Path, tables: FolderReade
 def test_a_replay_of_the_tables_gives_the_rows_of_the_files(log: Path, tables: FolderReader) -> None:
     logs = [each for each in find_logs([log]) if each.topic == "__consumer_offsets"]
     (history,) = group_histories(logs, lambda message: None, audit=AuditSettings())
-    holes = Holes(stored_unreadable.unplaced(tables, CLUSTER, "run 1"))
+    holes = Holes(unplaced_records(tables, CLUSTER, "run 1"))
     rows = tables.batches(f"SELECT * FROM ({replayed_rows(is_first=True)}) AS found ORDER BY log_offset", **NEW)
     staged = pa.Table.from_batches(folder(CLUSTER, None, AuditSettings(), holes)(rows))
     assert _of(staged, "violation") == [each._asdict() for each in history.violations] == []

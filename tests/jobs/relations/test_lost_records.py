@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.relations.stored_logs import lost_records
+from jobs.relations.logs import lost_records
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, RUNS
 

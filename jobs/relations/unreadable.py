@@ -29,7 +29,7 @@ class OfGroups(NamedTuple):
     unplaced: Mapping[Place, Offsets]
 
 
-def of_groups(
+def unreadable_of_groups(
     tables: TableReader, cluster: str, before: str = "TRUE", topics: Sequence[str] = GROUP_TOPICS
 ) -> OfGroups:
     """Return the records of these logs that cannot be decoded, and match the SQL condition ``before``."""
@@ -52,7 +52,7 @@ def of_groups(
     return OfGroups(unreadable, unplaced)
 
 
-def unplaced(tables: TableReader, cluster: str, upto: str) -> list[tuple[Place, UnknownOffsets]]:
+def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple[Place, UnknownOffsets]]:
     """Return the records up to a run that may be about any group of their partition, for the replay of its groups.
 
     Of the share state log it is every record that cannot be decoded: its groups go on from the next snapshot.

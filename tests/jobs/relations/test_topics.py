@@ -9,7 +9,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.given import given_topics
-from jobs.relations import stored_topics
+from jobs.relations.topics import require_one_cluster, stored_topics, topics_given
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import known_topics
@@ -27,7 +27,7 @@ def test_a_metadata_log_of_another_cluster_is_left_out(tmp_path: Path, is_strang
         metadata_of_another_cluster()(logs)
     fill(tmp_path / "tables", logs, topics=(GROUP_LOG, METADATA_TOPIC))
     tables = FolderReader(str(tmp_path / "tables"))
-    read, given = stored_topics.read(tables, CLUSTER), stored_topics.given(tables, CLUSTER)
+    read, given = stored_topics(tables, CLUSTER), topics_given(tables, CLUSTER)
     from_files = known_topics(by_partition(find_logs([logs])), None, pytest.fail)
     assert read is not None
     assert from_files is not None
@@ -45,7 +45,7 @@ def test_logs_of_two_clusters_are_refused(tmp_path: Path) -> None:
     fill(tmp_path / "tables", logs, topics=(GROUP_LOG, METADATA_TOPIC))
     tables = FolderReader(str(tmp_path / "tables"))
     with pytest.raises(InputError, match="are of two clusters") as stored:
-        stored_topics.require_one_cluster(tables, CLUSTER, stored_topics.read(tables, CLUSTER))
+        require_one_cluster(tables, CLUSTER, stored_topics(tables, CLUSTER))
     for error in (files, stored):
         assert "none of the topic ids in 1 others" in str(error.value)
         assert "__consumer_offsets-3" in str(error.value)
@@ -55,4 +55,4 @@ def test_logs_of_two_clusters_are_refused(tmp_path: Path) -> None:
 def test_logs_of_one_cluster_are_taken(tmp_path: Path) -> None:
     fill(tmp_path / "tables", SAMPLE_LOGS, topics=(GROUP_LOG, METADATA_TOPIC))
     tables = FolderReader(str(tmp_path / "tables"))
-    stored_topics.require_one_cluster(tables, CLUSTER, stored_topics.read(tables, CLUSTER))
+    require_one_cluster(tables, CLUSTER, stored_topics(tables, CLUSTER))

@@ -14,9 +14,9 @@ from coordinator_core.records import LOG_TOPICS, Family
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.groups import StoredMoment
+from jobs.relations.knowledge import missing_of_shares, stored_knowledge
+from jobs.relations.logs import LogFacts
 from jobs.relations.moment import AsOf
-from jobs.relations.stored_knowledge import missing_of_shares, stored_knowledge
-from jobs.relations.stored_logs import LogFacts
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
 from jobs.tables.folder_reader import FolderReader

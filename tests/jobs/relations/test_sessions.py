@@ -15,7 +15,7 @@ from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.rows import MembershipRow
-from jobs.relations.stored_sessions import RETURNED, stored_lost_sessions
+from jobs.relations.sessions import RETURNED, stored_lost_sessions
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY

@@ -16,7 +16,7 @@ from coordinator_core.cluster.snapshot_settings import (
 from jobs.sources.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
-USED: Final = (
+USED_SETTINGS: Final = (
     *(f"{kind}.session.timeout.ms" for kind in ("consumer", "share", "streams")),
     "share.delivery.count.limit",
     "group.consumer.assignors",
@@ -45,7 +45,7 @@ GROUP BY resource_type, resource, name, value, run
 """
 
 
-def read(tables: TableReader, cluster: str) -> SnapshotSettings:
+def read_settings(tables: TableReader, cluster: str) -> SnapshotSettings:
     """Return what the snapshots of a cluster show; empty without snapshots."""
     if not tables.exists("snapshot_settings"):
         return SnapshotSettings()
@@ -60,11 +60,11 @@ def read(tables: TableReader, cluster: str) -> SnapshotSettings:
         )
         for row in levels
     )
-    runs = (SettingRun(**row) for row in tables.rows(RUNS, cluster=cluster, names=USED))
+    runs = (SettingRun(**row) for row in tables.rows(RUNS, cluster=cluster, names=USED_SETTINGS))
     return SnapshotSettings.of(level_runs(of_times), runs)
 
 
-def news_ms(tables: TableReader, cluster: str, after: str) -> int | None:
+def settings_news_ms(tables: TableReader, cluster: str, after: str) -> int | None:
     """Return the time from which later runs than ``after`` brought news of settings; None if they brought none.
 
     A new snapshot tells of the time since the one before it; -1: of all times.
