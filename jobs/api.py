@@ -21,8 +21,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
@@ -53,7 +52,7 @@ from jobs.tables.reader import Value
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader, sql_name
+from jobs.tables.spark_reader import SparkReader, sql_name, sql_text
 from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int
@@ -183,7 +182,7 @@ class CoordinatorAudit:
         if name not in CATALOG:
             raise InputError(f"unknown table {name!r}: use one of {', '.join(CATALOG)}")
         rows = self.tables.read(CATALOG[name])
-        return rows.where(F.col("cluster") == self.cluster) if "cluster" in rows.columns else rows
+        return rows.where(f"cluster = {sql_text(self.cluster)}") if "cluster" in rows.columns else rows
 
     @property
     def group_epochs(self) -> DataFrame:
@@ -247,11 +246,11 @@ class CoordinatorAudit:
         """Return all rows of one group, by table: epochs, rebalances, memberships, verdicts, findings, and others."""
         of_groups = [table for table in (*HISTORY.values(), FINDINGS) if "group_id" in table.schema.names]
         filled = [table.name for table in of_groups if self.tables.exists(table)]
-        return {name: self.table(name).where(F.col("group_id") == group) for name in filled}
+        return {name: self.table(name).where(f"group_id = {sql_text(group)}") for name in filled}
 
     def owners(self, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return which member owns which partition or task at the end of the log, optionally of one topic or group."""
-        return _owned(self.assignments.where(F.col("until").isNull()), topic, group)
+        return _owned(self.assignments.where("until IS NULL"), topic, group)
 
     def create_views(self) -> list[str]:
         """Create the views for questions in SQL (``docs/sql.md``), with timestamps. Return their names.
@@ -384,14 +383,13 @@ def milliseconds(moment: Moment) -> int:
 
 def _owned(assignments: DataFrame, topic: str | None, group: str | None) -> DataFrame:
     """Return the intervals over which a member had something, optionally of one topic or group."""
-    owned = assignments.where(F.col("kind") == "current")
+    owned = assignments.where("kind = 'current'")
     for name, value in (("topic", topic), ("group_id", group)):
-        owned = owned if value is None else owned.where(F.col(name) == value)
+        owned = owned if value is None else owned.where(f"{name} = {sql_text(value)}")
     return owned.select("group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until")
 
 
-def _holds(moment: Moment, since: str, until: str) -> Column:
-    """Return whether an interval between two positions contains the moment; its end is excluded."""
+def _holds(moment: Moment, since: str, until: str) -> str:
+    """Return the SQL condition that an interval between two positions contains the moment; its end is excluded."""
     at = milliseconds(moment)
-    ended = F.coalesce(F.col(f"{until}.timestamp_ms") <= at, F.lit(False))
-    return (F.col(f"{since}.timestamp_ms") <= at) & ~ended
+    return f"`{since}`.timestamp_ms <= {at} AND NOT coalesce(`{until}`.timestamp_ms <= {at}, FALSE)"

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -38,7 +37,7 @@ from jobs.tables.log import LOG_RANGES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
-from jobs.tables.spark_reader import SparkReader
+from jobs.tables.spark_reader import SparkReader, sql_text
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -152,13 +151,13 @@ def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
         chosen = None if groups is None else _frame(tables, groups)
         parts.append(_findings_of(tables, cluster, limits, chosen))
         if chosen is not None:
-            of_cluster = tables.read(FINDINGS).where((F.col("cluster") == cluster) & F.col("group_id").isNotNull())
+            of_cluster = tables.read(FINDINGS).where(f"cluster = {sql_text(cluster)} AND group_id IS NOT NULL")
             parts.append(of_cluster.join(chosen, "group_id", "left_anti").select(*FINDINGS.schema.names))
     return reduce(DataFrame.unionByName, parts)
 
 
 def _frame(tables: Tables, groups: list[str]) -> DataFrame:
-    return F.broadcast(tables.spark.createDataFrame(pa.table({"group_id": pa.array(groups, pa.string())})))
+    return tables.spark.createDataFrame(pa.table({"group_id": pa.array(groups, pa.string())})).hint("broadcast")
 
 
 def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataFrame | None) -> DataFrame:
@@ -168,7 +167,7 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     schema = StructType(row_type(FindingRow).fields)
     found = tables.engine()
     find = finder(limits, kinds(found), LogFacts.read(found, cluster), topic_ends(found, cluster))
-    return by_group(rows).mapInArrow(find, schema).withColumn("cluster", F.lit(cluster))
+    return by_group(rows).mapInArrow(find, schema).selectExpr(f"{sql_text(cluster)} AS cluster", "*")
 
 
 def history_rows(tables: Tables, cluster: str) -> DataFrame:

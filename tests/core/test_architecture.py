@@ -127,10 +127,8 @@ def test_the_drawing_is_what_is_imported() -> None:
 
 
 COLUMNS_OF_SPARK = {
-    "jobs/api.py": "selects rows of DataFrames that it hands out",
     "jobs/pipeline/commits/slices.py": "the commit pass",
     "jobs/pipeline/commits/summaries.py": "the commit pass",
-    "jobs/pipeline/findings.py": "brings the rows of changed groups together",
     "jobs/pipeline/ingest.py": "ingest",
     "jobs/pipeline/snapshots.py": "ingest",
     "jobs/pipeline/typed_tables.py": "typed tables",
