@@ -25,7 +25,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.groups import Kind, gathered, given, histories, kinds
+from jobs.relations.groups import RowKind, gathered, given, histories, kinds
 from jobs.relations.logs import LogFacts
 from jobs.relations.sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -178,7 +178,7 @@ def history_rows(tables: Tables, cluster: str) -> DataFrame:
     """
     read, values = SparkReader(tables.spark, tables.location), given(cluster)
 
-    def rows_of(name: str, kind: Kind) -> DataFrame:
+    def rows_of(name: str, kind: RowKind) -> DataFrame:
         row = f"to_json(struct({', '.join(f'f.{column}' for column in kind.columns)}))"
         text = kind.text.format(among="TRUE")
         return read.query(f"SELECT f.group_id AS group_id, '{name}' AS kind, {row} AS row FROM ({text}) AS f", **values)
@@ -191,7 +191,7 @@ def by_group(rows: DataFrame) -> DataFrame:
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
-def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, Kind]) -> Iterator[tuple[str, Any]]:
+def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]) -> Iterator[tuple[str, Any]]:
     """Yield the rows of ``history_rows`` as ``gathered`` takes them."""
     for row in rows:
         kind, values = of_kinds[row["kind"]], json.loads(row["row"])
@@ -199,7 +199,7 @@ def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, Kind]) -
 
 
 def finder(
-    limits: Thresholds, of_kinds: Mapping[str, Kind], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+    limits: Thresholds, of_kinds: Mapping[str, RowKind], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))

@@ -44,7 +44,7 @@ from jobs.tables.reader import TableReader, Value
 from jobs.tables.row_reader import tuple_reader
 
 
-class Kind(NamedTuple):
+class RowKind(NamedTuple):
     """Rows that make up histories: a text with ``group_id`` and these columns, of the groups that ``{among}`` names.
 
     ``read`` makes of the values of the columns what ``gathered`` takes.
@@ -61,19 +61,19 @@ class OwnTime(NamedTuple):
     last_ms: int | None
 
 
-def _rows_of(table: str, row: Any) -> Kind:
+def _rows_of(table: str, row: Any) -> RowKind:
     text = f"SELECT * FROM ${table} WHERE cluster = :cluster AND group_id IS NOT NULL AND {{among}}"
-    return Kind(text, row._fields, tuple_reader(row))
+    return RowKind(text, row._fields, tuple_reader(row))
 
 
-def _own_times(places: str) -> Kind:
+def _own_times(places: str) -> RowKind:
     """Return the groups of a table that has their log partitions."""
     text = f"""
 SELECT s.group_id AS group_id, max(r.last_ms) AS last_ms FROM {places} AS s JOIN $log_ranges AS r
 ON s.cluster = r.cluster AND s.log_topic = r.log_topic AND s.log_partition = r.log_partition
 WHERE s.cluster = :cluster AND s.log_topic IN :topics AND {{among}} GROUP BY s.group_id
 """
-    return Kind(text, OwnTime._fields, OwnTime._make)
+    return RowKind(text, OwnTime._fields, OwnTime._make)
 
 
 ROWS: Final = {
@@ -90,10 +90,10 @@ COMMITTERS: Final = {"own_times": _own_times("(SELECT * FROM $offset_commits WHE
 """Groups with commits, also of a log that is not replayed yet."""
 
 SUMS: Final = {
-    "deliveries": Kind(DELIVERIES, ShareDelivery._fields, read_delivery),
-    "summaries": Kind(f"{SUMMARIES} AND {{among}}", Summary._fields, Summary._make),
-    "group_ends": Kind(f"{GROUP_ENDS_TEXT} AND {{among}}", GroupEnd._fields, GroupEnd._make),
-    "sizes": Kind(SIZES, ("log_topic", "record_type", "size", "records", "at"), tuple_reader(RecordSize)),
+    "deliveries": RowKind(DELIVERIES, ShareDelivery._fields, read_delivery),
+    "summaries": RowKind(f"{SUMMARIES} AND {{among}}", Summary._fields, Summary._make),
+    "group_ends": RowKind(f"{GROUP_ENDS_TEXT} AND {{among}}", GroupEnd._fields, GroupEnd._make),
+    "sizes": RowKind(SIZES, ("log_topic", "record_type", "size", "records", "at"), tuple_reader(RecordSize)),
 }
 """What findings need of records, commits and share partitions."""
 
@@ -136,7 +136,7 @@ def report_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory
     )
 
 
-def kinds(tables: TableReader) -> dict[str, Kind]:
+def kinds(tables: TableReader) -> dict[str, RowKind]:
     """Return the rows that findings need."""
     return ROWS | SUMS | OWN_TIMES | _events(tables)
 
@@ -154,7 +154,7 @@ def one_history(tables: TableReader, cluster: str, group_id: str) -> GroupHistor
 
 
 def histories(
-    tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, Kind]
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, RowKind]
 ) -> Iterator[GroupHistory]:
     """Yield the history of each of these groups (None: of all), by group id; the rows of one group are in memory."""
     if groups == []:
@@ -164,7 +164,7 @@ def histories(
     return gathered(merge(*rows, key=GROUP), LogFacts.read(tables, cluster), topic_ends(tables, cluster))
 
 
-def rows_of(tables: TableReader, kind: Kind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:
+def rows_of(tables: TableReader, kind: RowKind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:
     """Yield what a kind makes of its rows, by group id; ``among``: an SQL condition on ``group_id``."""
     columns = ", ".join(f"f.{name}" for name in kind.columns)
     text = f"SELECT f.group_id AS of_group, {columns} FROM ({kind.text.format(among=among)}) AS f ORDER BY of_group"
@@ -195,11 +195,11 @@ def gathered(
         yield GroupHistory.gather(group_id, max((each.last_ms or 0 for each in own_times), default=0), found, *logs)
 
 
-def _events(tables: TableReader) -> dict[str, Kind]:
+def _events(tables: TableReader) -> dict[str, RowKind]:
     return EVENTS if has_lines(tables) else {}
 
 
-def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, Kind]:
+def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, RowKind]:
     """Return commit records by group and time: over a long time from the sums of hours, else from the commits."""
     (span,) = tables.rows(
         "SELECT min(hour_ms) AS first, max(hour_ms) AS last FROM $commit_summaries "
@@ -209,4 +209,4 @@ def _commits_over_time(tables: TableReader, cluster: str) -> dict[str, Kind]:
     if span["first"] is None:
         return {}
     is_long = fitting_length(span["first"] + HOUR_MS - 1, span["last"]) >= HOUR_MS
-    return {"counts": Kind(COMMITS_BY_HOUR if is_long else COMMITS_BY_TIME, CommitCount._fields, CommitCount._make)}
+    return {"counts": RowKind(COMMITS_BY_HOUR if is_long else COMMITS_BY_TIME, CommitCount._fields, CommitCount._make)}
