@@ -13,7 +13,7 @@ from coordinator_core.audit.folds.commit_counts import HOUR_MS, LENGTHS_MS
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations import groups
-from jobs.relations.groups import COMMITTERS, OWN_TIMES, Kind, given, one_history, report_histories, rows_of
+from jobs.relations.groups import COMMITTERS, OWN_TIMES, RowKind, given, one_history, report_histories, rows_of
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
@@ -89,7 +89,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tables_of(tmp_path_factory.mktemp("groups"), {COMMIT_SUMMARIES: hours})
 
 
-def values(tables: TableReader, kind: Kind) -> set[tuple[Any, ...]]:
+def values(tables: TableReader, kind: RowKind) -> set[tuple[Any, ...]]:
     return {(group_id, *row) for group_id, row in rows_of(tables, kind, **given(CLUSTER))}
 
 
@@ -108,8 +108,8 @@ def test_spark_says_the_same(home: Path, spark: SparkSession) -> None:
     tables = SparkReader(spark, str(home))
     assert values(tables, OWN_TIMES["own_times"]) == OWN
     assert values(tables, COMMITTERS["own_times"]) == COMMITTED
-    assert values(tables, Kind(groups.COMMITS_BY_TIME, COUNTED, tuple)) == BY_TIME
-    assert values(tables, Kind(groups.COMMITS_BY_HOUR, COUNTED, tuple)) == {("often", 0, HOUR_MS, 3)}
+    assert values(tables, RowKind(groups.COMMITS_BY_TIME, COUNTED, tuple)) == BY_TIME
+    assert values(tables, RowKind(groups.COMMITS_BY_HOUR, COUNTED, tuple)) == {("often", 0, HOUR_MS, 3)}
 
 
 def history(home: Path, group_id: str) -> GroupHistory | None:
@@ -157,6 +157,6 @@ def test_a_mutated_text_is_found(home: Path, text: str, part: str, instead: str)
     assert part in text
     columns = ("last_ms",) if text in (OWN_TEXT, COMMITTERS_TEXT) else COUNTED
     tables = FolderReader(str(home))
-    assert values(tables, Kind(text.replace(part, instead), columns, tuple)) != values(
-        tables, Kind(text, columns, tuple)
+    assert values(tables, RowKind(text.replace(part, instead), columns, tuple)) != values(
+        tables, RowKind(text, columns, tuple)
     )
