@@ -117,7 +117,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
         "owners": Question(
             ("owners", topic),
             _of("group_id", "partition", "member_id", "role"),
-            lambda row: row.get("member_id") is not None,
+            lambda row: row.get("member_id") is not None and row.get("role") != "unknown",
             group,
             NO_DIFFERENCE,
             proofs=(("log", "since"),),

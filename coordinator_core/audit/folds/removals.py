@@ -52,8 +52,10 @@ def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:
 def with_group(how: str) -> str:
     """Return how an offset was removed of which a tombstone of its group follows at the same time.
 
-    ``how`` is what its own tombstone proves.
+    ``how`` is what its own tombstone proves, or what another tombstone of the group at that time has made of it.
     """
+    if how in WITH_GROUP:
+        return how
     return GROUP_DELETED if how == DELETED else GROUP_ENDED
 
 

@@ -433,7 +433,8 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
     fold.feed(log.no_commit("t", 3))
     for removal in removals:
         fold.feed(removal)
-    fold.group_deleted(removals[-1].at)
+    for _ in ("metadata", "epoch"):  # a group may have several tombstones at that time
+        fold.group_deleted(removals[-1].at)
     fold.feed(log.commit("t", 4, 1, commitTimestamp=-60_000))
     with_group = log.no_commit("t", 4)
     fold.feed(with_group)
