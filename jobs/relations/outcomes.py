@@ -26,7 +26,7 @@ BEGINS: Final = (
     f"WHERE cluster = :cluster AND {UNDECIDED} GROUP BY log_topic, log_partition"
 )
 SAID: Final = " ".join(f"WHEN '{name}' THEN '{outcome.value}'" for name, outcome in BY_CONTROL_TYPE.items())
-KEY: Final = "cluster, log_topic, log_partition, log_offset, stray"
+KEY: Final = "cluster, log_topic, log_partition, log_offset, kind, stray"
 CROSSED: Final = (
     "f.log_topic = g.log_topic AND f.log_partition = g.log_partition AND g.first_offset > f.log_offset "
     "AND (f.marker.log_offset IS NULL OR g.first_offset < f.marker.log_offset)"

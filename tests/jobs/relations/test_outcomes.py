@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from jobs.relations.gaps import GAPS, NEVER_COMPACTED
 from jobs.relations.outcomes import BEGINS, COUNT, DECIDED
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import SparkReader
 from tests.jobs.relations.random_commits import write_logs
@@ -100,6 +101,10 @@ def test_outcomes_are_those_of_the_rule(stores: list[str]) -> None:
     for home, of_store in zip(stores, outcomes, strict=True):
         assert found(FolderReader(home)) == of_store
         assert next(FolderReader(home).tuples(COUNT, **VALUES))[0] > len(of_store)
+
+
+def test_rows_have_the_key_of_the_log(stores: list[str]) -> None:
+    assert {*next(FolderReader(stores[0]).rows(DECIDED, **VALUES))} == {*LOG_RECORDS.key, "outcome"}
 
 
 @pytest.mark.long
