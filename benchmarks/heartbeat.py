@@ -15,9 +15,9 @@ from uuid import UUID
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
-from coordinator_core.coordinator.state import CoordinatorState
 
 MEMBERS = 100
 TOPIC = Topic("orders", "orders".ljust(22, "A"), 10 * MEMBERS)

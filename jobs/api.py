@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
-from coordinator_core.audit.offsets.lag import ActivityPoint, LagPoint, LogReach
+from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
 from coordinator_core.errors import InputError
 from jobs import times
 from jobs.pipeline import decode, ingest, offsets, replay

@@ -17,7 +17,7 @@ from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import Levels, ResourceKind, SnapshotSettings, joined
-from coordinator_core.cluster.versions import VersionedMap
+from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import LogPosition
 
 CACHED_MATCHES = 4096

@@ -25,13 +25,13 @@ from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import handlers as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.lookup import group_of
+from coordinator_core.coordinator.memory import CoordinatorPhase, CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share import handlers as share
-from coordinator_core.coordinator.share import offsets as share_offsets
+from coordinator_core.coordinator.share import offset_requests as share_offsets
 from coordinator_core.coordinator.share import partitions as share_partitions
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorPhase, CoordinatorState, GroupClass, GroupClasses
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE

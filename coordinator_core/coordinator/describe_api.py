@@ -12,10 +12,10 @@ from coordinator_core.coordinator.connect import describe_api as connect
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.consumer import describe_api as consumer
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import CoordinatorState, LiveGroup
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.coordinator.share import describe_api as share
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.coordinator.streams import describe_api as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.connect.describe import group_state as connect_group_state

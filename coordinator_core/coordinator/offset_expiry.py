@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
+from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.offset_fetch import is_subscribed, write_tombstones
 from coordinator_core.coordinator.operation import Operation
-from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.group_type import GroupType

@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.memory import CoordinatorState, LiveGroup
 from coordinator_core.coordinator.protocol import AnyRequest, Completed, RequestOutcome, Task, Timer
-from coordinator_core.coordinator.state import CoordinatorState, LiveGroup
 from coordinator_core.errors import InputError
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Fields, LogPosition, RecordType
 

@@ -27,7 +27,7 @@ from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartitio
 from coordinator_core.groups.partition_names import unnamed_topics
 from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
-from coordinator_core.groups.share.offsets import (
+from coordinator_core.groups.share.partition_offsets import (
     describe_share_offsets,
     describe_share_partitions,
     unknown_share_offsets,

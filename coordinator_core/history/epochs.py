@@ -34,7 +34,7 @@ from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.topics import Used, changes_between, image_used, topics_used
+from coordinator_core.history.topics_of_epochs import Used, changes_between, image_used, topics_used
 from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition

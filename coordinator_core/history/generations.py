@@ -39,7 +39,7 @@ from coordinator_core.history.rejoins import (
     resubscribed,
 )
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
-from coordinator_core.history.topics import topics_used
+from coordinator_core.history.topics_of_epochs import topics_used
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 

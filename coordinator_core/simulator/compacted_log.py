@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.records import AnyRecord, Family
 from coordinator_core.wire.record_codec import encode_key

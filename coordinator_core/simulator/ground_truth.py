@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import LiveGroup
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import LiveGroup
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.describe import group_state
@@ -22,7 +22,7 @@ from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupStat
 from coordinator_core.groups.consumer.state import ConsumerMemberState
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
-from coordinator_core.simulator.commits import Committed, SimulatedTransaction
+from coordinator_core.simulator.bulk_commits import Committed, SimulatedTransaction
 from coordinator_core.simulator.log import GroupBatch
 
 Row = dict[str, Any]

@@ -11,9 +11,9 @@ import numpy as np
 
 from coordinator_core.records import AnyRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.simulator.brokers import MetadataRecord
+from coordinator_core.simulator.bulk_commits import CommitStreams
 from coordinator_core.simulator.commit_batches import CommitChunk
-from coordinator_core.simulator.commits import CommitStreams
-from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.simulator.topic_plan import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 

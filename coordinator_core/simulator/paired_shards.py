@@ -19,7 +19,7 @@ from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.ground_truth import EXPIRED, TrueCause
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import RETRY_MS, Shard
-from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.simulator.topic_plan import TopicPlan
 
 
 class PairedShard(Shard):

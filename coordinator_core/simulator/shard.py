@@ -23,10 +23,10 @@ from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.connect.heartbeat import DELAY_OVER
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups import re2
 from coordinator_core.groups.classic.state import ClassicGroupState
@@ -43,16 +43,16 @@ from coordinator_core.records import (
     RecordType,
 )
 from coordinator_core.simulator.brokers import Leader
+from coordinator_core.simulator.bulk_commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.commit_batches import VALUE_VERSION
-from coordinator_core.simulator.commits import CommitStreams, SimulatedTransaction, TopicPartition
 from coordinator_core.simulator.compacted_log import KeptRecords
 from coordinator_core.simulator.ground_truth import EXPIRED, LEFT, AnyGroup, GroupTruth, Row, TrueCause, ending
 from coordinator_core.simulator.log import GroupBatch, PartitionLog, Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import HoldEnd, ShareActivity
-from coordinator_core.simulator.topics import TopicPlan, TopicStep
+from coordinator_core.simulator.topic_plan import TopicPlan, TopicStep
 
 RETRY_MS = 100
 """After a new coordinator is available, a client connects to it within this time."""

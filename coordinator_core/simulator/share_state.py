@@ -20,7 +20,7 @@ from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.share_activity import ShareActivity, ShareLifetime
 from coordinator_core.simulator.share_delivery import NEVER, Records, ShareHabits, SimulatedSharePartition
-from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.simulator.topic_plan import TopicPlan
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 

@@ -23,7 +23,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.groups.share.offsets import describe_share_partitions
+from coordinator_core.groups.share.partition_offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.answer_source import AnswerSource

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.groups.share.offsets import lacks_share_state
+from coordinator_core.groups.share.partition_offsets import lacks_share_state
 from coordinator_core.groups.share.state import ShareGroup
 from jobs.cli.console import Console
 from jobs.cli.output import utc

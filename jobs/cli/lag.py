@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import find_group

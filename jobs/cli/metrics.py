@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from coordinator_core.audit.folds.tallies import tallies_of
-from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.rows import RebalanceRow

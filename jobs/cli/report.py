@@ -25,7 +25,7 @@ from jobs.report.build import ReportHeader as Origin
 from jobs.report.build import build
 from jobs.report.coverage import coverage
 from jobs.report.data import LagLine, Report
-from jobs.report.lag import lag_lines
+from jobs.report.lag_lines import lag_lines
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.offsets.lag import GroupStatus, LagPoint, LagStatus, group_status
+from coordinator_core.audit.offsets.burrow import GroupStatus, LagPoint, LagStatus, group_status
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state

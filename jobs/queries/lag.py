@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coordinator_core.audit.offsets.lag import LagPoint, LogReach, TimedCommit, lag_points
+from coordinator_core.audit.offsets.burrow import LagPoint, LogReach, TimedCommit, lag_points
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.end_offsets import EndOffsets
 

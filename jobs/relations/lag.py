@@ -1,7 +1,7 @@
 """The lag of groups at snapshots of the end offsets, and what their commits show at a time, from the tables.
 
 One text finds for each group, partition and moment the last commits before it. Only these few are judged in Python, by
-the functions of the core that judge them from log files (``coordinator_core.audit.offsets.lag``).
+the functions of the core that judge them from log files (``coordinator_core.audit.offsets.burrow``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from coordinator_core.audit.offsets.lag import (
+from coordinator_core.audit.offsets.burrow import (
     WINDOW,
     ActivityPoint,
     EndOffset,

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
-from coordinator_core.audit.offsets.lag import LogReach, LogSpan
+from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import LOG_TOPICS, Family

@@ -17,7 +17,7 @@ from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, GroupLag, LagLine, LogCoverage, Report, Worst
-from jobs.report.group import counts, detail
+from jobs.report.group_page import counts, detail
 from jobs.report.worst import badness, because
 from jobs.tables.night_rows import NightRow
 

@@ -17,7 +17,7 @@ from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
-from jobs.report.lag import stored_lags
+from jobs.report.lag_lines import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
 from jobs.sources.given_partitions import given

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from coordinator_core.simulator.ground_truth import Row
-from coordinator_core.simulator.group import share_states, simulation
+from coordinator_core.simulator.group_course import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
-from coordinator_core.simulator.topics import plan_topics
+from coordinator_core.simulator.topic_plan import plan_topics
 from coordinator_core.wire.batches import read_columns
 
 SEGMENT_BYTES = 100 << 20

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.offsets.lag import EndOffset
+from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.bounded_text import check_unpacked

@@ -6,7 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import ArrayType, StructType
 
-from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from jobs.tables.delta import Table, column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import INT, LONG, STRING

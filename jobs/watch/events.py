@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingRow
-from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import Family

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from coordinator_core.audit.offsets.lag import (
+from coordinator_core.audit.offsets.burrow import (
     WINDOW,
     EndOffset,
     LagPoint,

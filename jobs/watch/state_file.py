@@ -23,7 +23,7 @@ from coordinator_core.audit.folds.record_sizes import RecordSizeFold, SizeMemory
 from coordinator_core.audit.folds.share_deliveries import DeliverySum
 from coordinator_core.audit.folds.tallies import GroupTallies
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
-from coordinator_core.audit.offsets.lag import TimedCommit
+from coordinator_core.audit.offsets.burrow import TimedCommit
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.errors import InputError, StateFormatError

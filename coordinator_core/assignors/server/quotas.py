@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from coordinator_core.assignors.inputs import GroupSpec
-from coordinator_core.assignors.server.topics import missing_topic, partition_count
+from coordinator_core.assignors.server.topic_partitions import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 

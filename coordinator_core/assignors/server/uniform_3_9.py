@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 
 from coordinator_core.assignors.inputs import GroupSpec, Partitions
-from coordinator_core.assignors.server.topics import missing_topic, partition_count
+from coordinator_core.assignors.server.topic_partitions import missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from coordinator_core.java.hash_codes import INTEGER, UUID, KeyType, int32, utf16, uuid_hash

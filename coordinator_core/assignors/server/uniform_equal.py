@@ -14,7 +14,7 @@ from coordinator_core.assignors.inputs import GroupSpec, Partitions
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.server.assignment_changes import ADDED, REMOVED, AssignmentChanges, ints
 from coordinator_core.assignors.server.copied_assignments import CopiedAssignments
-from coordinator_core.assignors.server.topics import assigned_partitions, missing_topic, partition_count
+from coordinator_core.assignors.server.topic_partitions import assigned_partitions, missing_topic, partition_count
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError
 from coordinator_core.java.hash_codes import UUID

@@ -32,7 +32,7 @@ from coordinator_core.assignors.streams.member_shares import MemberShares
 from coordinator_core.assignors.streams.movements import Movements
 from coordinator_core.assignors.streams.placement import LeastLoaded, Placement
 from coordinator_core.assignors.streams.standbys import place_standbys
-from coordinator_core.assignors.streams.state import TaskState, former_holders
+from coordinator_core.assignors.streams.task_state import TaskState, former_holders
 from coordinator_core.assignors.streams.topology import NumberedTopology
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError

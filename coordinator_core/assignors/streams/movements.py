@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.assignors.streams.placement import Placement
-from coordinator_core.assignors.streams.state import TaskState
+from coordinator_core.assignors.streams.task_state import TaskState
 from coordinator_core.java.heap import PriorityQueue
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import Any, NamedTuple
 
-from coordinator_core.audit.rules.epochs import MAX_ASSIGNMENT_INTERVAL_MS, twice
+from coordinator_core.audit.rules.epoch_order import MAX_ASSIGNMENT_INTERVAL_MS, twice
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, joined
 from coordinator_core.audit.rules.known_facts import UNKNOWN, HeldUnit, WriteGroup

@@ -7,8 +7,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.plausible_counts import PlausibleCounts
-from coordinator_core.audit.rules import batches, classic, connect, epochs, members, operations, topics
-from coordinator_core.audit.rules.commits import on_commit
+from coordinator_core.audit.rules import assignment_inputs as topics
+from coordinator_core.audit.rules import batches, classic, connect, epoch_order, members, operations
+from coordinator_core.audit.rules.committers import on_commit
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -34,11 +35,11 @@ class RuleHandler(NamedTuple):
 
 def _handlers(kind: EpochKind) -> dict[int, RuleHandler]:
     """The rules of the records that all groups with epochs have."""
-    epochs_before = partial(epochs.epochs_before, kind)
+    epochs_before = partial(epoch_order.epochs_before, kind)
     return {
-        kind.types.epoch: RuleHandler(partial(epochs.on_epoch, kind), epochs_before),
-        kind.types.target: RuleHandler(partial(epochs.on_target, kind)),
-        kind.types.target_epoch: RuleHandler(partial(epochs.on_target_epoch, kind), epochs_before),
+        kind.types.epoch: RuleHandler(partial(epoch_order.on_epoch, kind), epochs_before),
+        kind.types.target: RuleHandler(partial(epoch_order.on_target, kind)),
+        kind.types.target_epoch: RuleHandler(partial(epoch_order.on_target_epoch, kind), epochs_before),
         kind.types.member: RuleHandler(partial(members.on_member, kind), members.member_before),
         kind.types.current: RuleHandler(partial(members.on_current, kind), partial(members.current_before, kind)),
     }
@@ -56,7 +57,7 @@ _HANDLERS: Mapping[Family, Mapping[int, RuleHandler]] = {
         RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: RuleHandler(topics.on_share_state, topics.share_state_before),
         RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RuleHandler(topics.on_regex, topics.regex_before),
         RecordType.STREAMS_GROUP_METADATA: RuleHandler(
-            topics.on_streams_epoch, partial(epochs.epochs_before, STREAMS_KIND)
+            topics.on_streams_epoch, partial(epoch_order.epochs_before, STREAMS_KIND)
         ),
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER: RuleHandler(topics.on_streams_target),
         RecordType.CONSUMER_GROUP_PARTITION_METADATA: RuleHandler(topics.on_partition_metadata),

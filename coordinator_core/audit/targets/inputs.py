@@ -24,7 +24,7 @@ from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.groups.subscribed_topics import image_of
-from coordinator_core.history.topics import matching_hash
+from coordinator_core.history.topics_of_epochs import matching_hash
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
-from coordinator_core.coordinator.state import CoordinatorState, GroupClasses
+from coordinator_core.coordinator.memory import CoordinatorState, GroupClasses
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.record_fields.connect_group import (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import Request
-from coordinator_core.coordinator.share import offsets
+from coordinator_core.coordinator.share import offset_requests
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.share.heartbeat import FENCE, expect_heartbeat, handle_heartbeat, member_expired
 from coordinator_core.records import Fields
@@ -21,8 +21,8 @@ def take_over(op: Operation, group: LiveShareGroup) -> None:
 
 REQUESTS: dict[str, Callable[[Operation, Request], Fields | None]] = {
     "ShareGroupHeartbeat": handle_heartbeat,
-    "AlterShareGroupOffsets": offsets.handle_alter,
-    "DeleteShareGroupOffsets": offsets.handle_delete,
+    "AlterShareGroupOffsets": offset_requests.handle_alter,
+    "DeleteShareGroupOffsets": offset_requests.handle_delete,
 }
 
 TIMERS: dict[str, Callable[..., None]] = {FENCE: member_expired}

@@ -16,8 +16,8 @@ from coordinator_core.assignors.profiles import DEFAULT, Profile, profile
 from coordinator_core.cluster.image import MOST_PARTITIONS, Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome, Timer
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded, recorded_bytes, same, same_records, written
 from coordinator_core.coordinator.traces.difference import Difference
 from coordinator_core.coordinator.traces.summary import summary

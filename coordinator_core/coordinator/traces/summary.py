@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.describe_api import group_state, kafka_name
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
-from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.records import Fields
 

@@ -9,10 +9,10 @@ from functools import partial
 from typing import ClassVar, Protocol
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import ErrorCode
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.records import Fields
-from coordinator_core.simulator.commits import CommitStream, CommitStreams, OwnedPartition
+from coordinator_core.simulator.bulk_commits import CommitStream, CommitStreams, OwnedPartition
 from coordinator_core.simulator.ground_truth import GroupTruth, TrueCause
 from coordinator_core.simulator.scenario import ScenarioGroup
 from coordinator_core.simulator.seeded_random import SeededRandom

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.offsets.lag import LagPoint, LogReach, LogSpan, TimedCommit
+from coordinator_core.audit.offsets.burrow import LagPoint, LogReach, LogSpan, TimedCommit
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
 from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.cluster.topic_history import TopicHistory

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.folds.group_history import GroupHistory
-    from coordinator_core.audit.offsets.lag import LagPoint
+    from coordinator_core.audit.offsets.burrow import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings

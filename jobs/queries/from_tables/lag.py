@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from coordinator_core.audit.offsets.lag import LagPoint, LogReach, TimedCommit
+from coordinator_core.audit.offsets.burrow import LagPoint, LogReach, TimedCommit
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition

@@ -20,9 +20,9 @@ from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import CoordinatorPhase, CoordinatorState
 from coordinator_core.coordinator.protocol import ErrorCode, Request, RequestOutcome, Task, Timer
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorPhase, CoordinatorState
 from coordinator_core.coordinator.traces.compare import plain, recorded_bytes, same, same_records, written
 from coordinator_core.records import AnyRecord, Fields
 from tests.broker.share_group import driver

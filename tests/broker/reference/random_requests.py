@@ -10,7 +10,7 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.epoch_group import LiveEpochGroup
-from coordinator_core.coordinator.state import CoordinatorState
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.records import Fields
 from tests.core.coordinator.requests import metadata

@@ -11,9 +11,9 @@ from uuid import UUID
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome
 from coordinator_core.coordinator.share.partitions import INITIALIZE_EFFECT
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.records import CoordinatorRecord
 from tests.broker.reference import Both, Line, StepDifference
 from tests.broker.reference.random_requests import KINDS, TOPICS, random_request, topic_id

@@ -10,8 +10,8 @@ from uuid import UUID
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.records import CoordinatorRecord, Fields
 
 GROUP = "g"

@@ -7,8 +7,8 @@ import pytest
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
+from coordinator_core.coordinator.memory import CoordinatorPhase
 from coordinator_core.coordinator.protocol import ErrorCode, Request
-from coordinator_core.coordinator.state import CoordinatorPhase
 
 TOPICS = TopicImage.of(())
 CODES = {

@@ -35,9 +35,9 @@ from coordinator_core.assignors.registry import ASSIGNORS
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.coordinator import coordinator, describe_api
 from coordinator_core.coordinator.config import BrokerConfig
+from coordinator_core.coordinator.memory import CoordinatorPhase, CoordinatorState
 from coordinator_core.coordinator.protocol import Completed, Request, RequestOutcome
 from coordinator_core.coordinator.share.group import LiveShareGroup
-from coordinator_core.coordinator.state import CoordinatorPhase, CoordinatorState
 from coordinator_core.groups import consumer_protocol
 from coordinator_core.records import CoordinatorRecord, Fields, RecordType
 from coordinator_core.wire.embedded import encode_blob

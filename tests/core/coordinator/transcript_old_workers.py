@@ -21,8 +21,8 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.classic_workers import PROTOCOL_VERSIONS, written_assignment
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
+from coordinator_core.coordinator.memory import CoordinatorState
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request, RequestOutcome, Timer
-from coordinator_core.coordinator.state import CoordinatorState
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import classic_worker
 from coordinator_core.groups.group import Group

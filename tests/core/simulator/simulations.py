@@ -23,11 +23,11 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition, RecordType
-from coordinator_core.simulator.group import share_states, simulation
+from coordinator_core.simulator.group_course import share_states, simulation
 from coordinator_core.simulator.log import Piece, metadata_log
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import Shard
-from coordinator_core.simulator.topics import plan_topics
+from coordinator_core.simulator.topic_plan import plan_topics
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.record_codec import decode_record, encode_key

@@ -6,7 +6,7 @@ import pytest
 
 from coordinator_core.audit.rows import Verdict
 from coordinator_core.groups.connect.describe import group_state
-from coordinator_core.groups.share.offsets import describe_share_offsets
+from coordinator_core.groups.share.partition_offsets import describe_share_offsets
 from coordinator_core.records import Family
 from tests.core.simulator.simulations import World, compacted, happened, replayed, told
 

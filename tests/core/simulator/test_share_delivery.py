@@ -20,9 +20,9 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import AnyRecord, Family
-from coordinator_core.simulator.group import share_states
+from coordinator_core.simulator.group_course import share_states
 from coordinator_core.simulator.scenario import Scenario
-from coordinator_core.simulator.topics import plan_topics
+from coordinator_core.simulator.topic_plan import plan_topics
 from jobs.settings import load
 from tests.core.audit.histories import assignment
 from tests.core.known_topics import at_end

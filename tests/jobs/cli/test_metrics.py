@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
-from coordinator_core.audit.offsets.lag import LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.group import Group

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.offsets.lag import EndOffset
+from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers

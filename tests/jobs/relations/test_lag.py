@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.audit.offsets.lag import EndOffset, LagPoint
+from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 from jobs.api import CoordinatorAudit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.offsets.lag import TimedCommit
+from coordinator_core.audit.offsets.burrow import TimedCommit
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition

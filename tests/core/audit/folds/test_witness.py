@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.explain import explain
-from coordinator_core.audit.findings.broker_logs import conversions_refused, decisions_not_kept, not_completed
+from coordinator_core.audit.findings.broker_lines import conversions_refused, decisions_not_kept, not_completed
 from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import never_converges, slow
 from coordinator_core.audit.folds.group_history import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.offsets.lag import (
+from coordinator_core.audit.offsets.burrow import (
     LOG_ENDS,
     NOT_WHOLE,
     ONE_COMMIT,

@@ -18,7 +18,7 @@ from coordinator_core.groups.epoch_records import (
 from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, hash_of_topics
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
 from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
-from coordinator_core.history.topics import topics_used
+from coordinator_core.history.topics_of_epochs import topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from coordinator_core.records import RecordType
 from coordinator_core.simulator.commit_batches import Batches, CommitChunk, Markers, StreamColumns, value_parts
-from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.simulator.topic_plan import TopicPlan
 from coordinator_core.simulator.transactions import OPEN, Ints, Transactions, producers
 from coordinator_core.wire.batch_writer import varint
 from coordinator_core.wire.control import ABORT, COMMIT

@@ -23,7 +23,7 @@ from coordinator_core.simulator.seeded_random import SeededRandom
 from coordinator_core.simulator.shard import Shard
 from coordinator_core.simulator.share_state import ShareStates
 from coordinator_core.simulator.state_directory import StateDirectory
-from coordinator_core.simulator.topics import TopicPlan
+from coordinator_core.simulator.topic_plan import TopicPlan
 
 CLIENTS: dict[str, type[Client]] = {
     "consumer": Consumer,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.audit.rules.epochs import EpochsBefore, on_epoch, on_target
+from coordinator_core.audit.rules.epoch_order import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
