@@ -13,6 +13,7 @@ from jobs.relations.moment import AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
+from jobs.sources.given_partitions import given
 from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62
@@ -81,8 +82,18 @@ def extents_at(tables: TableReader, cluster: str, moment: AsOf, topics: list[str
         extents, in_doubt = _whole(tables, cluster, topics)
         if in_doubt:
             extents |= _examined(tables, cluster, moment, topics, in_doubt)
+    if moment.offsets:
+        _add_empty(extents, tables, cluster, moment, topics)
     _add_unreadable(extents, tables, cluster, topics)
     return extents
+
+
+def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf, topics: Iterable[str]) -> None:
+    """Add the partitions that the moment names and that were given without a record: none of them reaches it."""
+    asked = {(topic, number): end for topic in topics for number, end in moment.offsets.items() if end > 0}
+    without = asked.keys() - extents.keys()
+    for place in without & given(tables).get(cluster, set()) if without else ():
+        extents[place] = StoredLogExtent(asked=asked[place], gaps=LogGaps(asked[place] - 1, asked[place] - 1))
 
 
 def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: list[str]) -> None:

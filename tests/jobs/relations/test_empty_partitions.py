@@ -1,0 +1,27 @@
+"""A log partition without a record, of which a moment names an offset: tables say of it what log files say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coordinator_core.groups.certainty import LogGaps
+from jobs.queries.from_logs.groups import replay
+from jobs.queries.from_tables.groups import StoredMoment
+from jobs.relations.moment import AsOf
+from jobs.sources.files import find_logs
+from jobs.tables.folder_reader import FolderReader
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
+
+EMPTY = 2
+"""The partition of the samples that has an empty segment."""
+
+
+def test_a_log_without_a_record_does_not_reach_a_moment(tmp_path: Path) -> None:
+    StoredTables(ThisProcess(), tmp_path, [[SAMPLE_LOGS]])
+    tables = FolderReader(str(tmp_path))
+    for number, expected in ((EMPTY, LogGaps(9, 9)), (7, None)):
+        moment = AsOf(offsets={number: 10})
+        stored, replayed = StoredMoment(tables, CLUSTER, moment), replay(find_logs([SAMPLE_LOGS]), moment, print)
+        assert stored.gaps().get(f"__consumer_offsets-{number}") == expected
+        assert expected in (None, replayed.gaps().get(f"__consumer_offsets-{number}"))
