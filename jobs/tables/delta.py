@@ -400,7 +400,8 @@ class Tables:
             return
         local = None if delete is not None else local
         if local is not None and local.size() <= self.limits.merged_bytes:
-            local.merge(_in_order(table, rows), key or table.key, update, when, insert=insert, among=among)
+            ordered = _in_order(table, rows) if insert else rows  # rows that only change others may lack columns
+            local.merge(ordered, key or table.key, update, when, insert=insert, among=among)
             return
         rows = self._in_spark(rows)
         same_key = " AND ".join([among, *(f"t.{name} <=> s.{name}" for name in key or table.key)])

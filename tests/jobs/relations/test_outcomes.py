@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,10 +11,13 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
+from jobs.pipeline.transaction_outcomes import CHANGE
 from jobs.relations.gaps import GAPS, NEVER_COMPACTED
 from jobs.relations.outcomes import BEGINS, COUNT, DECIDED
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.local_table import LocalTable
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import SparkReader
@@ -105,6 +110,16 @@ def test_outcomes_are_those_of_the_rule(stores: list[str]) -> None:
 
 def test_rows_have_the_key_of_the_log(stores: list[str]) -> None:
     assert {*next(FolderReader(stores[0]).rows(DECIDED, **VALUES))} == {*LOG_RECORDS.key, "outcome"}
+
+
+def test_a_log_with_the_outcomes_that_were_decided_leaves_nothing_to_decide(stores: list[str], tmp_path: Path) -> None:
+    schema, home = to_arrow_schema(CHANGE), shutil.copytree(stores[1], tmp_path / "tables")
+    made = pa.Table.from_batches(FolderReader(str(home)).folded(DECIDED, (), iter, schema, **VALUES), schema)
+    local = LocalTable.open(str(home / "log_records"))
+    assert local is not None
+    local.merge(made, LOG_RECORDS.key, {"outcome": "s.outcome"}, "true", insert=False)
+    assert made.num_rows > 10
+    assert found(FolderReader(str(home))) == set()
 
 
 @pytest.mark.long
