@@ -1,0 +1,63 @@
+"""``python -m tests.jobs.catalog_life``: commands on tables, one after the other, in a process that may be killed.
+
+Arguments, each as JSON: the settings of Spark, the SQL that makes the schema (null: the tables are in a folder), the
+table before whose commit the last command is killed (null: it is not), and the commands.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from jobs import settings
+from jobs.cli.app import app
+from jobs.tables import session
+from jobs.tables.delta import Table, Tables
+from tests.jobs.conftest import SMALL
+
+
+def hive(place: Path) -> dict[str, str]:
+    """Return the settings of a session whose catalog is Hive's metastore, in a Derby database below ``place``."""
+    options = f"{SMALL['spark.driver.extraJavaOptions']} -Dderby.system.home={place / 'derby'}"
+    return SMALL | {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.driver.extraJavaOptions": options,
+    }
+
+
+def kill_before(name: str) -> None:
+    """End this process and its JVM by SIGKILL when it is about to commit to this table."""
+    commit = Tables.commit
+
+    def killed(self: Tables, table: Table, write: Callable[[], Any], *, adds: bool = False) -> Any:
+        if table.name == name:
+            os.killpg(0, signal.SIGKILL)
+        return commit(self, table, write, adds=adds)
+
+    Tables.commit = killed  # type: ignore[method-assign]
+
+
+def main(conf: dict[str, str], schema: str | None, killed_before: str | None, commands: list[list[str]]) -> None:
+    """Run the commands."""
+    spark = session.get_or_create(
+        settings.load(environment={}, flags={"spark.master": "local[2]", "spark.conf": conf}).spark
+    )
+    if schema is not None:
+        spark.sql(schema)
+    for number, command in enumerate(commands, 1):
+        if killed_before is not None and number == len(commands):
+            kill_before(killed_before)
+        done = CliRunner().invoke(app, command)
+        assert done.exit_code in (0, 3), (command, done.output, repr(done.exception))
+
+
+if __name__ == "__main__":
+    main(*map(json.loads, sys.argv[1:]))
