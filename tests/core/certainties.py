@@ -12,7 +12,15 @@ from coordinator_core.groups.describe import POSSIBLY_THERE, Description
 Described = dict[str, Description]
 """By group id."""
 
-ABOUT_CERTAINTY = ("certainty", "unknownFields", "unknownMembers", "unknownOffsets", "incompleteLists", "stateAsOf")
+ABOUT_CERTAINTY = (
+    "certainty",
+    "unknownFields",
+    "unnamedTopics",
+    "unknownMembers",
+    "unknownOffsets",
+    "incompleteLists",
+    "stateAsOf",
+)
 
 
 def wrong_certainties(said: Described, true: Described, *, lists_all: bool) -> Iterator[tuple[str, str]]:
