@@ -212,7 +212,8 @@ class LogPartition:
         group, certainty = prove(group, keys, self.gaps)
         records = self._commit_records(group_id, offsets, followed)
         then = GroupThen(group, offsets, certainty)
-        are_known = self.gaps.lists_all or not self._has_transactions
+        # After the end of the log, transactions may have begun that it does not have.
+        are_known = self.gaps.lists_all or not (self._has_transactions or self.gaps.is_after_end)
         unknown = keys.still_unread(unread, offsets)
         return prove_offsets(then, records, self.gaps, transactions_are_known=are_known, unread=unknown)
 

@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -103,7 +104,11 @@ def test_findings_are_those_of_the_logs(sample):
     assert sorted(repr(row.asDict(recursive=True)) for row in found) == expected
 
 
-@pytest.mark.parametrize("compute", [findings_job._here, findings_job._in_spark], ids=["here", "in Spark"])
+@pytest.mark.parametrize(
+    "compute",
+    [partial(findings_job._here, parts=1), partial(findings_job._here, parts=3), findings_job._in_spark],
+    ids=["here", "here in parts", "in Spark"],
+)
 def test_findings_of_groups_that_changed_complete_those_of_the_others(sample, compute):
     """Computed by this process or by Spark, of all groups or of some: the same rows."""
     limits, expected = sample.settings.findings, as_text(sample.table("findings"))
