@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from coordinator_core.errors import UsageError
-from jobs.whole_numbers import whole_number
+from coordinator_core.whole_numbers import whole_number
 
 
 def parse_time(text: str) -> int:

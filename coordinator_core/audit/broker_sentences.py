@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 
 from coordinator_core.audit.folds.witness import (
     NO_FILE,
@@ -16,6 +15,7 @@ from coordinator_core.audit.folds.witness import (
     within,
 )
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.cluster.clocks import utc
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED
 from coordinator_core.history.rows import RebalanceRow
@@ -75,14 +75,10 @@ def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     """Yield which times broker logs are given of, where it is still open how a member went and none is of that time."""
     is_open = any(cause.kind in DEPARTED and (cause.hint or "").endswith(NO_FILE) for cause in row.causes)
     if is_open:
-        given = ", ".join(f"{span.file} {_utc(span.first_ms)} to {_utc(span.last_ms)}" for span in lines.spans[:3])
+        given = ", ".join(f"{span.file} {utc(span.first_ms)} to {utc(span.last_ms)}" for span in lines.spans[:3])
         more = len(lines.spans) - 3
         yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
 
 
 def _time(line: BrokerEvent) -> str:
-    return line.written if line.timestamp_ms is None else _utc(line.timestamp_ms)
-
-
-def _utc(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return line.written if line.timestamp_ms is None else utc(line.timestamp_ms)

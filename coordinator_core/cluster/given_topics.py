@@ -24,6 +24,7 @@ class TopicReach(NamedTuple):
 NO_REACH: Final = TopicReach(0, -1 - CLOCK_TOLERANCE_MS)
 """That of no source, and of one that lacks records."""
 
+UNKNOWN_BEFORE: Final = "which topics there were before, and when they changed, is not known"
 UNKNOWN_CHANGES: Final = "which topics there were, and when they changed, is not known"
 
 
@@ -70,12 +71,8 @@ class GivenTopics(NamedTuple):
                 f"groups: from then on {UNKNOWN_CHANGES}"
             )
         if first_ms is not None and first_ms < self.since_ms:
-            return f"the metadata log begins at {utc(self.since_ms)}, after the logs of groups: {_before()}"
+            return f"the metadata log begins at {utc(self.since_ms)}, after the logs of groups: {UNKNOWN_BEFORE}"
         return None
 
 
 NO_TOPICS_GIVEN: Final = GivenTopics()
-
-
-def _before() -> str:
-    return "which topics there were before, and when they changed, is not known"

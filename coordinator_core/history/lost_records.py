@@ -71,7 +71,7 @@ class LostRecords:
         A row that has ended is final: what it lacks was found when it was made. A rule that the last operation breaks
         may be kept by the records that are lost.
         """
-        if not isinstance(row, _LASTING) or not row.is_open:
+        if not isinstance(row, LastingRow) or not row.is_open:
             return row
         missing = self._since(row)
         if missing is None:
@@ -136,15 +136,6 @@ LastingRow = (
     | ShareInitializationRow
     | SharePartitionRow
     | Violation
-)
-_LASTING = (
-    AssignmentRow,
-    GroupEpochRow,
-    MembershipRow,
-    RebalanceRow,
-    ShareInitializationRow,
-    SharePartitionRow,
-    Violation,
 )
 
 

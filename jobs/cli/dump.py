@@ -14,6 +14,7 @@ import typer
 
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.whole_numbers import DIGITS, whole_number
 from coordinator_core.wire.batch_format import (
     HEADER_SIZE,
     MAGIC_AT,
@@ -30,7 +31,6 @@ from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
 from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
-from jobs.whole_numbers import DIGITS, whole_number
 
 T = TypeVar("T")
 

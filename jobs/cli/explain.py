@@ -11,13 +11,13 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, read_kinds
 from jobs.cli.output import print_json, print_lines, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
-from jobs.whole_numbers import whole_number
 
 ANY = "any"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)

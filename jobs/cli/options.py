@@ -11,9 +11,9 @@ import typer
 
 from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
+from coordinator_core.whole_numbers import whole_number
 from jobs.relations.moment import AsOf
 from jobs.times import parse_time
-from jobs.whole_numbers import whole_number
 
 _LOG = typer.Option(
     "--log",

@@ -13,6 +13,7 @@ from coordinator_core.cluster.topic_history import TopicInterval
 from coordinator_core.errors import InputError
 from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
 from coordinator_core.history.rows import AssignmentRow
+from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
 from jobs.cli.gaps import warn_of_missing, warn_of_times
@@ -22,7 +23,6 @@ from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
 from jobs.queries.ownership import ReadInterval, in_order, interval_of, of_partition, owned_by
-from jobs.whole_numbers import whole_number
 
 
 @with_options(AnswerSource)

@@ -13,11 +13,11 @@ from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_lines
 from jobs.queries.interface import Answers, RebalanceFilter
-from jobs.whole_numbers import whole_number
 
 ENDS = ("emptied", "group deleted")
 """How a rebalance ends that leaves no member."""

@@ -10,8 +10,8 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.errors import InputError, UsageError
+from coordinator_core.whole_numbers import whole_number
 from jobs.metrics.families import GroupFacts
-from jobs.whole_numbers import whole_number
 
 MOST_PORT = 65_535
 

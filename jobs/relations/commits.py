@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.wire.transactions import TransactionOutcome
+from coordinator_core.wire.transactions import BY_CONTROL_TYPE, TransactionOutcome
 
 OPEN: Final = TransactionOutcome.OPEN.value
 ABORTED: Final = TransactionOutcome.ABORTED.value
@@ -13,6 +13,9 @@ UNDECIDED: Final = f"(outcome = '{TransactionOutcome.UNKNOWN.value}' AND coalesc
 """Whether a commit is in a transaction whose end is lost. A dump by a consumer does not show its producer."""
 COUNTS: Final = f"NOT coalesce(outcome IN ('{OPEN}', '{ABORTED}') OR {UNDECIDED}, FALSE)"
 """Whether a commit holds: it is in no transaction, or in one that was committed."""
+
+MARKER: Final = f"is_transactional AND control_type IN {tuple(sorted(BY_CONTROL_TYPE))}"
+"""Rows of ``log_records`` that end a transaction."""
 
 PLACE: Final = "m.log_topic = {0}.log_topic AND m.log_partition = {0}.log_partition"
 
@@ -31,7 +34,7 @@ WITH mine AS (
   FROM $offset_commits WHERE {wanted} AND log_offset IS NOT NULL AND {COUNTS}
 ), ends AS (
   SELECT log_topic, log_partition, producer_id, log_offset AS marker, timestamp_ms AS marker_ms FROM $log_records
-  WHERE cluster = :cluster AND is_transactional AND control_type IN ('COMMIT', 'ABORT')
+  WHERE cluster = :cluster AND {MARKER}
 ), ended AS (
   SELECT m.log_topic, m.log_partition, m.log_offset, min(e.marker) AS marker, min(e.marker_ms) AS marker_ms
   FROM mine AS m

@@ -25,6 +25,7 @@ from coordinator_core.record_fields.embedded import (
     StreamsSubscriptionInfo,
     StreamsSubscriptionInfoTaskId,
 )
+from coordinator_core.whole_numbers import whole_number
 from coordinator_core.wire.embedded import (
     Blob,
     blob_of,
@@ -110,7 +111,8 @@ def assignment(
 
 def is_known_by_number(subtopology_id: str) -> bool:
     """Whether threads on the classic protocol can be assigned tasks of the subtopology."""
-    return _is_number_below(2**31, subtopology_id)
+    number = _number(subtopology_id)
+    return number is not None and number < 2**31
 
 
 def _subscription(metadata: bytes) -> tuple[Blob[ConsumerProtocolSubscription], Blob[StreamsSubscriptionInfo]]:
@@ -146,13 +148,13 @@ def _text(data: bytes) -> str:
 
 def _endpoint(text: bytes) -> Endpoint | None:
     host, _, port = _text(text).rpartition(":")
-    return Endpoint(host, int(port)) if host and _is_number_below(2**16, port) else None
+    number = _number(port)
+    return Endpoint(host, number) if host and number is not None and number < 2**16 else None
 
 
-def _is_number_below(limit: int, text: str) -> bool:
-    """Whether a text is a number in plain digits. Python refuses to read thousands of them: their count comes first."""
-    is_plain = text.isdecimal() and text.isascii()
-    return is_plain and len(text.lstrip("0")) <= len(str(limit)) and int(text[-len(str(limit)) :]) < limit
+def _number(text: str) -> int | None:
+    """Return the number that plain digits are, however many zeros come first, as Java reads them."""
+    return whole_number(text.lstrip("0") or text[:1])
 
 
 def _units(tasks: Mapping[str, Iterable[int]]) -> list[TaskId]:

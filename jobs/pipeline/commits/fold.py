@@ -87,9 +87,6 @@ OF_LOG: Final = f"cluster = :cluster AND log_topic = :topic AND {PLACED}"
 NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
 """Rows of the log of groups of a cluster, and those of new runs."""
 
-MARKER: Final = "is_transactional AND control_type IN ('COMMIT', 'ABORT')"
-"""Rows of ``log_records`` that end a transaction."""
-
 Batches = Iterable[pa.RecordBatch]
 
 

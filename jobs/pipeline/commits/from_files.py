@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from coordinator_core.wire.transactions import BY_CONTROL_TYPE
 from jobs.pipeline.commits.columns import Flags, Ints, flags, ints
 from jobs.pipeline.commits.fold import CHUNK_ROWS, INPUT, CommitPass, PassOver, What
 from jobs.tables import written_files
@@ -238,9 +239,9 @@ def _values(rows: pa.Table, known: Mapping[str, Any], name: str) -> pa.Array | p
 
 
 def _is_marker(rows: pa.Table) -> Flags:
-    """Return which rows of ``log_records`` end a transaction, as ``fold.MARKER`` has it in SQL."""
+    """Return which rows of ``log_records`` end a transaction, as ``relations.commits.MARKER`` has it in SQL."""
     control_type, is_transactional = (rows[name] for name in IS_MARKER)
-    return flags(pc.is_in(control_type, pa.array(["COMMIT", "ABORT"]))) & flags(is_transactional)
+    return flags(pc.is_in(control_type, pa.array([*BY_CONTROL_TYPE]))) & flags(is_transactional)
 
 
 def slice_numbers(commits: pa.Table, count: int) -> Ints:

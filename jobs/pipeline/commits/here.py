@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from jobs.pipeline.commits.fold import (
     INPUT,
-    MARKER,
     NEW,
     OF_PARTITION,
     PLACE,
@@ -20,6 +19,7 @@ from jobs.pipeline.commits.fold import (
     summarizer,
 )
 from jobs.pipeline.commits.state import SCHEMA
+from jobs.relations.commits import MARKER
 from jobs.tables.columns import COMMIT
 from jobs.tables.folder_reader import FolderReader
 

@@ -24,7 +24,6 @@ from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits.fold import (
     INPUT,
-    MARKER,
     NEW,
     OF_LOG,
     OF_PARTITION,
@@ -35,6 +34,7 @@ from jobs.pipeline.commits.fold import (
     summarizer,
 )
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.relations.commits import MARKER
 from jobs.tables import written_files
 from jobs.tables.columns import OFFSET_KEY, PLACED
 from jobs.tables.commits import COMMIT_SUMMARIES

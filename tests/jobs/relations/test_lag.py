@@ -195,7 +195,7 @@ def at_a_time(home: Path, text: str = LAG_AT) -> list[tuple[Any, ...]]:
 
 MUTATIONS = [
     ("CASE WHEN outcome = 'committed' THEN producer_id END AS producer_id", "CAST(NULL AS BIGINT) AS producer_id"),
-    ("control_type IN ('COMMIT', 'ABORT')", "control_type IN ('ABORT')"),
+    ("control_type IN ('ABORT', 'COMMIT')", "control_type IN ('ABORT')"),
     ("m.producer_id = e.producer_id AND", ""),
     ("m.log_offset < e.marker", "TRUE"),
     ("min(e.marker) AS", "max(e.marker) AS"),

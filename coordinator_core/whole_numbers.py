@@ -1,4 +1,4 @@
-"""Whole numbers as people write them on the command line."""
+"""Whole numbers in text that people and clients write."""
 
 from __future__ import annotations
 
