@@ -28,11 +28,3 @@ def parse_time(text: str) -> int:
 def milliseconds(time: datetime) -> int:
     """Return a time in ms since the epoch; a time without a zone is in UTC."""
     return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
-
-
-def utc_datetime(timestamp_ms: int) -> datetime | None:
-    """Return a time in UTC; None if no calendar has it: clients can write any number."""
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return None

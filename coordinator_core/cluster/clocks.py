@@ -19,5 +19,14 @@ METADATA_LAG_MS: Final = 30_000
 
 
 def utc(time_ms: int) -> str:
-    """Return a time in ISO 8601, to the millisecond."""
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Return a time (ms since the epoch) in ISO 8601, to the millisecond; outside the calendar as a number of ms."""
+    time = utc_datetime(time_ms)
+    return f"{time_ms} ms" if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def utc_datetime(time_ms: int) -> datetime | None:
+    """Return a time in UTC; None if no calendar has it: clients can write any number."""
+    try:
+        return datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -11,10 +11,10 @@ from typing import Any
 from rich.console import Console as Terminal
 from rich.text import Text
 
+from coordinator_core.cluster.clocks import utc_datetime
 from jobs.cli.terminal_table import EMPTY, UNBOUNDED, TerminalTable, print_blocks
 from jobs.formatting import json_text, number_ranges, visible
 from jobs.secret_values import redacted
-from jobs.times import utc_datetime
 
 Line = Mapping[str, Any]
 

@@ -12,11 +12,11 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from coordinator_core.cluster.clocks import utc_datetime
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
 from jobs.report.packing import details, escaped, packed
-from jobs.times import utc_datetime
 from jobs.whole_files import write_whole
 
 VENDORED: Final = files("jobs.report") / "vendor"

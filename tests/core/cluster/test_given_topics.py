@@ -41,6 +41,15 @@ def test_what_is_missing_of_the_topics_is_said() -> None:
     assert GivenTopics(is_listed=True).missing(HOUR, 3 * HOUR) is None, "whoever gives lists knows what they are"
 
 
+def test_a_time_outside_the_calendar_is_said_in_milliseconds() -> None:
+    late = GivenTopics(is_log=True, since_ms=1 << 62, until_ms=1 << 62).missing(5, 6)
+    early = GivenTopics(is_log=True, until_ms=-(1 << 62)).missing(5, 6)
+    assert late is not None
+    assert f"begins at {1 << 62} ms, after the logs of groups" in late
+    assert early is not None
+    assert f"ends at {-(1 << 62)} ms" in early
+
+
 def test_only_answers_about_topics_say_what_is_missing_of_them() -> None:
     known = Knowledge(GivenLogs({GROUP_LOG: frozenset([0])}), first_ms=HOUR, last_ms=2 * HOUR)
     assert (known.reasons(), len(known.reasons_with_topics())) == ([], 1)
