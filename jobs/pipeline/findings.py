@@ -25,7 +25,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.groups import RowKind, gathered, given, histories, kinds
+from jobs.relations.groups import RowKind, gathered, given, kinds, merged
 from jobs.relations.logs import LogFacts
 from jobs.relations.sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -114,10 +114,12 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
         if groups is not None and group_id not in groups:
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
-        for some in _divided(tables, cluster, wanted, parts):
-            changed_ones = histories(found, cluster, some, kinds(found))
-            of_groups = (row for history in changed_ones for row in findings(history, limits))
-            new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
+        if wanted != []:
+            logs, ends, of_kinds = LogFacts.read(found, cluster), topic_ends(found, cluster), kinds(found)
+            for some in _divided(tables, cluster, wanted, parts):
+                changed_ones = gathered(merged(found, cluster, some, of_kinds), logs, ends)
+                of_groups = (row for history in changed_ones for row in findings(history, limits))
+                new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
         new += _about_cluster(tables, cluster, limits)
     return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
 

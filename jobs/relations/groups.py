@@ -157,11 +157,17 @@ def histories(
     tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, RowKind]
 ) -> Iterator[GroupHistory]:
     """Yield the history of each of these groups (None: of all), by group id; the rows of one group are in memory."""
-    if groups == []:
-        return iter(())
+    rows = merged(tables, cluster, groups, wanted)
+    return gathered(rows, LogFacts.read(tables, cluster), topic_ends(tables, cluster))
+
+
+def merged(
+    tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, RowKind]
+) -> Iterator[tuple[str, Any]]:
+    """Yield what the kinds make of the rows of these groups (None: of all), by group id, as ``gathered`` takes them."""
     among = "TRUE" if groups is None else "group_id IN :groups"
     rows = (rows_of(tables, kind, among, groups=groups, **given(cluster)) for kind in wanted.values())
-    return gathered(merge(*rows, key=GROUP), LogFacts.read(tables, cluster), topic_ends(tables, cluster))
+    return merge(*rows, key=GROUP)
 
 
 def rows_of(tables: TableReader, kind: RowKind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:

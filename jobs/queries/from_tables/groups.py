@@ -64,7 +64,8 @@ class StoredMoment:
         self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
-        last_ms = self.span()[1]
+        self._span = times_of_groups(tables, cluster)
+        last_ms = self._span[1]
         if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
             for extent in self._extents.values():
                 extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
@@ -106,7 +107,7 @@ class StoredMoment:
 
     def span(self) -> tuple[int | None, int | None]:
         """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
-        return times_of_groups(self._tables, self._cluster)
+        return self._span
 
     def knowledge(self) -> Knowledge:
         """Return what the logs lack, as seen from the moment."""
@@ -114,7 +115,7 @@ class StoredMoment:
         unreadable = unreadable_of_groups(tables, cluster, before_end(self._extents))
         lost = LostRecords({}, *unreadable)
         topics = topics_given(tables, cluster)
-        first_ms, last_ms = self.span()
+        first_ms, last_ms = self._span
         if last_ms is not None and self._time_ms is not None:
             last_ms = min(last_ms, self._time_ms)
         return Knowledge(
@@ -124,7 +125,7 @@ class StoredMoment:
             topics,
             first_ms,
             last_ms,
-            self._given_share_state,
+            lambda: self._given_share_state,
             names_without_ends(self._extents),
         )
 
@@ -257,7 +258,7 @@ class StoredMoment:
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
         topics = self.topics()
-        return None if topics is None else topics.image_at(self._time_ms, self.span()[1] or 0)
+        return None if topics is None else topics.image_at(self._time_ms, self._span[1] or 0)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
@@ -274,7 +275,7 @@ class StoredMoment:
         if not extents:
             return None
         lost = {partition for (_, partition), of in extents.items() if of.gaps.lost >= 0}
-        lost.update(self._given_share_state().absent)
+        lost.update(self._given_share_state.absent)
         log, decoder = ShareStateLog(lost=lost, sure_ms=self._sure_ms), RecordDecoder(Family.SHARE)
         shares = replace(self._selected, topics=SHARE_TOPICS)
         mine = f"{shares.condition} AND {before_end(extents)}"
@@ -299,6 +300,7 @@ class StoredMoment:
                 log.lose(partition)
         return log
 
+    @cached_property
     def _given_share_state(self) -> GivenShareState:
         """Return what was given of the share state log, as seen from the moment."""
         return given_share_state(self._tables, self._cluster, self._share_extents)
