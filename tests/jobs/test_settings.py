@@ -33,6 +33,7 @@ def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_pat
     [
         ("spark: {mastre: x}", r"mine.yaml: unknown setting spark.mastre; did you mean spark.master\?"),
         ("spark: {master: [1]}", r"mine.yaml: spark.master: Input should be a valid string"),
+        ("checks: {null: n}", r"mine.yaml: checks.None: Keys should be strings"),
         ("- a\n", r"mine.yaml: .*mapping.*list"),
         ("a: [", r"mine.yaml: .*YAML"),
     ],
@@ -121,6 +122,7 @@ def test_whatever_is_not_known_to_be_harmless_is_hidden(monkeypatch: pytest.Monk
         "{sasl.password: 'swordfish\u0007'}",
         "{sasl.password: !!timestamp swordfish}",
         "{sasl.password: [swordfish]}",
+        "{sasl.password: {null: swordfish}}",
         "[" * 5000 + "swordfish",
     ],
 )
