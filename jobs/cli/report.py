@@ -18,7 +18,7 @@ from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.cli.output import print_written
-from jobs.queries.from_logs.commits import group_lag
+from jobs.queries.from_logs.commits import lag_from_logs
 from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader as Origin
@@ -85,7 +85,7 @@ def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends
 def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition: int) -> tuple[LagLine, ...]:
     """Return the lag of a group over time, from its partition of the log. What cannot be read was warned of before."""
     own = [log for log in logs if log.family is not Family.GROUP or log.partition in (partition, -1)]
-    return lag_lines(point._asdict() for point in group_lag(own, lambda _: None, group_id, ends))
+    return lag_lines(point._asdict() for point in lag_from_logs(own, lambda _: None, group_id, ends))
 
 
 def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:

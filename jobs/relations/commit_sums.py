@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
 from coordinator_core.audit.folds.removal_lines import how_told
 from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
@@ -73,6 +74,9 @@ SUMMARY: Final = ", ".join(f"{NESTED.get(name, f's.{name}')} AS {name}" for name
 
 SUMMARIES: Final = f"SELECT {SUMMARY} FROM $commit_summaries AS s WHERE cluster = :cluster AND hour_ms IS NULL"
 """The columns of ``Summary``."""
+
+REWINDS_OF_GROUP: Final = f"{SUMMARIES} AND group_id = :group_id AND cardinality(s.rewinds) > 0"
+"""The rows of ``SUMMARIES`` of one group whose commits went back."""
 
 GROUP_ENDS_TEXT: Final = (
     "SELECT group_id, log_topic, log_partition, log_offset, timestamp_ms FROM $group_records "
@@ -197,7 +201,7 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
     rewinds: tuple[Rewind, ...] = ()
     removals: tuple[Removal, ...] = ()
     if row.rewinds is not None:
-        rewinds = tuple(Rewind(LogPosition(**each["at"]), each["before"], each["after"]) for each in row.rewinds)
+        rewinds = tuple(map(_rewind, row.rewinds))
     if row.removals is not None:
         removals = tuple(_removal(each, group_ends, topic_ends) for each in row.removals)
     return PartitionCommits(
@@ -210,6 +214,10 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
         rewinds,
         removals,
     )
+
+
+def _rewind(row: Mapping[str, Any]) -> Rewind:
+    return Rewind(LogPosition(**row["at"]), row["before"], row["after"])
 
 
 def _removal(row: Mapping[str, Any], group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
@@ -245,6 +253,13 @@ def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction
                 partitions[producer_id].add((row.topic, row.partition))
     for producer_id, found in positions.items():
         yield OpenTransaction(producer_id, min(found), len(partitions[producer_id]))
+
+
+def rewinds_of_group(tables: TableReader, cluster: str, group_id: str) -> Iterator[PartitionRewind]:
+    """Yield the commits of a group with a lower offset than the commit before: the first ones of each partition."""
+    for row in tables.rows(REWINDS_OF_GROUP, cluster=cluster, group_id=group_id):
+        for at, before, after in map(_rewind, row["rewinds"]):
+            yield PartitionRewind(row["topic"], row["partition"], before, after, at)
 
 
 def topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:

@@ -17,6 +17,10 @@ COUNTS: Final = f"NOT coalesce(outcome IN ('{OPEN}', '{ABORTED}') OR {UNDECIDED}
 MARKER: Final = f"is_transactional AND control_type IN {tuple(sorted(BY_CONTROL_TYPE))}"
 """Rows of ``log_records`` that end a transaction."""
 
+OF_GROUP: Final = "cluster = :cluster AND group_id = :group_id"
+KEY: Final = "log_topic, log_partition, topic, partition"
+"""What names a partition of one group."""
+
 PLACE: Final = "m.log_topic = {0}.log_topic AND m.log_partition = {0}.log_partition"
 
 

@@ -6,7 +6,8 @@ the functions of the core that judge them from log files (``coordinator_core.aud
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any, Final, TypeAlias
@@ -23,11 +24,17 @@ from coordinator_core.audit.offsets.burrow import (
     TimedCommit,
     activity_point,
     after,
+    group_lag,
     lag_point,
+    point_order,
 )
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
-from jobs.relations.commits import in_order
+from jobs.relations.commits import KEY as GROUP_KEY
+from jobs.relations.commits import OF_GROUP, in_order
+from jobs.relations.logs import log_reaches
+from jobs.tables.reader import TableReader
+from jobs.tables.row_reader import reader
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 Row = Mapping[str, Any]
@@ -36,7 +43,10 @@ GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 KEY: Final = ("group_id", "log_partition", "topic", "partition")
 OF_KEY: Final = ", ".join(KEY)
 SAME_TOPIC: Final = "c.topic = e.topic AND c.partition = e.partition"
-COMMIT: Final = ("held_ms", "log_offset", "timestamp_ms", "committed_offset", "topic_id", "earlier_end", "later_end")
+HELD: Final = ("held_ms", "log_offset", "timestamp_ms", "committed_offset", "topic_id")
+"""A commit, and from when on it holds (ms)."""
+OF_HELD: Final = ", ".join(HELD)
+COMMIT: Final = (*HELD, "earlier_end", "later_end")
 SO_FAR: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 LAST_ONES: Final = f"ROWS BETWEEN {WINDOW - 1} PRECEDING AND CURRENT ROW"
 
@@ -52,8 +62,7 @@ known AS (
     lead(time_ms, 2) OVER (PARTITION BY topic, partition ORDER BY time_ms) AS second_ms
   FROM known
 ), commits AS (
-  SELECT {OF_KEY}, held_ms, log_offset, timestamp_ms, committed_offset, topic_id
-  FROM kept AS c LEFT SEMI JOIN known AS e ON {SAME_TOPIC}
+  SELECT {OF_KEY}, {OF_HELD} FROM kept AS c LEFT SEMI JOIN known AS e ON {SAME_TOPIC}
 ), between_ends AS (
   SELECT *,
     last_value(known_end) IGNORE NULLS OVER (
@@ -62,8 +71,7 @@ known AS (
       PARTITION BY topic, partition ORDER BY held_ms, is_end ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING
     ) AS later_end
   FROM (
-    SELECT {OF_KEY}, held_ms, log_offset, timestamp_ms, committed_offset, topic_id, NULL AS known_end, 0 AS is_end
-    FROM commits
+    SELECT {OF_KEY}, {OF_HELD}, NULL AS known_end, 0 AS is_end FROM commits
     UNION ALL SELECT NULL, NULL, topic, partition, time_ms, NULL, NULL, NULL, NULL, end_offset, 1 FROM known
   ) AS both_kinds
 ), recent_ones AS (
@@ -137,6 +145,11 @@ COMMITS_AT: Final = POINTS.format(
 )
 """What is judged at a time (``:at``, ms) from commits alone."""
 
+COMMITS_OF_GROUP: Final = f"""
+{in_order(GROUP_KEY, OF_GROUP)}
+SELECT log_partition, topic, partition, {OF_HELD} FROM kept ORDER BY log_partition
+"""
+"""The commits of one group, from which ``burrow.group_lag`` finds its lag at end offsets that are not in the tables."""
 
 NO_END: Final = "an end offset of the partition at this time or before it (command snapshot)"
 
@@ -179,6 +192,31 @@ def activity_rows(
     return _fold(judged, schema, columns)
 
 
+def stored_lag(tables: TableReader, cluster: str, group_id: str) -> list[LagPoint]:
+    """Return the lag of one group at the snapshots that the tables have, by topic, partition and time."""
+    rows = tables.rows(
+        "SELECT * FROM $lag_history WHERE cluster = :cluster AND group_id = :group_id",
+        cluster=cluster,
+        group_id=group_id,
+    )
+    return sorted(map(reader(LagPoint), rows), key=point_order)
+
+
+def lag_of_group(
+    tables: TableReader, cluster: str, group_id: str, ends: Mapping[TopicPartition, Sequence[EndOffset]]
+) -> list[LagPoint]:
+    """Return the lag of one group at these end offsets, by topic, partition and time."""
+    points: list[LagPoint] = []
+    reaches = log_reaches(tables, cluster)
+    rows = tables.rows(COMMITS_OF_GROUP, cluster=cluster, group_id=group_id)
+    for log_partition, of_log in groupby(rows, itemgetter("log_partition")):
+        commits: dict[TopicPartition, list[TimedCommit]] = defaultdict(list)
+        for row in of_log:
+            commits[TopicPartition(row["topic"], row["partition"])].append(_commit(log_partition, row))
+        points += group_lag(group_id, commits, ends, reaches.get(log_partition, LogReach()))
+    return sorted(points, key=point_order)
+
+
 def _fold(
     judged: Callable[[Iterable[Row]], Iterator[Row]], schema: pa.Schema, columns: Mapping[str, str]
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
@@ -216,15 +254,10 @@ def _activity_point(row: Row, reaches: Mapping[int, LogReach]) -> ActivityPoint 
 
 
 def _commits(row: Row) -> list[TimedCommit]:
-    log = row["log_partition"]
-    return [
-        TimedCommit(
-            commit["held_ms"],
-            LogPosition(log, commit["log_offset"], commit["timestamp_ms"]),
-            commit["committed_offset"],
-            commit["topic_id"],
-            commit["earlier_end"],
-            commit["later_end"],
-        )
-        for commit in row["recent"] or ()
-    ]
+    return [_commit(row["log_partition"], commit) for commit in row["recent"] or ()]
+
+
+def _commit(log_partition: int, row: Row) -> TimedCommit:
+    at = LogPosition(log_partition, row["log_offset"], row["timestamp_ms"])
+    around = row.get("earlier_end"), row.get("later_end")
+    return TimedCommit(row["held_ms"], at, row["committed_offset"], row["topic_id"], *around)

@@ -9,7 +9,7 @@ than one status, the status is unknown, and ``missing`` names the ones that are 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -177,6 +177,26 @@ class LogReach:
         if held is not None and not is_followed and held > self.lost:
             return None
         return NOT_WHOLE
+
+
+def group_lag(
+    group_id: str,
+    commits: Mapping[TopicPartition, Iterable[TimedCommit]],
+    ends: Mapping[TopicPartition, Sequence[EndOffset]],
+    reach: LogReach,
+) -> Iterator[LagPoint]:
+    """Yield the lag of each partition of a group in one log at each snapshot; its commits come in any order.
+
+    ``ends`` of a partition are in order of time. For the parameters of one partition see ``lag_points``.
+    """
+    for partition, of_partition in commits.items():
+        ordered = sorted(of_partition, key=lambda commit: (commit.time_ms, commit.at.offset))
+        yield from lag_points(group_id, partition, ordered, ends.get(partition, ()), reach)
+
+
+def point_order(point: LagPoint) -> tuple[str, int, int]:
+    """Return a key that orders by topic, partition and time."""
+    return point.topic, point.partition, point.timestamp_ms
 
 
 def lag_points(

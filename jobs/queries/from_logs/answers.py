@@ -85,11 +85,11 @@ class LogAnswers:
 
     def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
         """One pass over the logs, in which the records of the group alone are decoded."""
-        from jobs.queries.from_logs.commits import group_lag
+        from jobs.queries.from_logs.commits import lag_from_logs
 
         if ends is None:
             raise InputError(NO_ENDS)
-        return group_lag(self.logs, self._warn_once(), group_id, ends)
+        return lag_from_logs(self.logs, self._warn_once(), group_id, ends)
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
         """Log files have none."""

@@ -9,7 +9,14 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.offsets.burrow import LagPoint, LogReach, LogSpan, TimedCommit
+from coordinator_core.audit.offsets.burrow import (
+    LagPoint,
+    LogReach,
+    LogSpan,
+    TimedCommit,
+    group_lag,
+    point_order,
+)
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
 from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -19,7 +26,6 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
-from jobs.queries.lag import point_order, points
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets
 from jobs.sources.files import LogPart
@@ -46,7 +52,7 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     )
 
 
-def group_lag(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndOffsets) -> list[LagPoint]:
+def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndOffsets) -> list[LagPoint]:
     """Return the lag of a group at each snapshot of the end offsets, by topic, partition and time."""
     found: list[LagPoint] = []
     for files in by_partition(logs)[Family.GROUP].values():
@@ -56,7 +62,7 @@ def group_lag(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndOffse
             held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms
             commits[run.partition].append(TimedCommit(held_ms, run.last, run.offset, run.topic_id))
         reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None))
-        found += points(group_id, commits, ends, reach)
+        found += group_lag(group_id, commits, ends, reach)
     return sorted(found, key=point_order)
 
 

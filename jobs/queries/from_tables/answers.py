@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_tables.groups import StoredMoment
-from jobs.queries.interface import CURRENT, NO_LOG_OF_GROUPS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
+from jobs.queries.interface import (
+    CURRENT,
+    NO_ENDS,
+    NO_LOG_OF_GROUPS,
+    AllHistories,
+    GroupsThen,
+    OwnedBy,
+    RebalanceFilter,
+)
 from jobs.relations.brokers import NO_ZONE, silent_lines
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
@@ -65,28 +73,30 @@ class StoredAnswers:
         return one_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
-        """From ``offset_commits``: only commits that went back are read."""
+        """From ``commit_summaries``: only commits that went back are read."""
         from coordinator_core.audit.findings.resets import offset_resets
-        from jobs.queries.from_tables.rewinds import stored_rewinds
+        from jobs.relations.commit_sums import rewinds_of_group
 
-        return offset_resets(history, stored_rewinds(self.tables, self.cluster, history.group_id))
+        return offset_resets(history, rewinds_of_group(self.tables, self.cluster, history.group_id))
 
     def commits(self, group_id: str) -> GroupCommits:
         """From ``offset_commits``, joined to runs before they come here."""
-        from jobs.queries.from_tables.commit_runs import stored_commits
+        from jobs.relations.commit_runs import stored_commits
 
         return stored_commits(self.tables, self.cluster, group_id)
 
     def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
         """From ``lag_history``; with other end offsets from ``offset_commits``."""
-        from jobs.queries.from_tables.lag import lag_at, stored_lag
+        from jobs.relations.lag import lag_of_group, stored_lag
 
-        if ends is None:
-            found = stored_lag(self.tables, self.cluster, group_id)
+        if ends is not None:
+            points = lag_of_group(self.tables, self.cluster, group_id, ends)
+        elif self.tables.exists("lag_history"):
+            points = stored_lag(self.tables, self.cluster, group_id)
         else:
-            found = lag_at(self.tables, self.cluster, group_id, ends)
+            raise InputError(NO_ENDS)
         self._warn_once(of_history=False)
-        return found
+        return points
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
         """From the snapshots that the tables have."""

@@ -15,8 +15,8 @@ from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.from_tables.rewinds import stored_rewinds
 from jobs.queries.interface import GroupsThen
+from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -135,7 +135,7 @@ def test_commits_that_went_back(tmp_path: Path, seed: int) -> None:
     found = {
         (name, *rewind[:4], rewind.at.offset)
         for name in NAMES
-        for rewind in stored_rewinds(tables.tables, CLUSTER, name)
+        for rewind in rewinds_of_group(tables.tables, CLUSTER, name)
     }
     assert found == expected
     assert len(expected) > 5

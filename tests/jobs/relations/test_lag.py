@@ -13,13 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint
+from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint, point_order
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.queries.lag import point_order
-from jobs.relations.lag import GROUP_LOG, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
+from jobs.relations.lag import COMMITS_OF_GROUP, GROUP_LOG, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
 from jobs.relations.logs import log_reaches
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -213,6 +212,28 @@ MUTATIONS = [
     ("e.previous_ms AS previous_ms", "NULL AS previous_ms"),
 ]
 """Parts of the text of which each matters to a random log."""
+
+MUTATIONS_OF_GROUP = [
+    ("AND group_id = :group_id", ""),
+    ("outcome IN ('open', 'aborted') OR (outcome = 'unknown'", "outcome IN ('aborted') OR (outcome = 'unknown'"),
+    ("m.log_offset < e.marker", "TRUE"),
+    ("coalesce(n.marker_ms, m.timestamp_ms)", "m.timestamp_ms"),
+    ("newest_before < log_offset", "TRUE"),
+]
+"""Parts of the text of one group, of whose commits the lag at other end offsets is found."""
+
+
+@pytest.mark.parametrize(("part", "instead"), MUTATIONS_OF_GROUP, ids=[part for part, _ in MUTATIONS_OF_GROUP])
+def test_a_mutated_text_of_one_group_is_found(logs: list[Log], part: str, instead: str) -> None:
+    assert part in COMMITS_OF_GROUP
+    mutated = COMMITS_OF_GROUP.replace(part, instead)
+    assert any(commits_of(log, mutated) != commits_of(log, COMMITS_OF_GROUP) for log in logs)
+
+
+def commits_of(log: Log, text: str) -> list[tuple[Any, ...]]:
+    tables = FolderReader(log.home)
+    return [row for group in NAMES for row in sorted(tables.tuples(text, cluster=CLUSTER, group_id=group), key=repr)]
+
 
 MUTATIONS_AT = [
     ("time_ms < max(", "time_ms > max("),

@@ -11,16 +11,15 @@ from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
-from jobs.queries.from_tables.rewinds import IN_ORDER, KEY
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.commits import ABORTED
+from jobs.relations.commits import ABORTED, KEY, OF_GROUP, in_order
 from jobs.relations.topics import topics_given
 from jobs.tables.reader import TableReader
 
 GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 RUNS: Final = f"""
-{IN_ORDER}, edges AS (
+{in_order(KEY, OF_GROUP)}, edges AS (
   SELECT a.since.partition AS log_partition, a.partition AS partition, a.since.offset AS log_offset
   FROM $assignments AS a WHERE a.cluster = :cluster AND a.group_id = :group_id AND a.kind = 'current'
   UNION SELECT a.until.partition, a.partition, a.until.offset
@@ -53,7 +52,7 @@ RUNS: Final = f"""
     OR coalesce(topic_id <> held_topic_id, FALSE)) AS is_alone FROM linked
 ), begun AS (
   SELECT *, CASE WHEN is_alone OR stretch <> stretch_before
-    OR coalesce(lag(is_alone) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset), TRUE)
+    OR lag(is_alone) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset)
     THEN 1 ELSE 0 END AS begins FROM alone
 ), numbered AS (
   SELECT *, sum(begins) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset
@@ -98,8 +97,8 @@ SELECT count(*) AS commits FROM $offset_commits AS c LEFT JOIN (
   WHERE cluster = :cluster AND group_id = :group_id AND log_offset IS NOT NULL AND is_tombstone GROUP BY {KEY}
 ) AS t ON c.log_topic = t.log_topic AND c.log_partition = t.log_partition AND c.topic = t.topic
   AND c.partition = t.partition
-WHERE c.cluster = :cluster AND c.group_id = :group_id AND c.log_offset IS NOT NULL AND NOT c.is_tombstone
-  AND c.log_offset > coalesce(t.ended, -1) AND c.outcome IS NOT NULL AND c.outcome NOT IN ('committed', '{ABORTED}')
+WHERE c.cluster = :cluster AND c.group_id = :group_id AND c.log_offset > coalesce(t.ended, -1)
+  AND c.outcome IS NOT NULL AND c.outcome NOT IN ('committed', '{ABORTED}')
   AND coalesce(c.producer_id >= 0, FALSE)
 """
 
