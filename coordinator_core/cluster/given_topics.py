@@ -17,12 +17,20 @@ class TopicReach(NamedTuple):
     until_ms: int
 
     def covers(self, first_ms: int, last_ms: int) -> bool:
-        """Whether each change of topics between two times is shown, by whichever clock."""
-        return self.since_ms <= first_ms and last_ms <= self.until_ms + CLOCK_TOLERANCE_MS
+        """Whether each change of topics between two times is shown.
+
+        A log that ends before the later time was copied before, or lacks its end, or nothing changed: no record tells.
+        """
+        return self.since_ms <= first_ms and last_ms <= self.until_ms
 
 
-NO_REACH: Final = TopicReach(0, -1 - CLOCK_TOLERANCE_MS)
+NO_REACH: Final = TopicReach(0, -1)
 """That of no source, and of one that lacks records."""
+
+COPIED_MS: Final = 1_000
+"""A metadata log that was copied with the logs of groups ends so long before them at most: twice the time after which
+a controller writes a record although nothing changed (``metadata.max.idle.interval.ms``).
+"""
 
 UNKNOWN_BEFORE: Final = "which topics there were before, and when they changed, is not known"
 UNKNOWN_CHANGES: Final = "which topics there were, and when they changed, is not known"
@@ -50,7 +58,7 @@ class GivenTopics(NamedTuple):
             return NO_REACH
         if self.whole_ms is None:
             return TopicReach(self.since_ms, self.until_ms)
-        return TopicReach(self.since_ms, self.whole_ms - 2 * CLOCK_TOLERANCE_MS)
+        return TopicReach(self.since_ms, self.whole_ms - CLOCK_TOLERANCE_MS)
 
     def missing(self, first_ms: int | None, last_ms: int | None) -> str | None:
         """Return what is missing for answers about groups whose logs have these times, in words; None: nothing.
@@ -65,7 +73,7 @@ class GivenTopics(NamedTuple):
             return f"{self.gap}: {UNKNOWN_CHANGES}"
         if self.gap is not None:
             return f"{self.gap}: topics that were created, changed or deleted in it are not known"
-        if last_ms is not None and last_ms > self.until_ms + CLOCK_TOLERANCE_MS:
+        if last_ms is not None and last_ms > self.until_ms + COPIED_MS:
             return (
                 f"the metadata log ends at {utc(self.until_ms)}, {last_ms - self.until_ms} ms before the logs of "
                 f"groups: from then on {UNKNOWN_CHANGES}"

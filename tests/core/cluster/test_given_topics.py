@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.given_topics import NO_REACH, NO_TOPICS_GIVEN, GivenTopics
+from coordinator_core.cluster.given_topics import COPIED_MS, NO_REACH, NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory, hole_before
 from coordinator_core.history.knowledge import GROUP_LOG, GivenLogs, Knowledge
@@ -24,7 +24,7 @@ def history(*, until_ms: int = 10 * HOUR) -> TopicHistory:
 
 
 def test_what_is_missing_of_the_topics_is_said() -> None:
-    assert WHOLE.missing(HOUR, 10 * HOUR + CLOCK_TOLERANCE_MS) is None, "clocks may be apart"
+    assert WHOLE.missing(HOUR, 10 * HOUR + COPIED_MS) is None, "copied with the logs of groups"
     assert WHOLE.missing(None, None) is None
     absent = NO_TOPICS_GIVEN.missing(HOUR, 2 * HOUR)
     assert absent is not None
@@ -32,6 +32,7 @@ def test_what_is_missing_of_the_topics_is_said() -> None:
     short = WHOLE.missing(HOUR, 11 * HOUR)
     assert short is not None
     assert "ends at 1970-01-01T10:00:00.000Z, 3600000 ms before the logs of groups" in short
+    assert WHOLE.missing(HOUR, 10 * HOUR + COPIED_MS + 1) is not None
     late = WHOLE._replace(since_ms=2 * HOUR).missing(HOUR, 3 * HOUR)
     assert late is not None
     assert "begins at 1970-01-01T02:00:00.000Z, after the logs of groups" in late
@@ -60,6 +61,8 @@ def test_topics_are_known_up_to_the_end_of_the_log_or_the_first_hole() -> None:
     known = history()
     assert [known.partitions_at("id-t", hour * HOUR) for hour in (2, 5, 11)] == [3, 0, None]
     assert known.partitions_at("never", 2 * HOUR) == 0
+    assert known.reach.covers(HOUR, 10 * HOUR)
+    assert not known.reach.covers(HOUR, 10 * HOUR + 1), "nothing shows what changed behind the end"
     known.gaps.append(hole_before(LogPosition(0, 8, 3 * HOUR), 2 * HOUR))
     assert known.reach.covers(HOUR, 2 * HOUR - CLOCK_TOLERANCE_MS)
     assert not known.reach.covers(HOUR, 2 * HOUR), "what is lost may have come right behind"

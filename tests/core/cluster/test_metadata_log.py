@@ -28,6 +28,11 @@ class Log:
             self.records.append(CoordinatorRecord(at, int(kind), {}, value, 0, base))
         return self
 
+    def lasts(self, time_ms):
+        """Nothing changes up to a time: the controller writes a record that says nothing."""
+        self._time = time_ms - 1000
+        return self.batch((MetadataRecordType.NO_OP, {}))
+
     def history(self):
         return fold_metadata_log(self.records)
 

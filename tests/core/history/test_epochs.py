@@ -207,7 +207,7 @@ def test_a_regex_that_is_resolved_later_brings_the_member_in():
 
 
 def test_topic_history_names_what_the_hash_only_proves():
-    metadata = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1))
+    metadata = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1)).lasts(60_000)
     topics = metadata.history()
     one, both = Topic("t", A, 1, ((),), ((1,),)), Topic("t", A, 2, ((), ()), ((1,), (1,)))
     log = GroupLog(time_ms=500).write(member("m1", "t"), epoch(2, hash_of(one)), target_epoch(2), current("m1", 2))

@@ -12,6 +12,7 @@ from tests.core.cluster.test_metadata_log import Log, partition, topic
 from tests.core.history.logs import (
     GROUP,
     A,
+    B,
     GroupLog,
     classic,
     commit,
@@ -145,7 +146,7 @@ def test_subscription_and_protocol_changes():
 
 
 def test_a_topic_that_grew_is_a_cause_once_the_leader_acts_on_it():
-    topics = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1)).history()
+    topics = Log().batch(topic("t", A), partition(A, 0, 1)).batch(partition(A, 1, 1)).lasts(60_000).history()
     log = born(GroupLog(time_ms=500)).write(generation(1, {"a": classic({"t": [0]})}), after_ms=100)
     log.write(generation(2, {"a": classic({"t": [0]}), "b": classic({"t": []}, "t")}))
     log.write(generation(3, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
@@ -280,6 +281,17 @@ def test_a_topic_snapshot_proves_that_a_topic_was_deleted():
     assert (cause.kind, cause.topics, cause.source) == ("topic_deleted", ("u",), "topic snapshot")
     assert log.rebalances(topics)[1].units_lost == 0, "what is gone is not lost"
     assert kinds(log.rebalances()[1]) == ["topic_metadata_changed"]
+
+
+def test_a_topic_may_be_deleted_right_behind_the_end_of_the_metadata_log():
+    log = born(GroupLog(time_ms=500)).write(generation(1, {"a": classic({"t": [0], "u": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0]}, "t", "u")}))
+    began = Log().batch(topic("t", A), partition(A, 0, 1), topic("u", B), partition(B, 0, 1))
+    short, cut = log.rebalances(began.history()), log.rebalances(began.lasts(log.records[-1].at.timestamp_ms).history())
+    assert [(kinds(row), row.units_lost) for row in (short[1], cut[1])] == [
+        (["topic_metadata_changed"], None),
+        (["unknown"], 1),
+    ]
 
 
 @pytest.mark.parametrize(("protocol", "first"), [("range", ["topic_deleted"]), ("cooperative-sticky", ["unknown"])])

@@ -138,9 +138,9 @@ def test_an_offset_inside_a_batch_and_one_beyond_the_end(folder: Path) -> None:
 
 def test_a_topic_that_ends_after_the_offset_is_still_there(folder: Path) -> None:
     removal = CoordinatorRecord(LogPosition(0, 3, 4_500), 9, {}, {"topicId": ORDERS}, 0)
-    write_segment(
-        folder / "__cluster_metadata-0", [batch(*each, family=Family.METADATA) for each in (topic_records(), [removal])]
-    )
+    nothing = CoordinatorRecord(LogPosition(0, 4, 60_000), 20, {}, {}, 0)
+    batches = [batch(*each, family=Family.METADATA) for each in (topic_records(), [removal], [nothing])]
+    write_segment(folder / "__cluster_metadata-0", batches)
     for moment, named in (
         (("--at-offset", "0:5"), True),
         (("--at", "4400"), True),

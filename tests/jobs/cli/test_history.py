@@ -30,7 +30,8 @@ def folder(tmp_path: Path) -> Path:
         batches.setdefault(record.batch, []).append(record)
     write_segment(tmp_path / "__consumer_offsets-0", [batch(*records) for records in batches.values()])
     topic = CoordinatorRecord(LogPosition(0, 1, 500), MetadataRecordType.TOPIC, {}, {"name": "t", "topicId": A}, 0)
-    write_segment(tmp_path / "__cluster_metadata-0", [batch(topic, family=Family.METADATA)])
+    last = CoordinatorRecord(LogPosition(0, 2, log.records[-1].at.timestamp_ms), MetadataRecordType.NO_OP, {}, {}, 0)
+    write_segment(tmp_path / "__cluster_metadata-0", [batch(each, family=Family.METADATA) for each in (topic, last)])
     return tmp_path
 
 
