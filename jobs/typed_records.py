@@ -1,10 +1,10 @@
 """The modules of ``coordinator_core/record_fields``: ``python -m jobs.typed_records`` writes them from ``schemas/``.
 
 Each message becomes one ``TypedDict``, each struct inside it another, and each record type a ``CoordinatorRecord`` of
-its key and value. A field that the decoder does not yield in every version, or only if it was written (a tagged
-or an optional field), is ``NotRequired``. A request to the coordinator becomes one ``TypedDict``, too: the model fills
-in what a client left out, so that each field is there. A test compares the modules that are checked in with what this
-makes.
+its key and value. Control records, and those of the metadata log that no code looks into, have no types. A field that
+the decoder does not yield in every version, or only if it was written (a tagged or an optional field), is
+``NotRequired``. A request to the coordinator becomes one ``TypedDict``, too: the model fills in what a client left out,
+so that each field is there. A test compares the modules that are checked in with what this makes.
 
 The types are final, so that mypy tells those of a union apart by their fields. A value has besides a field that no
 record has, ``_type``: without it mypy drops from a union each type that has all fields of another.
@@ -19,13 +19,12 @@ from typing import Final, NamedTuple
 
 from coordinator_core import record_fields
 from coordinator_core.errors import SchemaError
-from coordinator_core.records import Family
+from coordinator_core.records import Family, MetadataRecordType
 from coordinator_core.wire.schema import (
     CoordinatorRequest,
     Field,
     Message,
     RecordSchema,
-    control_schemas,
     coordinator_requests,
     embedded_schemas,
     record_schemas,
@@ -49,6 +48,18 @@ _PYTHON: Final = {
 }
 _GROUP_MODULES: Final = ("consumer_group", "share_group", "streams_group")
 """Modules of the record types of ``__consumer_offsets`` whose names begin so."""
+_METADATA: Final = frozenset(
+    {
+        MetadataRecordType.REGISTER_BROKER,
+        MetadataRecordType.UNREGISTER_BROKER,
+        MetadataRecordType.TOPIC,
+        MetadataRecordType.PARTITION,
+        MetadataRecordType.CONFIG,
+        MetadataRecordType.PARTITION_CHANGE,
+        MetadataRecordType.REMOVE_TOPIC,
+    }
+)
+"""The records of the metadata log whose fields are read; all others only decode."""
 
 
 class _Class(NamedTuple):
@@ -69,12 +80,12 @@ def modules() -> dict[str, str]:
     records: dict[str, list[RecordSchema]] = {}
     for family in (Family.GROUP, Family.CONNECT, Family.SHARE, Family.METADATA):
         for schema in record_schemas(family).values():
-            records.setdefault(_module_of(schema), []).append(schema)
+            if family is not Family.METADATA or schema.type in _METADATA:
+                records.setdefault(_module_of(schema), []).append(schema)
     bodies = {name: list(_records(schemas)) for name, schemas in records.items()}
     bodies["embedded"] = [
         line for schema in embedded_schemas().values() for line in _value(schema.message, schema.about)
     ]
-    bodies["control"] = [line for schema in control_schemas().values() for line in _value(schema, "A control record.")]
     made = {f"{name}.py": _module(f"{name.replace('_', ' ')} records", body) for name, body in bodies.items()}
     requests = [line for request in coordinator_requests().values() for line in _request(request)]
     return made | {"coordinator_requests.py": _module("requests to the coordinator", requests)}
