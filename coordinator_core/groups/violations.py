@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, NamedTuple, TypeVar
 
 from coordinator_core.groups.rules import Rule
-from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
 class Violation(NamedTuple):
@@ -33,17 +33,3 @@ NO_VIOLATIONS: Violations = ()
 def violation(rule: Rule, record: CoordinatorRecord, detail: str) -> tuple[Violation]:
     """Return a sequence of one: the violation of ``rule`` by this record."""
     return (Violation(rule, record.at, record.group_id, record.member_id, detail),)
-
-
-def dispatch(
-    handlers: Mapping[int, Callable[[State, AnyRecord], Violations]],
-    state: State,
-    record: CoordinatorRecord,
-) -> Violations:
-    """Return the violations that the handler of the record's type finds; a record of another type changes nothing
-    and is one.
-    """
-    handler = handlers.get(record.type)
-    if handler is None:
-        return violation(Rule.UNKNOWN_RECORD_TYPE, record, f"record type {record.type} in a group of another type")
-    return handler(state, record)

@@ -5,7 +5,7 @@ A run continues with what the run before left open: feeding a log piece by piece
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -120,16 +120,3 @@ class GroupFold:
         ended, settled = self._recorder.settled()
         yield from (row for row in ended if isinstance(row, RebalanceRow))
         yield from settled.lasting_rebalance()
-
-
-def fold(
-    records: Iterable[AnyRecord],
-    group: Group,
-    topics: TopicHistory | None = None,
-    coverage: Coverage | None = None,
-) -> Iterator[HistoryRow]:
-    """Yield all rows of one group in one pass: final ones as soon as they are final, open ones at the end."""
-    state = GroupFold(group, None, topics, coverage)
-    for record in records:
-        yield from state.feed(record)
-    yield from state.open_rows()

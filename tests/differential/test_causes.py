@@ -11,8 +11,8 @@ import pytest
 
 from coordinator_core.groups.group import Group
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import Cause, MembershipRow, RebalanceRow
+from tests.core.whole_log import fold
 from tests.differential.histories import groups_of
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.history_fold import fold
+from tests.core.whole_log import fold
 from tests.differential.histories import groups_of, key_of
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history

@@ -8,9 +8,9 @@ from itertools import islice
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from tests.core.audit.rules.mutations import MUTATIONS, Mutation, mutations_of
+from tests.core.whole_log import judge
 from tests.differential.logs_by_group import Log, corpus_log
 from tests.differential.metadata import topic_history
 from tests.shared_data import CORPUS

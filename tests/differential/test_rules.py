@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import RuleFold, judge
+from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.groups.group import Group
 from tests.core.stored import next_rules
+from tests.core.whole_log import judge
 from tests.differential.logs_by_group import (
     EVERYTHING,
     LOGS,

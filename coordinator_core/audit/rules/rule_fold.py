@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -188,17 +188,3 @@ class RuleFold:
         facts.partition, facts.last = at.partition, at.offset
         if facts.told:
             facts.told = []
-
-
-def judge(
-    records: Iterable[AnyRecord],
-    group: Group,
-    coverage: Coverage | None = None,
-    leader_epoch: int | None = None,
-    topics: TopicHistory | None = None,
-) -> Iterator[Violation]:
-    """Yield all violations in a group's records, in one pass; ``leader_epoch`` is that of all records."""
-    rules = RuleFold(group, None, coverage, topics)
-    for record in records:
-        yield from rules.feed(record, leader_epoch)
-    yield from rules.open_rows()

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
-from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+from coordinator_core.records import AnyRecord, RecordType
 
 
 def _group_metadata(state: ClassicGroup, record: GroupMetadataRecord) -> Violations:
@@ -58,11 +58,3 @@ HANDLERS: Mapping[int, Callable[[ClassicGroup, AnyRecord], Violations]] = {
     RecordType.GROUP_METADATA: _group_metadata,
 }
 """Record type to the function that changes the state."""
-
-
-def apply(state: ClassicGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by a GROUP_METADATA record, which holds the whole group; return the violations found.
-
-    A record of another type changes nothing.
-    """
-    return dispatch(HANDLERS, state, record)

@@ -13,7 +13,7 @@ from coordinator_core.groups.connect.state import (
     WorkerAssignment,
 )
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch, violation
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
 from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupConfigurationRecord,
     ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks,
@@ -27,7 +27,7 @@ from coordinator_core.record_fields.connect_group import (
     ConnectWorkerGroupTargetAssignmentMember,
     ConnectWorkerGroupTargetAssignmentRecord,
 )
-from coordinator_core.records import AnyRecord, ConnectRecordType, CoordinatorRecord
+from coordinator_core.records import AnyRecord, ConnectRecordType
 
 _Assignment = ConnectWorkerGroupTargetAssignmentMember | ConnectWorkerGroupCurrentMemberAssignmentValue
 _ConnectorsTasks = (
@@ -179,11 +179,3 @@ HANDLERS: Mapping[int, Callable[[ConnectGroup, AnyRecord], Violations]] = {
     ConnectRecordType.CONFIGURATION: _configuration,
 }
 """Record type to the function that changes the state."""
-
-
-def apply(state: ConnectGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of ``__worker_offsets``; return the violations found, raise nothing.
-
-    A record of another type changes nothing.
-    """
-    return dispatch(HANDLERS, state, record)

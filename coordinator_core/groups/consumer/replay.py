@@ -24,7 +24,7 @@ from coordinator_core.groups.epochs import (
     remove_member,
 )
 from coordinator_core.groups.subscribed_topics import subscribed_topics
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
 from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupCurrentMemberAssignmentRecord,
     ConsumerGroupMemberMetadataClassicMemberMetadata,
@@ -33,7 +33,7 @@ from coordinator_core.record_fields.consumer_group import (
     ConsumerGroupPartitionMetadataRecord,
     ConsumerGroupRegularExpressionRecord,
 )
-from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+from coordinator_core.records import AnyRecord, RecordType
 
 
 def _member_metadata(state: ConsumerGroup, record: ConsumerGroupMemberMetadataRecord) -> Violations:
@@ -109,11 +109,3 @@ HANDLERS: Mapping[int, Callable[[ConsumerGroup, AnyRecord], Violations]] = {
     RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: _regex,
 }
 """Record type to the function that changes the state."""
-
-
-def apply(state: ConsumerGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 3 to 8 or 16; return the violations found, raise nothing.
-
-    A record of another type changes nothing.
-    """
-    return dispatch(HANDLERS, state, record)

@@ -22,7 +22,7 @@ from coordinator_core.groups.share.state import (
     ShareTopic,
     StatePartitionMetadata,
 )
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
 from coordinator_core.record_fields.share_group import (
     ShareGroupCurrentMemberAssignmentRecord,
     ShareGroupMemberMetadataRecord,
@@ -30,7 +30,7 @@ from coordinator_core.record_fields.share_group import (
     ShareGroupStatePartitionMetadataRecord,
     ShareGroupStatePartitionMetadataTopicPartitionsInfo,
 )
-from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+from coordinator_core.records import AnyRecord, RecordType
 
 
 def _member_metadata(state: ShareGroup, record: ShareGroupMemberMetadataRecord) -> Violations:
@@ -83,11 +83,3 @@ HANDLERS: Mapping[int, Callable[[ShareGroup, AnyRecord], Violations]] = {
     RecordType.SHARE_GROUP_STATE_PARTITION_METADATA: _state_partitions,
 }
 """Record type to the function that changes the state."""
-
-
-def apply(state: ShareGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 10 to 15; return the violations found, raise nothing.
-
-    A record of another type changes nothing.
-    """
-    return dispatch(HANDLERS, state, record)

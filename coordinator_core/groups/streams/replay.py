@@ -30,7 +30,7 @@ from coordinator_core.groups.streams.state import (
     Topology,
 )
 from coordinator_core.groups.subscribed_topics import subscribed_topics
-from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, dispatch
+from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
 from coordinator_core.record_fields.streams_group import (
     StreamsGroupCurrentMemberAssignmentRecord,
     StreamsGroupCurrentMemberAssignmentTaskIds,
@@ -47,7 +47,7 @@ from coordinator_core.record_fields.streams_group import (
     StreamsGroupTopologyTopicInfo,
     StreamsGroupTopologyValue,
 )
-from coordinator_core.records import AnyRecord, CoordinatorRecord, RecordType
+from coordinator_core.records import AnyRecord, RecordType
 
 _Pair = StreamsGroupMemberMetadataKeyValue | StreamsGroupMetadataLastAssignmentConfig | StreamsGroupTopologyTopicConfig
 _CurrentTasks = list[StreamsGroupCurrentMemberAssignmentTaskIds]
@@ -173,11 +173,3 @@ HANDLERS: Mapping[int, Callable[[StreamsGroup, AnyRecord], Violations]] = {
     RecordType.STREAMS_GROUP_TOPOLOGY: _topology,
 }
 """Record type to the function that changes the state."""
-
-
-def apply(state: StreamsGroup, record: CoordinatorRecord) -> Violations:
-    """Change ``state`` in place by one record of types 17 to 23; return the violations found, raise nothing.
-
-    A record of another type changes nothing.
-    """
-    return dispatch(HANDLERS, state, record)

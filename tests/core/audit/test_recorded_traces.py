@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.record_codec import decode_record
 from tests.core.audit.targets.verdicts import audit_group
 from tests.core.small_traces import TRACES, lines_of, name_of
+from tests.core.whole_log import judge
 from tests.differential.logs_by_group import EVERYTHING, traces_of
 
 

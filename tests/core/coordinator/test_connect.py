@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState, as_fields
@@ -23,6 +22,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from tests.core.coordinator.transcript_connect import ConnectPlay, played
+from tests.core.whole_log import judge
 from tests.shared_data import ROOT
 
 GROUP = "connect"

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.share import replay as share
 from coordinator_core.groups.share.describe import group_state as share_state
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareTopic
-from coordinator_core.groups.streams import replay as streams
 from coordinator_core.groups.streams.describe import group_state as streams_state
 from coordinator_core.groups.streams.state import Endpoint, StreamsGroup, StreamsGroupState, StreamsMemberState
 from coordinator_core.records import CoordinatorRecord
 from tests.core.builders import GroupLog
+from tests.core.groups.applied import apply
 
 ORDERS = "orders-topic-id-______"
 
 
 def shared(records: list[CoordinatorRecord]) -> tuple[ShareGroup, list[Rule]]:
     group = ShareGroup()
-    return group, [seen.rule for record in records for seen in share.apply(group, record)]
+    return group, [seen.rule for record in records for seen in apply(group, record)]
 
 
 def streamed(records: list[CoordinatorRecord]) -> tuple[StreamsGroup, list[Rule]]:
     group = StreamsGroup()
-    return group, [seen.rule for record in records for seen in streams.apply(group, record)]
+    return group, [seen.rule for record in records for seen in apply(group, record)]
 
 
 def test_share_group_from_join_to_end() -> None:
@@ -46,7 +45,7 @@ def test_share_group_from_join_to_end() -> None:
     assert share_state(group) is ShareGroupState.STABLE
     gone = [log.tombstone(kind, memberId="a") for kind in (14, 13, 10)]
     end = [log.tombstone(kind) for kind in (12, 15, 11)]
-    assert [seen for record in gone + end for seen in share.apply(group, record)] == []
+    assert [seen for record in gone + end for seen in apply(group, record)] == []
     assert group == ShareGroup()
     assert share_state(group) is ShareGroupState.EMPTY
 
@@ -54,13 +53,12 @@ def test_share_group_from_join_to_end() -> None:
 def test_share_group_violations() -> None:
     log = GroupLog()
     group = ShareGroup()
-    assert share.apply(group, log.tombstone(15)) == (), "written whether the group had share partitions or not"
-    assert [each.rule for each in share.apply(group, log.tombstone(14, memberId="a"))] == [Rule.TOMBSTONE_WITHOUT_VALUE]
-    assert [each.rule for each in share.apply(group, log.epoch(1))] == [Rule.UNKNOWN_RECORD_TYPE]
-    share.apply(group, log.share_member("a"))
+    assert apply(group, log.tombstone(15)) == (), "written whether the group had share partitions or not"
+    assert [each.rule for each in apply(group, log.tombstone(14, memberId="a"))] == [Rule.TOMBSTONE_WITHOUT_VALUE]
+    apply(group, log.share_member("a"))
     odd = log.share_current("a", 2, {})
     odd.value["state"] = 1  # type: ignore[index]
-    assert [each.rule for each in share.apply(group, odd)] == [Rule.UNKNOWN_MEMBER_STATE]
+    assert [each.rule for each in apply(group, odd)] == [Rule.UNKNOWN_MEMBER_STATE]
 
 
 def test_streams_group_from_join_to_end() -> None:
@@ -76,13 +74,13 @@ def test_streams_group_from_join_to_end() -> None:
         log.record(20, {"assignmentEpoch": 2, "assignmentTimestamp": 9}),
         log.streams_current("a", 2, {"0": [0, 1]}, {"1": [2]}),
     ):
-        assert streams.apply(group, record) == ()
+        assert apply(group, record) == ()
     assert streams_state(group) is StreamsGroupState.STABLE
     assert group.members["a"].assigned.active == {"0": {0: 2, 1: 2}}
     assert group.members["a"].assigned.standby == {"1": [2]}
     gone = [log.tombstone(kind, memberId="a") for kind in (22, 21, 19)]
     end = [log.tombstone(kind) for kind in (20, 17, 23)]
-    assert [seen for record in gone + end for seen in streams.apply(group, record)] == []
+    assert [seen for record in gone + end for seen in apply(group, record)] == []
     assert group == StreamsGroup()
 
 
@@ -90,13 +88,13 @@ def test_streams_states_in_the_order_of_the_broker() -> None:
     log = GroupLog()
     group, _ = streamed([log.streams_member("a"), log.streams_epoch(2)])
     assert streams_state(group) is StreamsGroupState.NOT_READY, "no topology yet"
-    streams.apply(group, log.topology(epoch=1))
+    apply(group, log.topology(epoch=1))
     assert streams_state(group) is StreamsGroupState.NOT_READY, "another epoch was validated"
-    streams.apply(group, log.streams_epoch(3, validated=1))
-    streams.apply(group, log.record(20, {"assignmentEpoch": 2}))
+    apply(group, log.streams_epoch(3, validated=1))
+    apply(group, log.record(20, {"assignmentEpoch": 2}))
     assert streams_state(group) is StreamsGroupState.ASSIGNING
-    streams.apply(group, log.record(20, {"assignmentEpoch": 3}))
-    streams.apply(group, log.streams_current("a", 3, {}, {}, {"0": [1]}, state=StreamsMemberState.UNREVOKED_TASKS))
+    apply(group, log.record(20, {"assignmentEpoch": 3}))
+    apply(group, log.streams_current("a", 3, {}, {}, {"0": [1]}, state=StreamsMemberState.UNREVOKED_TASKS))
     assert streams_state(group) is StreamsGroupState.RECONCILING
     assert group.members["a"].pending_revocation.active == {"0": {1: 3}}
 
@@ -104,4 +102,4 @@ def test_streams_states_in_the_order_of_the_broker() -> None:
 def test_streams_member_state_that_no_broker_writes() -> None:
     log = GroupLog()
     group, _ = streamed([log.streams_member("a")])
-    assert [e.rule for e in streams.apply(group, log.streams_current("a", 2, state=0))] == [Rule.UNKNOWN_MEMBER_STATE]
+    assert [e.rule for e in apply(group, log.streams_current("a", 2, state=0))] == [Rule.UNKNOWN_MEMBER_STATE]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from coordinator_core.cluster.image import Topic, TopicImage
-from coordinator_core.groups.streams.replay import apply
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.groups.streams.topology import TopologyProblem, configure
 from tests.core.builders import GroupLog, internal_topic, subtopology
+from tests.core.groups.applied import apply
 
 
 def topics(**partitions: int) -> TopicImage:

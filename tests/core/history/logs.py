@@ -6,10 +6,10 @@ from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.whole_log import fold
 
 GROUP = "g"
 A, B = "5J6Vb5ZiR3aDu5l2a3l1Ew", "AAAAAAAAAAAAAAAAAAAAAQ"

@@ -9,7 +9,6 @@ import pytest
 
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.history_fold import fold
 from coordinator_core.history.rows import (
     AssignmentRow,
     Cause,
@@ -22,6 +21,7 @@ from coordinator_core.history.rows import (
 from coordinator_core.records import CoordinatorRecord
 from tests.core.compacted import compacted
 from tests.core.recorded import EVERYTHING, sample
+from tests.core.whole_log import fold
 
 FIGURES = (
     "members",

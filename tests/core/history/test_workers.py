@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from coordinator_core.groups.group import Group
-from coordinator_core.history.history_fold import GroupFold, fold
+from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker
 from tests.core.history.logs import kinds
 from tests.core.stored import next_history
+from tests.core.whole_log import fold
 
 
 def of(cluster: Cluster) -> list[HistoryRow]:

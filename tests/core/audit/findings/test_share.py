@@ -16,13 +16,13 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.history_fold import fold
 from coordinator_core.records import AnyRecord
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog
 from tests.core.known_topics import at_end
 from tests.core.share_log import TOPIC_ID, ShareLog
+from tests.core.whole_log import fold
 
 LIMITS = load(environment={}).findings
 WHOLE = Coverage({0: [(0, 10_000)]})

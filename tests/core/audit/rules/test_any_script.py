@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator_core.audit.rows import Basis, Verdict
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from tests.core.audit.coordinated import EVERYTHING, RecordedCluster, churn
 from tests.core.coordinator.clients import GROUP
 from tests.core.coordinator.requests import classic_request, consumer_request, offset_request
 from tests.core.coordinator.test_coordinator_properties import makes_the_broker_forget
+from tests.core.whole_log import judge
 
 TOPICS = {"a": 4, "b": 3, "ab": 1}
 INSTANCES = {"m1": None, "m2": "i1", "m3": "i1"}

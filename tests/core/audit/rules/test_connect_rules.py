@@ -7,7 +7,6 @@ from itertools import islice
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, Fields
@@ -16,6 +15,7 @@ from tests.core.audit.rules.test_rules import WHOLE, Records, broken
 from tests.core.builders import GroupLog, at_once
 from tests.core.history import logs
 from tests.core.simulator.simulations import World
+from tests.core.whole_log import judge
 
 
 def work(*numbers: int) -> list[Fields]:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import RuleFold, judge
+from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member
 from tests.core.coordinator.transcript_connect import GROUP, played
+from tests.core.whole_log import judge
 from tests.shared_data import ROOT
 
 Records = list[CoordinatorRecord]

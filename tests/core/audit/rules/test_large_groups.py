@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from types import FrameType
 
-from coordinator_core.audit.rules.rule_fold import judge
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.builders import GroupLog, at_once
+from tests.core.whole_log import judge
 
 WAITING, EACH = 2, 10
 

@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from coordinator_core.audit.rules.rule_fold import RuleFold, judge
+from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
@@ -22,6 +22,7 @@ from tests.core.audit.rules.test_batches import BATCH_RULES
 from tests.core.audit.rules.test_share_state import BROKEN as BROKEN_SHARE_STATE
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member, internal_topic, subtopology
 from tests.core.stored import next_rules
+from tests.core.whole_log import judge
 from tests.differential.logs_by_group import Log, recorded_log
 from tests.shared_data import ROOT
 
