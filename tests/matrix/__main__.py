@@ -8,14 +8,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Judged, judge, questions
 from tests.matrix.other_removals import all_removals, nights
 from tests.matrix.removals import Removal, cut, segments
-from tests.matrix.sources import Files, NeedsSparkError, StoredTables, ThisProcess
+from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,11 +55,11 @@ def main() -> None:
         for name, removal in all_removals(partitions).items()
         if re.search(chosen.only, name) and (chosen.tables or not removal.is_of_tables)
     }
-    tally: Counter[str] = Counter()
+    tally: dict[str, Counter[str]] = {question: Counter() for question in asks}
     for name, removal in wanted.items():
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        source = _stored(removal, folder) if chosen.tables else Files(removal.change(folder) or [folder])
+        source = _source(removal, folder, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
         for question, ask in asks.items():
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
@@ -67,10 +67,21 @@ def main() -> None:
             touched = _touched(removal, chosen.count)
             line[question] = judge(ask, truth[question], source.ask(ask), removal, touched)
         _print_line(name, line, chosen.verbose)
-        tally.update(found.verdict for found in line.values())
+        for question, found in line.items():
+            tally[question][found.verdict] += 1
         shutil.rmtree(folder.parent)
-    print(dict(tally))
+    _print_tallies(tally)
     shutil.rmtree(place)
+
+
+def _source(removal: Removal, folder: Path, *, of_tables: bool) -> Files | StoredTables | Broken:
+    """Return what answers; where its nights break, that is wrong for each question, and the other cells go on."""
+    if not of_tables:
+        return Files(removal.change(folder) or [folder])
+    try:
+        return _stored(removal, folder)
+    except Exception as error:
+        return Broken(error)
 
 
 def _stored(removal: Removal, folder: Path) -> StoredTables:
@@ -95,6 +106,17 @@ def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:
                 print(f"   {kind} {question}: {text[:400]}")
             if len(getattr(found, kind)) > verbose:
                 print(f"   {kind} {question}: {len(getattr(found, kind))} in all")
+
+
+def _print_tallies(tally: Mapping[str, Counter[str]]) -> None:
+    """Print how many cells of each question have which verdict, and of all."""
+    for question, counts in tally.items():
+        print(f"{question}: {_counts(counts)}")
+    print(f"all {sum(map(Counter.total, tally.values()))} cells: {_counts(sum(tally.values(), Counter()))}")
+
+
+def _counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
 def _middle(whole: Path, partition: int) -> int:

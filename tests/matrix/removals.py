@@ -127,6 +127,24 @@ def metadata_part(first: float, last: float) -> Callable[[Path], None]:
     return change
 
 
+def metadata_without_last(lost_ms: int) -> Callable[[Path], None]:
+    """The metadata log ends so long before the last record of the logs of groups, at a batch."""
+
+    def change(folder: Path) -> None:
+        ends = [read_header(data, 0, 0).max_timestamp for data in _last_batches(folder)]
+        found = list(batches(metadata_file(folder).read_bytes()))
+        kept = [data for _, data in found if read_header(data, 0, 0).max_timestamp <= max(ends) - lost_ms]
+        metadata_file(folder).write_bytes(b"".join(kept))
+
+    return change
+
+
+def _last_batches(folder: Path) -> Iterator[bytes]:
+    for partition in group_partitions(folder):
+        found = [data for file in sorted(partition.glob("*.log")) for _, data in batches(file.read_bytes())]
+        yield from found[-1:]
+
+
 def metadata_hole(folder: Path) -> None:
     file = metadata_file(folder)
     found = list(batches(file.read_bytes()))
@@ -477,6 +495,8 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         "metadata absent": Removal(without_topic("__cluster_metadata"), TOPICS, (), True),
         "metadata short": Removal(metadata_part(0, 0.3), TOPICS, (), True),
         "metadata almost whole": Removal(metadata_part(0, 0.9), TOPICS, (), True),
+        "metadata ends within a rebalance": Removal(metadata_part(0, 0.02), TOPICS, (), True),
+        "metadata ends 5 s before the groups": Removal(metadata_without_last(5_000), TOPICS, (), True),
         "metadata without first half": Removal(metadata_part(0.5, 1), TOPICS, (), True),
         "metadata with a hole": Removal(metadata_hole, TOPICS, (), True),
         "metadata with an unreadable topic": Removal(metadata_unreadable, TOPICS, (), True),

@@ -33,6 +33,17 @@ class Files:
         return asked(question.arguments, self._options)
 
 
+class Broken:
+    """Stands for tables whose nights ended in an error that is not meant for people."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def ask(self, question: Question) -> Answer:
+        """Return the error, whatever the question."""
+        return Answer([], f"{type(self._error).__name__}: {self._error}", 99)
+
+
 class NeedsSparkError(BaseException):
     """A night needs a real Spark. It is not caught as an error of the tables."""
 
