@@ -15,6 +15,7 @@ import argparse
 import shutil
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,7 @@ from benchmarks.generate import generate
 from benchmarks.workers import Workers, WorkerTime, taken
 from jobs import settings
 from jobs.pipeline import decode, ingest, runs, typed_tables
+from jobs.pipeline.row_identity import identified
 from jobs.sources.dump import open_dump
 from jobs.tables import session
 from jobs.tables.delta import Tables
@@ -72,8 +74,8 @@ def main() -> None:
 
         def take_in_rows() -> None:
             """As rows of any other dump are: through Spark."""
-            rows = ingest.identified(open_dump(spark, [str(logs)])[0].rows, "benchmark", "rows")
-            typed_tables.write(tables, rows, "rows/0")
+            identify = partial(identified, cluster="benchmark", run_id="rows")
+            typed_tables.write(tables, open_dump(spark, [str(logs)])[0].rows, "rows/0", identify)
 
         def read_parquet() -> None:
             for name in (LOG_RECORDS.name, OFFSET_COMMITS.name):

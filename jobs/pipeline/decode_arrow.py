@@ -63,7 +63,7 @@ def typed_rows(log: pa.RecordBatch) -> TableRows:
     is_record = pc.equal(log.column("kind"), "record")
     others = log.filter(pc.invert(is_record))
     if others.num_rows:
-        yield LOG_RECORDS, _rows(LOG_RECORDS, others, {})
+        yield LOG_RECORDS, rows_of(LOG_RECORDS, others, {})
         damaged = others.filter(pc.equal(others.column("kind"), "damaged"))
         columns = {"reason": damaged.column("error"), "part": damaged.column("kind")}
         yield from _some(QUARANTINE, damaged, columns | {"byte_position": damaged.column("place")})
@@ -91,7 +91,7 @@ def _typed_records(batch: pa.RecordBatch, family: Family) -> TableRows:
             yield from _some(table, some, work(some, _only(records, wanted), family))
     kept = pa.array(~(records.good & (~commits | _reproduced(batch, records, family))))
     raw = {name: pc.if_else(kept, batch.column(name), pa.scalar(None, pa.binary())) for name in GIVEN_BACK}
-    yield LOG_RECORDS, _rows(LOG_RECORDS, batch, raw)
+    yield LOG_RECORDS, rows_of(LOG_RECORDS, batch, raw)
 
 
 def _reproduced(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> Mask:
@@ -133,10 +133,10 @@ def arrow_schema(name: str) -> pa.Schema:
 
 def _some(table: Table, batch: pa.RecordBatch, columns: Columns) -> TableRows:
     if batch.num_rows:
-        yield table, _rows(table, batch, columns)
+        yield table, rows_of(table, batch, columns)
 
 
-def _rows(table: Table, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
+def rows_of(table: Table, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """Return rows of a table. What is not among ``columns`` is taken from the batch, or is null."""
     schema = arrow_schema(table.name)
     given = dict(zip(batch.schema.names, batch.columns, strict=True)) | columns

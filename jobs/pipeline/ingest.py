@@ -9,7 +9,7 @@ rejected.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Final
 
@@ -17,9 +17,9 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline import runs, typed_tables
+from jobs.pipeline.row_identity import identified
 from jobs.pipeline.transaction_outcomes import settle
 from jobs.sources.dump import Dump, DumpExtent
-from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import Value
@@ -86,7 +86,11 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
     new = dump.segments if dump.distinct and not overlapping else None
     if new is not None and typed_tables.write_segments(tables, new, cluster, run_id, transaction):
         return
-    rows = identified(dump.rows, cluster, run_id)
+    identify = partial(identified, cluster=cluster, run_id=run_id)
+    if dump.distinct and not overlapping:
+        typed_tables.write(tables, dump.rows, transaction, identify)
+        return
+    rows = typed_tables.identified_rows(dump.rows, identify)
     if not dump.distinct:
         rows = _best_of_each(rows)
     taken = tables.read(LOG_RECORDS).where(in_spark(repeated, values))
@@ -94,33 +98,6 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
     if overlapping and dump.detailed and not taken.where(_lacks_details("")).isEmpty():
         details = {name: f"s.{name}" for name in DETAILS}
         tables.merge(LOG_RECORDS, rows, details | {"revised_by": f"'{run_id}'"}, when=_lacks_details("t."))
-
-
-def identified(rows: DataFrame, cluster: str, run_id: str) -> DataFrame:
-    """Return the rows of a dump as rows of ``log_records``."""
-    unplaced = F.col("log_offset").isNull()
-    # Copies of a snapshot in different places are the same snapshot.
-    name = F.when(F.col("source").endswith(SNAPSHOT_SUFFIX), F.substring_index("source", "/", -1)).otherwise(
-        F.col("source")
-    )
-    stray = F.concat_ws("#", name, F.when(unplaced, F.col("place")))
-    return rows.select(
-        F.lit(cluster).alias("cluster"),
-        F.lit(run_id).alias("run_id"),
-        _record_type().alias("record_type"),
-        *rows.columns,
-        F.when(unplaced | F.col("log_partition").isNull(), stray).alias("stray"),
-        F.lit(None).cast("string").alias("revised_by"),
-        F.lit(None).cast("boolean").alias("value_dropped"),
-        F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("key_hash"),
-    )
-
-
-def _record_type() -> Column:
-    """Return the record type: the first two bytes of the key as a signed int16."""
-    unsigned = F.conv(F.hex(F.substring("key", 1, 2)), 16, 10).cast("int")
-    number = F.when(unsigned >= 1 << 15, unsigned - (1 << 16)).otherwise(unsigned)
-    return F.when((F.col("kind") == "record") & (F.length("key") >= 2), number).cast("short")
 
 
 def _within(cluster: str, extents: list[DumpExtent]) -> tuple[str, dict[str, Value]]:

@@ -30,6 +30,9 @@ from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import ARRIVED
 
+Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Makes rows of ``log_records`` from those of a dump; see ``row_identity``."""
+
 PLACE = ("cluster", "log_topic", "log_partition", "log_offset", "stray")
 """The columns that say of all tables which row of the log it is."""
 
@@ -40,17 +43,22 @@ def create(tables: Tables) -> None:
         tables.create(table)
 
 
-def write(tables: Tables, rows: DataFrame, transaction: str) -> None:
+def write(tables: Tables, rows: DataFrame, transaction: str, identify: Identify | None = None) -> None:
     """Append what rows of the log become. They are read once, and decoded on the way.
 
-    ``rows`` have the columns of ``log_records``, with all keys and values.
+    ``rows`` have the columns of ``log_records``, with all keys and values, or those from which ``identify`` makes them.
     """
     sent = _flat(rows)
+
+    def typed(batch: pa.RecordBatch) -> TableRows:
+        given = _nested(batch)
+        return typed_rows(given if identify is None else identify(given))
+
     if written_files.can_be_committed(tables, TYPED.values()):
-        _commit(tables, written_files.write_files(sent, tables.location, _typed_rows), transaction)
+        _commit(tables, written_files.write_files(sent, tables.location, typed), transaction)
         return
     tables.create(ARRIVED)
-    tables.replace(ARRIVED, sent.mapInArrow(pack, ARRIVED.schema))
+    tables.replace(ARRIVED, sent.mapInArrow(lambda batches: pack(batches, typed), ARRIVED.schema))
     arrived = tables.read(ARRIVED)
     filled = {row.table for row in arrived.select("table").distinct().collect()}
     for name, table in TYPED.items():
@@ -116,15 +124,20 @@ NESTED: Final[dict[str, Callable[[Any], Any]]] = {"headers": _headers, "extra": 
 """The nested columns of ``log_records``, and how to get their values back from JSON."""
 
 
-def _typed_rows(batch: pa.RecordBatch) -> TableRows:
-    return typed_rows(_nested(batch))
+def identified_rows(rows: DataFrame, identify: Identify) -> DataFrame:
+    """Return rows of a dump as rows of ``log_records``, for Spark to compare them with others."""
+
+    def identified(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (identify(_nested(batch)) for batch in batches)
+
+    return _flat(rows).mapInArrow(identified, LOG_RECORDS.schema)
 
 
-def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def pack(batches: Iterable[pa.RecordBatch], typed: Callable[[pa.RecordBatch], TableRows]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all tables that rows of the log become, as rows of ``arrived``."""
     waiting: dict[str, list[pa.RecordBatch]] = {}
     for batch in batches:
-        for table, rows in _typed_rows(batch):
+        for table, rows in typed(batch):
             for some in _pieces(rows):
                 of_table = waiting.setdefault(table.name, [])
                 of_table.append(some)

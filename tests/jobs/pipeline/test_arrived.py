@@ -10,7 +10,7 @@ import pytest
 
 from jobs.pipeline import typed_tables
 from jobs.pipeline.decode_arrow import TYPED, arrow_schema, typed_rows
-from jobs.pipeline.typed_segments import identified
+from jobs.pipeline.row_identity import identified
 from jobs.pipeline.typed_tables import pack, unpack
 from jobs.sources.segments import SegmentsSource
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -37,14 +37,13 @@ def of_tables(batches: list[pa.RecordBatch]) -> dict[str, list[pa.RecordBatch]]:
 
 @pytest.mark.parametrize("limit", [typed_tables.STREAM_BYTES, 20_000, 1])
 def test_rows_come_out_as_they_went_in(log: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(typed_tables, "_typed_rows", typed_rows)
     monkeypatch.setattr(typed_tables, "STREAM_BYTES", limit)
     some = [batch.slice(0, 3) for batch in log[:2]] if limit == 1 else log
     wanted: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     for batch in some:
         for table, rows in typed_rows(batch):
             wanted[table.name].append(rows)
-    found = of_tables(list(pack(some)))
+    found = of_tables(list(pack(some, typed_rows)))
     assert set(found) == set(wanted) <= set(TYPED)
     for name, batches in wanted.items():
         assert pa.Table.from_batches(found[name]).combine_chunks() == pa.Table.from_batches(batches).combine_chunks()
@@ -53,10 +52,9 @@ def test_rows_come_out_as_they_went_in(log: list[pa.RecordBatch], monkeypatch: p
         assert len(found["log_records"]) > len(wanted["log_records"])
 
 
-def test_rows_of_one_table_carry_no_nulls_of_others(log: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_one_table_carry_no_nulls_of_others(log: list[pa.RecordBatch]) -> None:
     """A row with a column for each table takes many times as much, of which most are nulls."""
-    monkeypatch.setattr(typed_tables, "_typed_rows", typed_rows)
-    sent = sum(len(row["rows"]) for batch in pack(log) for row in batch.to_pylist())
+    sent = sum(len(row["rows"]) for batch in pack(log, typed_rows) for row in batch.to_pylist())
     wide = 0
     for batch in log:
         for table, rows in typed_rows(batch):

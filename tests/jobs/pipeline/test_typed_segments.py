@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.pipeline import ingest, typed_tables
-from jobs.pipeline.typed_segments import identified
+from jobs.pipeline.row_identity import identified
 from jobs.sources.dump import open_dump
 from jobs.sources.dump_batches import ARROW_SCHEMA, SPARK_SCHEMA
 from jobs.tables import written_files
@@ -24,7 +25,7 @@ from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
 from tests.jobs.logs import write_segment
 
-ADDED = ("cluster", "run_id", "record_type", "stray", "key_hash")
+IDENTIFY = partial(identified, cluster="c", run_id="r")
 
 
 def dumped(**columns: Any) -> dict[str, Any]:
@@ -32,28 +33,36 @@ def dumped(**columns: Any) -> dict[str, Any]:
     return dict.fromkeys(SPARK_SCHEMA.names) | {"kind": "record", "key": b"\0\1g"} | place | columns
 
 
-CASES = [
-    dumped(),
-    dumped(key=None),
-    dumped(key=b"\1"),
-    dumped(key=b""),
-    dumped(key=b"\xff\xfe" + b"key" * 30),
-    dumped(kind="control", key=b"\0\0\0\1"),
-    dumped(kind="damaged", key=None, log_offset=None),
-    dumped(log_partition=None),
-    dumped(log_offset=None, log_topic="__cluster_metadata", source="/x/y/1-2.checkpoint", place=3),
-    dumped(log_offset=None, source="2.checkpoint", place=4),
+CASES: list[tuple[dict[str, Any], int | None, str | None]] = [
+    # a row, the record type of its key, and what identifies it without a position
+    (dumped(), 1, None),
+    (dumped(key=None), None, None),
+    (dumped(key=b"\1"), None, None),
+    (dumped(key=b""), None, None),
+    (dumped(key=b"\xff\xfe" + b"key" * 30), -2, None),
+    (dumped(kind="control", key=b"\0\0\0\1"), None, None),
+    (dumped(kind="damaged", key=None, log_offset=None), None, "/a/0.log#61"),
+    (dumped(log_partition=None), 1, "/a/0.log"),
+    (dumped(log_offset=None, log_topic="m", source="/x/y/1-2.checkpoint", place=3), 1, "1-2.checkpoint#3"),
+    (dumped(log_offset=None, source="2.checkpoint", place=4), 1, "2.checkpoint#4"),
 ]
 
 
 @pytest.mark.parametrize("cases", [CASES, CASES[:6], CASES[1:2], []], ids=["all", "placed", "no key", "none"])
-def test_spark_and_a_task_identify_rows_alike(spark: SparkSession, cases: list[dict[str, Any]]) -> None:
-    rows = spark.createDataFrame([tuple(case.values()) for case in cases], SPARK_SCHEMA)
-    in_spark = [tuple(row) for row in ingest.identified(rows, "c", "r").select(*ADDED).collect()]
-    here = identified(pa.RecordBatch.from_pylist(cases, schema=ARROW_SCHEMA), "c", "r")
-    assert [tuple(row[name] for name in ADDED) for row in here.to_pylist()] == in_spark
-    if cases is CASES:
-        assert [row[2] for row in in_spark] == [1, None, None, None, -2, None, None, 1, 1, 1]
+def test_what_identifies_rows(cases: list[tuple[dict[str, Any], int | None, str | None]]) -> None:
+    batch = pa.RecordBatch.from_pylist([row for row, *_ in cases], schema=ARROW_SCHEMA)
+    found = IDENTIFY(batch)
+    assert found.schema.names == LOG_RECORDS.schema.names
+    added = [(row["cluster"], row["run_id"], row["record_type"], row["stray"]) for row in found.to_pylist()]
+    assert added == [("c", "r", record_type, stray) for _, record_type, stray in cases]
+    assert found.select(batch.schema.names).to_pylist() == batch.to_pylist()
+
+
+def test_keys_have_the_hash_that_spark_gives_them(spark: SparkSession) -> None:
+    rows = [row for row, *_ in CASES]
+    asked = F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("hash")
+    in_spark = [row.hash for row in frame(spark, rows).select(asked).collect()]
+    assert IDENTIFY(pa.RecordBatch.from_pylist(rows, schema=ARROW_SCHEMA)).column("key_hash").to_pylist() == in_spark
 
 
 @pytest.fixture
@@ -110,7 +119,7 @@ def test_nested_columns_stay_as_they_are(
         dumped(log_offset=number, headers=headers, extra=extra)
         for number, (headers, extra) in enumerate(zip(HEADERS, EXTRA, strict=True))
     ]
-    typed_tables.write(tables, ingest.identified(frame(spark, rows), "c", "r"), "r/0")
+    typed_tables.write(tables, frame(spark, rows), "r/0", IDENTIFY)
     found = tables.read(LOG_RECORDS).orderBy("log_offset").select("headers", "extra").collect()
     headers = [None if row.headers is None else [each and tuple(each) for each in row.headers] for row in found]
     assert headers == HEADERS
@@ -128,8 +137,7 @@ def test_no_nested_column_goes_to_python(spark: SparkSession, monkeypatch: pytes
     monkeypatch.setattr(written_files, "write_files", note)
     tables = Tables(spark, str(tmp_path))
     typed_tables.create(tables)
-    rows = ingest.identified(frame(spark, [dumped()]), "c", "r")
-    typed_tables.write(tables, rows.withColumn("more", F.lit(1)), "r/0")
+    typed_tables.write(tables, frame(spark, [dumped()]).withColumn("more", F.lit(1)), "r/0", IDENTIFY)
     (schema,) = sent
     assert "headers" in schema.names
     assert not [field.name for field in schema if isinstance(field.dataType, StructType | ArrayType | MapType)]

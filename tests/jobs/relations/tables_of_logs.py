@@ -16,7 +16,7 @@ from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.commits.fold import PassOver
 from jobs.pipeline.commits.here import summarized_here
 from jobs.pipeline.decode_arrow import typed_rows
-from jobs.pipeline.typed_segments import identified
+from jobs.pipeline.row_identity import identified
 from jobs.relations.gaps import summary
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.catalog import CATALOG
