@@ -36,6 +36,7 @@ LEVEL_FIELDS: Final = ("level", "log.level", "severity")
 MOST_HEAD: Final = 200
 """Characters at the beginning of a line in which its time is looked for."""
 MOST_NESTED: Final = 4
+"""So deep a line of JSON may have another one as its message, as log shippers write it; what is deeper is text."""
 
 
 class _Line(NamedTuple):

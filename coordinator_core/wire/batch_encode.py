@@ -118,6 +118,8 @@ class _Parts:
         if numbers.max(initial=0) < 0x80:
             self.fixed("u1", numbers)
             return
+        # A row for each number, a column for each byte that it may take; ``used`` are those that it takes. A mask picks
+        # row by row, so the bytes come out one number after the other.
         rest = numbers[:, np.newaxis] >> np.arange(0, 7 * VARINT_BYTES, 7)
         follows = rest >> 7 > 0
         used = np.concatenate([np.ones((len(numbers), 1), np.bool_), follows[:, :-1]], axis=1)
@@ -156,6 +158,7 @@ class _Parts:
     def _close(self) -> None:
         if not self._fixed:
             return
+        # One array of records holds all neighbouring numbers: its bytes are those of the rows, one after the other.
         records = np.empty(self._count, [(str(place), wire) for place, (wire, _) in enumerate(self._fixed)])
         for place, (_, numbers) in enumerate(self._fixed):
             records[str(place)] = numbers

@@ -23,9 +23,11 @@ LOG_OVERHEAD = 12
 """Bytes of offset and length, which the length itself does not count."""
 
 UP_TO_MAGIC = 17
+"""Bytes of a batch that all formats have in common: its magic byte, the last of them, says which one it is."""
 MAGIC_AT = 16
 CRC_FROM_V2 = 21
 CRC_FROM_LEGACY = 16
+"""The first byte that the checksum covers: in v2 the attributes, before that the magic byte."""
 
 HEADER = np.dtype(
     [
@@ -155,6 +157,7 @@ class Damage(NamedTuple):
 
 
 MAX_DAMAGE_BYTES = 1 << 20
+"""Of damaged bytes the first ones are kept, as much as a batch of the default size: a lost disk may leave gigabytes."""
 
 
 def read_header(data: bytes | memoryview, at: int, position: int) -> BatchHeader:

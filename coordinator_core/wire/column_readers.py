@@ -21,10 +21,11 @@ from coordinator_core.wire.scalars import WIRE_TYPES, Raw, to_arrow
 from coordinator_core.wire.tagged import TaggedColumns
 
 FEW_ROWS: Final = 64
-"""A list is walked only as far as this many rows reach; longer ones are left to the plain decoder."""
+"""A list is walked only as far as this many rows reach; longer ones are left to the plain decoder. Each step of a walk
+costs the same calls of numpy, however few rows it reaches."""
 
 SHORT_LIST: Final = 16
-"""Lists up to this length are read in columns even if few rows have one that long."""
+"""Lists up to this length are read in columns even if few rows have one that long: so few steps cost little."""
 
 
 class Column(Protocol):
@@ -199,10 +200,12 @@ class ArrayColumn:
 
     def _walk(self, cursor: Cursor, counts: Ints) -> Ints:
         """Where each element starts, row by row. Rows that reach too far alone fail, and count as empty."""
+        # The count that FEW_ROWS rows have or exceed: ``partition`` finds it without a sort.
         longest = np.partition(counts, -FEW_ROWS)[-FEW_ROWS] if len(counts) >= FEW_ROWS else 0
         over = counts > max(longest, SHORT_LIST)
         cursor.fail(over)
         counts[over] = 0
+        # ``starts`` has the elements of row 0, then those of row 1, and so on: element k of a row is at ``first`` + k.
         first = np.cumsum(counts) - counts
         starts = np.empty(counts.sum(), np.int64)
         entries = np.flatnonzero(counts)

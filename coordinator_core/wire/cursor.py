@@ -151,6 +151,7 @@ class Cursor:
 
     def fixed(self, size: int) -> npt.NDArray[np.void]:
         """Return the next ``size`` bytes of each entry as contiguous records, and move forward."""
+        # A view of overlapping records, one at each byte of the buffer: to take some of them is one call of numpy.
         data = self.source.data
         anywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
         found: npt.NDArray[np.void] = anywhere[self.step(size)]
@@ -170,6 +171,7 @@ class Cursor:
         return self._long_varint(value)
 
     def _long_varint(self, value: Ints) -> Ints:
+        # ``more`` are the entries whose last byte said that another one follows: fewer with each byte.
         more = np.flatnonzero(value >= 0x80)
         value[more] &= 0x7F
         for shift in range(7, 35, 7):
@@ -181,7 +183,7 @@ class Cursor:
             if not len(more):
                 break
         over = value >> 32 > 0
-        over[more] = True
+        over[more] = True  # a fifth byte that wants a sixth
         self.fail(over)
         value[over] = 0
         return value
@@ -198,6 +200,7 @@ def expand(array: pa.Array, entries: Ints, count: int) -> pa.Array:
     """
     if len(entries) == count:
         return array
+    # Arrow's take gives null where the index is null.
     indices = np.zeros(count, np.int64)
     indices[entries] = np.arange(len(entries))
     absent = np.ones(count, np.bool_)

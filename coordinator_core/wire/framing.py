@@ -31,6 +31,7 @@ from coordinator_core.wire.batch_format import (
 )
 
 CHUNK_BYTES = 4 << 20
+"""What is read of a file at once: several batches of the default size (1 MB), so that few lie across an edge."""
 SEARCH_CRC_BYTES = 1 << 30
 """How many bytes of candidate batches the searches in one scan may checksum before they give up."""
 

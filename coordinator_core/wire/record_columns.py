@@ -70,6 +70,7 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
     first = np.cumsum(counts) - counts
     batch = np.repeat(np.arange(len(counts)), counts)
     after = np.empty(len(batch), np.int64)
+    # Batches with most records first: those that have a k-th record are then the first ones, and a slice names them.
     order = np.argsort(-counts, kind="stable")
     at, slot, stop = starts[order], first[order], ends[order]
     step = 0
@@ -85,6 +86,7 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
         after[batch_slot : batch_slot + len(found)] = found
         at[rank] = found[-1] if len(found) == more else -1
     misfit[order] |= at != stop
+    # A record begins where the one before it ends; the first of a batch, where the batch begins.
     before = np.empty_like(after)
     before[1:] = after[:-1]
     before[first[counts > 0]] = starts[counts > 0]
@@ -204,7 +206,8 @@ def _varints(octets: Octets, at: Ints, odd: NDArray[np.bool_], most: int = 5) ->
         value[more] |= (octet & 0x7F).astype(np.uint64) << np.uint64(7 * taken)
         after[more] += 1
         last = taken == most - 1
-        if last:
+        if last:  # bits beyond 32, or 64, would be lost
             odd[more] |= octet > (0x0F if most == 5 else 0x01)
         more = more[octet >= 0x80]
+    # Zigzag: the lowest bit is the sign, and all others are inverted for negative numbers.
     return (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64), after

@@ -243,6 +243,7 @@ def _laid_out(parts: Sequence[Part], count: int) -> Text:
 
 def merged(texts: Sequence[tuple[NDArray[np.int64], Text]], count: int) -> Text:
     """Return one text of all ``count`` rows from texts of some rows each, given with the numbers of these rows."""
+    # Texts of fewer pieces than others are filled up with word 0, which is empty.
     nothing = 0
     pieces = np.full((count, max((text.pieces.shape[1] for _, text in texts), default=1)), nothing, np.int32)
     words = [pa.array([""], TEXT)]
@@ -277,7 +278,7 @@ def _fold(first: Part, second: Part, count: int) -> Part | None:
 def _fold_coded(first: Coded, second: Coded, count: int) -> Coded | None:
     """Every pair of words where there are few pairs; else the pairs that occur, where equal rows stand together."""
     ours, theirs = len(first.words), len(second.words)
-    if WORTH * ours * theirs <= count:
+    if WORTH * ours * theirs <= count:  # the code of a pair is that of two digits: first * theirs + second
         left = first.words.take(pa.array(np.repeat(np.arange(ours), theirs)))
         right = second.words.take(pa.array(np.tile(np.arange(theirs), ours)))
         return Coded(_join(left, right), first.codes * np.int32(theirs) + second.codes)

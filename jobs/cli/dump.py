@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 MAIN_TOPIC = LOG_TOPICS[Family.GROUP]
 ITEMS_AHEAD = 2
+"""Batches that a thread reads while the one before them is written."""
 ROWS_A_WRITE = 4096
 """Rows that are formatted and written at once: few enough to stay in the cache of the processor."""
 

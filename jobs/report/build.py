@@ -21,13 +21,18 @@ from jobs.report.group_page import counts, detail
 from jobs.report.worst import badness, because
 from jobs.tables.night_rows import NightRow
 
+# The page is one file that a browser opens at once, however large the cluster is: each list has its most urgent or its
+# newest entries, and the total beside it.
 MOST_FINDINGS = 200
 MOST_GROUPS = 5000
 MOST_WARNINGS = 50
 MOST_NIGHTS = 366
+"""A year of nights."""
 MOST_BUCKETS = 72
+"""Bars of the chart over time: more cannot be told apart."""
 MOST_WORST = 5
 MOST_LAGGING = 6
+"""Lines in the chart of lag: more cannot be told apart."""
 MOST_LAG_HISTORIES = 20
 BUCKETS_MS = tuple(
     unit * count

@@ -13,6 +13,7 @@ from coordinator_core.records import LogPosition
 from jobs.report.data import CausedBy, Count, Initiator
 
 MOST_CAUSES = 20
+"""A deploy of hundreds of members is one cause to a reader: the rest is a number."""
 MOST_INITIATORS = 20
 
 

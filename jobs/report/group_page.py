@@ -27,6 +27,7 @@ from jobs.report.ownership import owned_units
 from jobs.report.shares import share_timelines
 from jobs.report.worst import badness, because
 
+# A long life is cut to its newest part, and the page says how much there is; ``render`` limits all details together.
 MOST_MEMBERS = 200
 MOST_REBALANCES = 500
 MOST_BROKEN = 100

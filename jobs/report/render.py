@@ -24,6 +24,7 @@ VENDORED: Final = files("jobs.report") / "vendor"
 MOST_BYTES: Final = 2_200_000
 """Bytes of the page that the details of groups may take: the page stays below 3 MB."""
 MOST_NAMES: Final = 3
+"""Names in one cell; of more, the number."""
 PLAIN_ROWS: Final = 200
 """Groups whose rows are in the page as they are; the rows of the others are packed, and appended by a script."""
 

@@ -26,6 +26,7 @@ KEPT: Final = 4
 """Number of archives that a process keeps open."""
 
 PIECE: Final = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 
 class ArchivedFile(NamedTuple):

@@ -35,6 +35,7 @@ GZIP: Final = b"\x1f\x8b"
 BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 PIECE: Final = 1 << 20
+"""Bytes that are unpacked at a time."""
 
 
 def lines_of(file: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:

@@ -20,7 +20,9 @@ from jobs.versions import software_version
 CLIENT: Final = "coordinator-audit"
 TIMEOUT_S: Final = 10.0
 AT_ONCE: Final = 16
+"""Brokers that are asked at the same time, so that a few that do not answer do not hold up all others."""
 LONGEST_ANSWER: Final = 1 << 20
+"""Bytes; an answer has some kilobytes. A port that speaks something else may announce any length."""
 WITH_TLS: Final = ("ssl", "sasl_ssl")
 UNREADABLE: Final = ("ssl.ca.pem", "ssl.certificate.pem", "ssl.key.pem", "ssl.keystore.location")
 """Settings of librdkafka that Python's TLS takes only as files in the format PEM, or not at all."""

@@ -27,6 +27,7 @@ from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FOLDER, SEGMENT
 
 BLOCK: Final = 1 << 22
+"""Bytes that are read at a time, and searched for the coordinator's lines before any line is cut out."""
 MOST_LINE: Final = 1 << 16
 """Bytes of a line that are read; the rest of a longer one is passed over."""
 MOST_FIRST_LINES: Final = 200

@@ -22,6 +22,7 @@ SETTINGS_ROW: Final = ("resource_type", "resource", "configs", "missing", "times
 
 TIMEOUT_S: Final = 30.0
 TOPICS_A_REQUEST: Final = 500
+"""Topics or groups that one request names; of more, several are made, each with an answer of a bounded size."""
 ABOUT_GROUPS: Final = "group."
 """How the names of the brokers' configs begin that a snapshot has."""
 

@@ -16,6 +16,7 @@ SPARK_SCHEMA: Final = StructType(DUMPED)
 ARROW_SCHEMA: Final[pa.Schema] = to_arrow_schema(SPARK_SCHEMA)
 
 ROWS_A_BATCH: Final = 10_000
+"""As many as Spark puts into an Arrow batch by default."""
 
 
 def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:

@@ -27,8 +27,11 @@ from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
 from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 
 TIMEOUT_S: Final = 30.0
+"""How long a broker may take for an answer, as Kafka's clients wait by default (request.timeout.ms)."""
 LOOK_S: Final = 5.0
+"""The same where the answer is not needed: it only says how many partitions a topic has."""
 MESSAGES_A_CALL: Final = 2000
+"""Messages that a call returns at most: so many Python objects are in memory at a time."""
 
 TIMESTAMP_TYPES: Final = ("NoTimestampType", "CreateTime", "LogAppendTime")
 

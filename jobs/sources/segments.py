@@ -30,7 +30,9 @@ from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20
+"""Ranges of a file are at least this long, so that the work of a task is long beside its start."""
 TASK_BYTES: Final = 4 << 20
+"""Small ranges are put together up to this size, as a task for each of a hundred small files would cost more."""
 LOOK_AHEAD_BYTES: Final = 2 << 20
 """Bytes after its range in which a task looks for the markers of transactions that are open at the end of the range."""
 

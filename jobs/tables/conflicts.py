@@ -28,6 +28,7 @@ MAINTENANCE: Final = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END", "FSCK"
 """Operations of Delta's history that change no row."""
 
 ATTEMPTS: Final = 5
+"""With the pauses between them they take 1.5 s. Another writer of one table is over by then, or will not be soon."""
 PAUSE_S: Final = 0.1
 """Before the second attempt; twice as long before each further one."""
 

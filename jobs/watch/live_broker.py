@@ -25,9 +25,11 @@ from jobs.watch.followed_log import LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
 
 TIMEOUT_S: Final = 30.0
+"""How long a broker may take for an answer, as Kafka's clients wait by default (request.timeout.ms)."""
 WAIT_S: Final = 0.05
 """How long a poll waits for records; a line is printed at most that long after its record has come."""
 MESSAGES_A_CALL: Final = 5_000
+"""A call that returns fewer has come to the end of what is there."""
 LOOK_S: Final = 5.0
 """How often end offsets and new log partitions are asked for."""
 

@@ -15,6 +15,7 @@ from jobs.secret_values import remember_url
 from jobs.sources.bounded_warnings import Warn
 
 TIMEOUT_S: Final = 5.0
+"""How long a receiver may take: the watch waits meanwhile."""
 ALERTS_PATH: Final = "/api/v2/alerts"
 """The path of Alertmanager's API that takes alerts."""
 

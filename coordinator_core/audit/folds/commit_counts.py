@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Final, NamedTuple
 
 MOST_INTERVALS: Final = 120
+"""A chart of commits over time has at most this many bars."""
 HOUR_MS: Final = 3_600_000
 LENGTHS_MS: Final = (
     *(seconds * 1_000 for seconds in (1, 5, 15, 60, 300, 900)),

@@ -95,10 +95,12 @@ def lists(owners: Ints, values: pa.Array, count: int, most: int | None = None) -
 
     ``owners`` has the number of its row for each value.
     """
+    # In order of their owners the values of a row are a block; as the sort is stable, they keep their order in it.
     order = order_of(owners)
     sizes = np.bincount(owners, minlength=count)
     if most is not None and len(owners) and sizes.max() > most:
         begins = np.cumsum(sizes) - sizes
+        # The place of a value in its block: its index less that of the first value of the block.
         order = order[np.arange(len(order)) - begins[owners[order]] < most]
         sizes = np.minimum(sizes, most)
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

@@ -51,8 +51,11 @@ from jobs.pipeline.commits.state import (
 from jobs.tables.columns import COMMIT, PLACED
 
 CHUNK_ROWS: Final = 1 << 18
+"""Rows that are worked on at a time. Each chunk costs the same calls of numpy, so that few rows would be dear; the
+columns of this many take some tens of megabytes."""
 MOST_HOURS: Final = 1 << 19
-"""Number of rows of hours that are kept before they are written; later commits of the same hours make more rows."""
+"""Number of rows of hours that are kept before they are written, which bounds the memory of a task; later commits of
+the same hours make more rows, which readers add up."""
 
 HOUR_MS: Final = 3_600_000
 
@@ -220,6 +223,7 @@ class CommitPass:
 
     def _key_ids(self, groups: Ints, topics: Ints, partitions: Ints) -> Ints:
         """Return the id of each group, topic and partition; new ones get a row in all columns."""
+        # Group, topic and partition as one number, digit by digit, as in ``Hours.of``.
         rows, place = distinct(partitions - partitions.min(initial=0))
         together = (groups * max(1, len(self._topics)) + topics) * max(1, len(rows)) + place
         first, inverse = distinct(together)
@@ -232,6 +236,12 @@ class CommitPass:
     # --- taking in ---------------------------------------------------------------------------------------------------
 
     def _take_in(self, rows: pa.Table, markers: pa.Table) -> None:
+        """Take in commits of a chunk, after those of earlier chunks that wait for the marker of their transaction.
+
+        What is as it is in the log (records written, tombstones) counts at once, and in the order of the log. What
+        depends on transactions counts in the order in which commits hold: each at its own offset or at that of its
+        marker (``effective``), and of one marker in the order of the log. Those whose marker is still to come wait.
+        """
         waited = self._waiting.num_rows
         commits = self._read(pa.concat_tables([self._waiting, rows]) if waited else rows)
         comes = np.arange(len(commits)) >= waited
@@ -405,6 +415,9 @@ def _fates(commits: Commits) -> tuple[Flags, Flags, Flags]:
 
 def _following(commits: Commits, waits: Flags, producers: Ints, ends: Ints) -> Ints:
     """Return for each waiting commit the offset of its producer's next marker; NULL where there is none."""
+    # Waiting commits and markers in one order, by producer and offset: a commit's marker is the next one behind it,
+    # if that is of the same producer. ``place`` has the index of each marker and beyond the end elsewhere; its minimum
+    # from the end backwards is at each place the index of the next marker.
     found = np.full(len(commits), NULL)
     rows = np.flatnonzero(waits)
     producer = np.concatenate([ints(commits.table["producer_id"])[rows], producers])

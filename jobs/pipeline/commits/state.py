@@ -40,7 +40,12 @@ ENDS: Final = dict.fromkeys(("first", "first_ms", "first_offset", "last", "last_
 
 @dataclass(slots=True)
 class Commits:
-    """Commits and tombstones as arrays: what they are about, and what is compared. ``row``: their rows in ``table``."""
+    """Commits and tombstones as arrays of one length: what they are about, and what is compared.
+
+    ``row``: their rows in ``table``, of which only the few that are kept are ever read. ``key``, ``group``, ``topic``:
+    ids (``topic``: of the topic id, -1 for none). ``hour``: since 1970, -1 without a time. ``run``: index of the run
+    that added the row. All others are values of the log, with ``NULL`` for null.
+    """
 
     table: pa.Table
     row: Ints
@@ -124,6 +129,7 @@ class Sums:
 
     def add_counted(self, owners: Ints, commits: Commits) -> None:
         """Add commits that hold; ``owners`` has the row of each. Those of one owner come in their order."""
+        # By owner, and within one in their order: a block for each, with its first and its last commit at the ends.
         order = order_of(owners)
         begins, ends = runs_of(owners[order])
         ids = owners[order][begins]
@@ -148,6 +154,11 @@ class Sums:
             (self.rewinds if kind == "rewinds" else self.removals).add(owners, steps)
             counts = np.bincount(owners)
             self.columns["rewind_count" if kind == "rewinds" else "removal_count"][: len(counts)] += counts
+
+
+MOST_HELD: Final = 1 << 20
+"""After so many commits that held at the end of a chunk, those that hold no longer are let go: so memory grows with the
+keys of the log partition, and not with its commits."""
 
 
 class NewestCommits(Sums):
@@ -200,6 +211,7 @@ class NewestCommits(Sums):
 
         The commits are ordered by key, and those of one key by when they count.
         """
+        # A commit counts unless one before it in its block, or in an earlier chunk, lies behind it in the log.
         begins, ends = runs_of(commits.key)
         newest = np.repeat(self.columns["newest"][commits.key[begins]], ends - begins + 1)
         is_begin = np.zeros(len(commits), np.bool_)
@@ -207,6 +219,8 @@ class NewestCommits(Sums):
         rises = is_begin | (np.diff(commits.at, prepend=-1) > 0)
         if rises.all() and (commits.at > newest).all():
             return commits
+        # One running maximum for all blocks: offsets become ranks, which are below the number of commits, and each
+        # block is lifted above the one before it, so that its first commit is higher than all that came before.
         rank = np.argsort(np.argsort(commits.at, kind="stable"), kind="stable")
         segment = np.cumsum(is_begin) - 1
         highest = np.maximum.accumulate(segment * len(commits) + rank)
@@ -223,6 +237,7 @@ class NewestCommits(Sums):
         }
         found = []
         for name, value in values.items():
+            # Within a block it is the commit one place before; of the first, what an earlier chunk left.
             previous = np.empty_like(value)
             previous[1:] = value[:-1]
             previous[begins] = self.columns[name][keys]
@@ -244,20 +259,20 @@ class NewestCommits(Sums):
         )
         held = last.take(~last.is_tombstone)
         self._held.append((held.key, held.rows(COMMIT).cast(HELD_SCHEMA)))
-        if sum(len(keys) for keys, _ in self._held) > 1 << 20:
+        if sum(len(keys) for keys, _ in self._held) > MOST_HELD:
             self._held = [self._last_held()]
 
     def _last_held(self) -> tuple[Ints, pa.Table]:
         keys, table = _together(self._held)
         last = np.full(int(keys.max()) + 1 if len(keys) else 0, -1)
-        last[keys] = np.arange(len(keys))
+        last[keys] = np.arange(len(keys))  # of a key that occurs more than once, the last assignment stays
         rows = last[last >= 0]
         return keys[rows], table.take(pa.array(rows))
 
     def held(self, count: int) -> pa.Array:
         """Return the commit that holds for each of ``count`` keys."""
         keys, table = self._last_held()
-        row = np.zeros(count, np.int64)
+        row = np.zeros(count, np.int64)  # keys without a commit take row 0, and are null by ``absent``
         row[keys] = np.arange(len(keys))
         absent = self.columns["has"][:count] == 0
         if not len(keys):
@@ -297,6 +312,8 @@ class Hours(Sums):
 
     def of(self, keys: Ints, hours: Ints, runs: Ints) -> Ints:
         """Return the row of each hour; new ones get a row in all columns."""
+        # Key, hour and run as one number, digit by digit: hours and runs are first numbered from 0, so that it fits
+        # into 64 bits and is sorted in few steps. Only of each different one, not of each commit, is an object made.
         (hour_rows, hour), (run_rows, run) = (distinct(each) for each in (hours - hours.min(initial=0), runs))
         first, inverse = distinct((keys * max(1, len(hour_rows)) + hour) * max(1, len(run_rows)) + run)
         named = zip(keys[first].tolist(), hours[first].tolist(), runs[first].tolist(), strict=True)
@@ -330,6 +347,9 @@ class CommitsBesideRecords:
             return seen
         # Records come in the order of the log, so a stable sort by group leaves each group's in order.
         new = self._new[np.argsort(self._new[:, 0], kind="stable")]
+        # Group and offset as one number, so that one search serves all groups: below the number of a commit lie the
+        # records of groups before its own, which the second search counts, and those of its own before the commit.
+        # Offsets become ranks, as the product of a group's id and an offset may not fit into 64 bits.
         ranks = np.unique(np.concatenate([new[:, 1], offsets]), return_inverse=True)[1]
         scale = len(ranks)
         records = new[:, 0] * scale + ranks[: len(new)]
