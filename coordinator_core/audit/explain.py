@@ -113,7 +113,8 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
     if not rows:
         which = "" if epoch is None else f" to epoch {epoch}"
         where = "" if offset is None else f" at offset {offset}"
-        raise InputError(f"group {history.group_id!r} has no rebalance{which}{where} in this log")
+        but = "" if history.lacks is None else f"; {history.lacks}"
+        raise InputError(f"group {history.group_id!r} has no rebalance{which}{where} in this log{but}")
     return rows[-1]
 
 

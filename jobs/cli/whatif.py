@@ -92,7 +92,9 @@ def whatif_command(
     known = source.answers()
     happened = known.rounds(group)
     if not happened:
-        missing = "; ".join(["", *known.knowledge().about_group(group)])
+        history = known.history(group)
+        lacks = [history.lacks] if history is not None and history.lacks is not None else []
+        missing = "; ".join(["", *known.knowledge().about_group(group), *lacks])
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
     rows = known.rebalances(RebalanceFilter(group))
     found = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))

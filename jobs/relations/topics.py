@@ -136,9 +136,9 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
     if not tables.exists("group_records"):
         return
     rows = tables.rows(
-        "SELECT log_partition, log_offset, timestamp_ms, batch_base, key, value FROM $group_records "
-        "WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types AND value IS NOT NULL "
-        f"AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
+        "SELECT log_partition, log_offset, coalesce(timestamp_ms, -1) AS timestamp_ms, batch_base, key, value "
+        "FROM $group_records WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types "
+        f"AND value IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
         cluster=cluster,
         topic=LOG_TOPICS[Family.GROUP],
         types=[each.value for each in NAMING_TYPES],

@@ -244,6 +244,15 @@ class GroupHistory:
         """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
 
+    @property
+    def lacks(self) -> str | None:
+        """Return in words that an epoch is not whole, for an answer that finds nothing; None: each one is."""
+        row = next((row for row in self.epochs if not row.history_complete), None)
+        if row is None:
+            return None
+        place = f"offset {row.opened.offset} of partition {row.opened.partition}"
+        return f"the log lacks records of the group before {place}" + (f": {row.missing}" if row.missing else "")
+
     def knows_members_at(self, at: LogPosition) -> bool:
         """Return whether the log tells all members that the group had at a position behind its last epoch."""
         last = self._last_epoch

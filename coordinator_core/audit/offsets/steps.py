@@ -22,7 +22,7 @@ from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 
 class StepKind(StrEnum):
@@ -231,6 +231,7 @@ class _Told:
         self._group_id = history.group_id
         self._lines = history.lines
         self._commits = commits
+        self._lost = history.lost
 
     def rows(self, steps: Iterable[_Step]) -> Iterator[CommitStep]:
         """Yield the rows of the steps of one partition."""
@@ -242,9 +243,7 @@ class _Told:
     def _row(self, step: _Step, before: _Step | None) -> CommitStep:
         run, owner = step.run, step.owner
         cause, detail, missing = self._cause(step, before)
-        is_complete = self._commits.coverage.unbroken(
-            run.first.partition, 0 if run.before is None else run.before.at.offset, run.last.offset
-        )
+        is_complete = self._is_whole(run.first.partition, -1 if run.before is None else run.before.at.offset, run.last)
         lacks = missing, None if is_complete else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE, owner.missing
         is_unmoved = step.kind is StepKind.FORWARD and run.before is not None and run.offset == run.before.offset
         return CommitStep(
@@ -266,6 +265,13 @@ class _Told:
             is_complete,
             "; ".join(reason for reason in lacks if reason) or None,
         )
+
+    def _is_whole(self, partition: int, before: int, last: LogPosition) -> bool:
+        """Return whether the log has each record behind the offset ``before`` up to the last one, and each is readable:
+        one that is not may be a commit.
+        """
+        is_covered = self._commits.coverage.unbroken(partition, max(before, 0), last.offset)
+        return is_covered and not self._lost.any_within(LOG_TOPICS[Family.GROUP], partition, before + 1, last.offset)
 
     def _cause(self, step: _Step, before: _Step | None) -> _Reason:
         match step.kind:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.explain import explain
+from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
@@ -17,6 +18,14 @@ def told(row: RebalanceRow, *targets: TargetAuditRow) -> str:
     members = [member("m1", at(1)), member("m2", at(1))]
     history = GroupHistory("g", 10_000, rebalances=[row], memberships=members, targets=targets)
     return "\n".join(sentence.text for sentence in explain(history, row))
+
+
+def test_no_rebalance_of_a_group_that_compaction_cut_says_what_is_missing() -> None:
+    rows = [epoch(2, at(5), history_complete=False, missing="the log does not show the group before generation 2")]
+    with pytest.raises(InputError, match=r"no rebalance in this log; the log lacks records .* before generation 2"):
+        find_rebalance(GroupHistory("g", 10_000, epochs=rows))
+    with pytest.raises(InputError, match=r"no rebalance in this log$"):
+        find_rebalance(GroupHistory("g", 10_000, epochs=[epoch(2, at(5))]))
 
 
 def judged(verdict: Verdict, **more: Any) -> TargetAuditRow:

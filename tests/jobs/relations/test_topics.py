@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.given import given_topics
@@ -33,6 +34,16 @@ def test_a_metadata_log_of_another_cluster_is_left_out(tmp_path: Path, is_strang
     assert from_files is not None
     assert (read.strange, given) == (from_files.strange, given_topics(from_files))
     assert (len(read) == 0, given.is_strange) == (is_strange, is_strange)
+
+
+def test_records_of_groups_without_times_are_taken(tmp_path: Path) -> None:
+    """A dump need not have times. Of records without one it is not known which topics there were."""
+    fill(tmp_path / "tables", SAMPLE_LOGS, topics=(GROUP_LOG, METADATA_TOPIC))
+    DeltaTable(tmp_path / "tables" / "group_records").update(updates={"timestamp_ms": "NULL"})
+    tables = FolderReader(str(tmp_path / "tables"))
+    read, given = stored_topics(tables, CLUSTER), topics_given(tables, CLUSTER)
+    assert read is not None
+    assert (read.strange, given.is_strange, len(read) > 0) == (None, False, True)
 
 
 def test_logs_of_two_clusters_are_refused(tmp_path: Path) -> None:

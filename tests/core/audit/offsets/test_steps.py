@@ -8,6 +8,7 @@ from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS,
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
 from coordinator_core.audit.offsets.steps import (
+    GAP_BEFORE_FIRST,
     SAME_TOMBSTONES,
     TOPICS_MISSING,
     TWO_OWNERS,
@@ -17,6 +18,7 @@ from coordinator_core.audit.offsets.steps import (
 )
 from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.builders import GroupLog, classic_member
@@ -25,15 +27,17 @@ from tests.core.known_topics import EVERYWHEN
 MINUTE = 60
 
 
-def steps_of(records, *, lost=(), group_ends=(), topic_ends=None, reach=EVERYWHEN):
-    coverage = Coverage({0: [(each.at.offset, each.at.offset) for each in records if each.at.offset not in lost]})
+def steps_of(records, *, lost=(), unreadable=NOTHING_LOST, group_ends=(), topic_ends=None, reach=EVERYWHEN):
+    there = [(each.at.offset, each.at.offset) for each in records if each.at.offset not in lost]
+    there += [span for groups in unreadable.unreadable.values() for span in groups.values()]
+    coverage = Coverage({0: there})
     fold, order = GroupAudit.begin("g", Family.GROUP, None, coverage, None, from_start=True), CommitOrder()
     rows, runs = [], []
     for record in records:
         rows += fold.feed(record, 0)
         if record.type == RecordType.OFFSET_COMMIT:
             runs += order.feed(record)
-    history = GroupHistory.gather("g", 0, [*rows, *fold.open_rows()], NO_TOPICS, NO_SHARE_LOGS)
+    history = GroupHistory.gather("g", 0, [*rows, *fold.open_rows()], NO_TOPICS, NO_SHARE_LOGS, unreadable)
     return commit_steps(history, GroupCommits(runs, coverage, group_ends, topic_ends or {}, 0, reach))
 
 
@@ -83,6 +87,20 @@ def test_why_a_member_went_back_is_unknown():
     *_, rewound = steps_of(records)
     assert (rewound.kind, rewound.cause, rewound.owner) == ("rewound", StepCause.UNKNOWN, "a")
     assert "log file of the consumer" in rewound.missing
+
+
+def test_a_record_that_cannot_be_decoded_may_be_a_commit():
+    log = GroupLog()
+    records = [log.commit("orders", 0, offset) for offset in (10, 20, 30)]
+    other = GroupLog()
+    other.commit("orders", 0, 1)
+    later = [other.commit("orders", 0, offset) for offset in (10, 20)]
+    in_between = LostRecords(unreadable={("__consumer_offsets", 0): {"g": (1, 1), "other": (2, 2)}})
+    before = LostRecords(unreadable={("__consumer_offsets", 0): {"g": (0, 0)}})
+    said = [steps_of([records[0], records[2]], unreadable=in_between), steps_of(later, unreadable=before)]
+    lacks = [[(each.kind, each.history_complete) for each in steps] for steps in said]
+    assert lacks == [[("first", True), ("forward", False)], [("first", False), ("forward", True)]]
+    assert said[1][0].missing.startswith(GAP_BEFORE_FIRST)
 
 
 def test_a_group_without_members_is_set_from_outside_both_ways():
