@@ -16,7 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader

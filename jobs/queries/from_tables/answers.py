@@ -9,7 +9,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.interface import (
     CURRENT,
     NO_ENDS,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.queries.from_logs.groups import replay
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader

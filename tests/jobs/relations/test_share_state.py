@@ -13,7 +13,7 @@ from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.logs import LogFacts
 from jobs.relations.moment import AsOf

@@ -13,7 +13,7 @@ from coordinator_core.history.holes import Holes
 from jobs.pipeline.replay_arrow import folder
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
-from jobs.queries.from_tables.groups import StoredMoment
+from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import BLOCK, replayed_rows
 from jobs.relations.unreadable import unplaced_records
