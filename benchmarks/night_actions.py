@@ -23,6 +23,7 @@ from jobs import nightly_run, settings
 from jobs.nightly_run import StepRun
 from jobs.tables import session
 from jobs.tables.delta import Tables
+from tests.jobs.null_listener import NullListener
 
 ROOT = Path(__file__).parents[1]
 SAMPLES = ROOT / "data" / "samples" / "logs"
@@ -82,7 +83,7 @@ def main() -> None:
             if name == "another log partition":
                 shutil.copytree(folders[-1], logs / folders[-1].name)
             before = processor_seconds()
-            nights[name] = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
+            nights[name] = nightly_run.run(tables, chosen, NullListener()).steps
             spent[name] = {"processor_seconds": round(processor_seconds() - before, 1)}
         tables.spark.stop()
         found = [*events(log_of_events), *(("delta_commits", time) for time in delta_commits(home))]

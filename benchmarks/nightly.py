@@ -25,6 +25,7 @@ from benchmarks.generate import generate
 from jobs import nightly_run, settings
 from jobs.tables import session
 from jobs.tables.delta import Tables
+from tests.jobs.null_listener import NullListener
 
 EVERY_S = 0.5
 LATER = 0.01
@@ -68,7 +69,7 @@ def processor_seconds() -> float:
     return spent
 
 
-class ProcessorTimes(nightly_run.NullListener):
+class ProcessorTimes(NullListener):
     """Notes the processor time of each step."""
 
     def __init__(self) -> None:

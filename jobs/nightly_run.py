@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -77,24 +77,6 @@ class Listener(Protocol):
     @property
     def shows_progress(self) -> bool:
         """Whether anything is done with the progress of a step."""
-
-
-class NullListener:
-    """Ignores all messages."""
-
-    def __init__(self) -> None:
-        self.logged: dict[str, Any] = {}
-
-    def note(self, message: str, **facts: Any) -> None:
-        """Ignore the message."""
-
-    warn = note
-
-    def step(self, activity: str, **progress: Any) -> AbstractContextManager[None]:
-        """Return a context that does nothing."""
-        return nullcontext()
-
-    shows_progress = False
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from jobs.tables import session
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
+from tests.jobs.null_listener import NullListener
 
 NIGHTS: Final = 3
 STEPS: Final = ["ingest", "decode", "replay", "offsets", "findings", "trend"]
@@ -47,7 +48,7 @@ def fill(tables: Tables, logs: Path, dumps: Path) -> None:
         for log in sorted(path for path in logs.iterdir() if path.is_dir()):
             _grow(log, dumps / log.name, night)
         chosen = settings.load(flags={"input.paths": [str(dumps)], "nightly.steps": STEPS, "cluster": "c"})
-        outcome = nightly_run.run(tables, chosen, nightly_run.NullListener())
+        outcome = nightly_run.run(tables, chosen, NullListener())
         assert not [step.error for step in outcome.steps if step.error]
 
 

@@ -38,19 +38,6 @@ TIMES: Final = frozenset(
 )
 """Columns with milliseconds since the epoch. Other columns ``NAME_ms`` are durations."""
 
-DURATIONS: Final = frozenset(
-    {
-        "time_to_target_ms",
-        "time_to_converge_ms",
-        "duration_min_ms",
-        "duration_max_ms",
-        "duration_ms",
-        "idle_ms",
-        "idle_max_ms",
-        "delay_ms",
-    }
-)
-
 Columns = Mapping[str, Sequence[str]]
 """The columns of a table by name, with the names of the fields of a struct; empty: it is not a struct."""
 

@@ -45,6 +45,7 @@ from jobs import nightly_run, settings
 from jobs.tables import session
 from jobs.tables.delta import Tables
 from tests.jobs.conftest import SMALL
+from tests.jobs.null_listener import NullListener
 
 home, dump = sys.argv[1:]
 chosen = settings.load(environment={}, flags={
@@ -53,7 +54,7 @@ chosen = settings.load(environment={}, flags={
 })
 tables = Tables(session.get_or_create(chosen.spark), home)
 print("ready", flush=True)
-steps = nightly_run.run(tables, chosen, nightly_run.NullListener()).steps
+steps = nightly_run.run(tables, chosen, NullListener()).steps
 assert all(step.error is None for step in steps), steps
 """
 

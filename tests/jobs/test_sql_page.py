@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
 from jobs.tables.catalog import CATALOG
 from jobs.tables.joins import JOINS, Join
-from jobs.tables.views import DATAFUSION, DURATIONS, SPARK, TIMES, time_name, view_query
+from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
 from tests.shared_data import ROOT
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -77,6 +77,21 @@ def test_a_join_names_columns_of_both_tables(join: Join) -> None:
     for one, other in join.columns:
         assert one in CATALOG[join.table].schema.names
         assert other in CATALOG[join.other].schema.names
+
+
+DURATIONS = frozenset(
+    {
+        "time_to_target_ms",
+        "time_to_converge_ms",
+        "duration_min_ms",
+        "duration_max_ms",
+        "duration_ms",
+        "idle_ms",
+        "idle_max_ms",
+        "delay_ms",
+    }
+)
+"""Columns with a length of time in milliseconds. The others that end so have a time."""
 
 
 def test_each_column_of_milliseconds_is_a_time_or_a_duration() -> None:

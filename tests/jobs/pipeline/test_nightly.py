@@ -43,6 +43,7 @@ from jobs.tables.versions import versions
 from tests.jobs.cli.test_snapshot import listed
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
+from tests.jobs.null_listener import NullListener
 
 pytestmark = pytest.mark.long
 """Each test runs whole jobs over the samples: too long for the quick tier."""
@@ -218,7 +219,7 @@ def test_only_files_that_are_new_or_have_changed_are_read(spark: SparkSession, t
     for segment in (first, None, second):
         if segment is not None:
             shutil.copy(segment, dump)
-        (step,) = nightly_run.run(tables, wanted, nightly_run.NullListener()).steps
+        (step,) = nightly_run.run(tables, wanted, NullListener()).steps
         found.append((step.counts["files"], step.counts["records"]))
     assert [files for files, _ in found] == [1, 0, 1]
     assert found[1][1] == 0
