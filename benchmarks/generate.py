@@ -83,22 +83,22 @@ def rebalance(name: str, topics: list[tuple[str, str]], size: int) -> list[NewRe
         "rebalanceTimeoutMs": 300_000,
         "serverAssignor": None,
     }
-    current = [{**share, "assignmentEpochs": [7] * len(share["partitions"])} for share in shares]
+    current = [{**share, "assignmentEpochs": [1] * len(share["partitions"])} for share in shares]
     settled: Fields = {
-        "memberEpoch": 7,
-        "previousMemberEpoch": 6,
+        "memberEpoch": 1,
+        "previousMemberEpoch": 0,
         "state": 0,
         "assignedPartitions": current,
         "partitionsPendingRevocation": [],
     }
     written = [
         (RecordType.CONSUMER_GROUP_MEMBER_METADATA, member_key, joined),
-        (RecordType.CONSUMER_GROUP_METADATA, group_key, {"epoch": 7, "metadataHash": 1234567890123456789}),
+        (RecordType.CONSUMER_GROUP_METADATA, group_key, {"epoch": 1, "metadataHash": 1234567890123456789}),
         (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, member_key, {"topicPartitions": shares}),
         (
             RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA,
             group_key,
-            {"assignmentEpoch": 7, "assignmentTimestamp": START_MS},
+            {"assignmentEpoch": 1, "assignmentTimestamp": START_MS},
         ),
         (RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, member_key, settled),
     ]

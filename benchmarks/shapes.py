@@ -124,7 +124,7 @@ def consumer_group(name: str, size: int) -> Iterator[list[NewRecord]]:
         *opened(1, [of(target, member, share) for member, share in zip(members, shares, strict=True)]),
         *(current(1, number, member) for number, member in enumerate(members)),
     ]
-    for epoch in range(2, LEAVES + 2):
+    for epoch in range(2, min(LEAVES, size - 1) + 2):
         gone = members.pop()
         kinds = (RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT, target, RecordType.CONSUMER_GROUP_MEMBER_METADATA)
         yield [*(of(kind, gone, None) for kind in kinds), *opened(epoch, [])]
