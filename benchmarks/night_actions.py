@@ -1,15 +1,16 @@
-"""What Spark does in a night over the samples: ``python -m benchmarks.night_actions [LOGS]``.
+"""What Spark does in a night over the samples: ``python -m benchmarks.night_actions [--catalog] [LOGS]``.
 
 Prints JSON for three nights, the first one, one with nothing new, and one with a changed file, by step: seconds, Spark
 jobs, SQL executions, tasks and commits to Delta tables; and the seconds of processors of each night. Spark's event log
-counts jobs, so that a session through Spark Connect could be counted, too.
+counts jobs, so that a session through Spark Connect could be counted, too. ``--catalog``: the tables are in Spark's
+catalog, so that only Spark opens them.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import shutil
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -66,18 +67,25 @@ def counted(steps: list[StepRun], found: list[tuple[str, int]]) -> dict[str, dic
 
 
 def main() -> None:
-    given = Path(sys.argv[1]) if len(sys.argv) > 1 else SAMPLES
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", type=Path, nargs="?", default=SAMPLES)
+    parser.add_argument("--catalog", action="store_true")
+    wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="actions-") as place:
-        logs, log_of_events, home = (Path(place, name) for name in ("logs", "events", "tables"))
+        logs, log_of_events, warehouse = (Path(place, name) for name in ("logs", "events", "warehouse"))
+        home = warehouse / "audit.db"
         log_of_events.mkdir()
-        folders = sorted(folder for folder in given.iterdir() if folder.is_dir())
+        folders = sorted(folder for folder in wanted.logs.iterdir() if folder.is_dir())
         for folder in folders[:-1]:
             shutil.copytree(folder, logs / folder.name)
         conf = SMALL | {"spark.eventLog.enabled": "true", "spark.eventLog.dir": log_of_events.as_uri()}
-        conf |= {"spark.eventLog.compress": "false"}
+        conf |= {"spark.eventLog.compress": "false", "spark.sql.warehouse.dir": str(warehouse)}
         flags = {"input.paths": [str(logs)], "spark.master": "local[2]", "nightly.report": Path(place, "report.html")}
         chosen = settings.load(environment={}, flags=flags | {"spark.conf": conf})
-        tables = Tables(session.get_or_create(chosen.spark), str(home))
+        spark = session.get_or_create(chosen.spark)
+        if wanted.catalog:
+            spark.sql("CREATE SCHEMA audit")
+        tables = Tables(spark, "spark_catalog.audit" if wanted.catalog else str(home), chosen.engine)
         nights, spent = {}, {}
         for name in ("first", "nothing new", "another log partition"):
             if name == "another log partition":
@@ -85,7 +93,7 @@ def main() -> None:
             before = processor_seconds()
             nights[name] = nightly_run.run(tables, chosen, NullListener()).steps
             spent[name] = {"processor_seconds": round(processor_seconds() - before, 1)}
-        tables.spark.stop()
+        spark.stop()
         found = [*events(log_of_events), *(("delta_commits", time) for time in delta_commits(home))]
     print(json.dumps({name: counted(steps, found) | spent[name] for name, steps in nights.items()}, indent=1))
 
