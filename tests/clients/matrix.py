@@ -21,7 +21,7 @@ class Client(NamedTuple):
 
 CLIENTS: Final = (
     Client("lowest", "3.11", "pyspark-client==4.1.0", "lowest-direct"),
-    Client("4.0", "3.12", "pyspark-client>=4.0,<4.1", refused="has no DataFrame.repartitionById"),
+    Client("4.0", "3.11", "pyspark-client>=4.0,<4.1", refused="has no DataFrame.repartitionById"),
     Client(
         # What environment version 5 has, as its requirements file lists it.
         "databricks-5",
@@ -38,4 +38,5 @@ CLIENTS: Final = (
         ),
     ),
     Client("highest", "3.13", "pyspark-client>=4.1,<4.2"),
+    Client("highest-oldest-python", "3.11", "pyspark-client>=4.1,<4.2"),
 )
