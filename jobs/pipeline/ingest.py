@@ -84,7 +84,8 @@ def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: st
     repeats = tables.engine().rows(f"SELECT kind FROM $log_records WHERE {repeated} LIMIT 1", **values)
     overlapping = next(repeats, None) is not None
     new = dump.segments if dump.distinct and not overlapping else None
-    if new is not None and typed_tables.write_segments(tables, new, cluster, run_id, transaction):
+    if new is not None:
+        typed_tables.write_segments(tables, new, cluster, run_id, transaction)
         return
     identify = partial(identified, cluster=cluster, run_id=run_id)
     if dump.distinct and not overlapping:

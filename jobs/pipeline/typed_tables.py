@@ -3,11 +3,11 @@
 ``log_records`` is written last: a record is taken in once it is there. Rows of other tables that it does not have are
 of a run that was killed, and are deleted before the next one, which takes the dump in again.
 
-Where the tables are in a folder here, tasks write the files of all tables themselves; those of new segments read the
-segments, too (``typed_segments``). Elsewhere only Spark can write, one table at a time, and not every cluster can keep
-a DataFrame in between: the rows of all tables go to ``arrived``, and from there to their tables, so that the dump is
-read once all the same. They go there as Arrow streams of many rows of one table: a row with a column for each table
-would carry the nulls of all others, a hundred times the bytes of the log.
+Tasks read new segments themselves (``typed_segments``); rows of other dumps come from Spark. Where the tables are in a
+folder here, the tasks write the files of all tables, too. Elsewhere only Spark can write, one table at a time, and not
+every cluster can keep a DataFrame in between: the rows of all tables go to ``arrived``, and from there to their tables,
+so that the dump is read once all the same. They go there as Arrow streams of many rows of one table: a row with a
+column for each table would carry the nulls of all others, a hundred times the bytes of the log.
 """
 
 from __future__ import annotations
@@ -57,8 +57,28 @@ def write(tables: Tables, rows: DataFrame, transaction: str, identify: Identify 
     if written_files.can_be_committed(tables, TYPED.values()):
         _commit(tables, written_files.write_files(sent, tables.location, typed), transaction)
         return
+    _through_arrived(tables, sent.mapInArrow(lambda batches: pack(batches, typed), ARRIVED.schema), transaction)
+
+
+def write_segments(tables: Tables, segments: SegmentsReader, cluster: str, run_id: str, transaction: str) -> None:
+    """Append what segments become of which the tables have no record; their rows do not pass the JVM one by one."""
+    if written_files.can_be_committed(tables, TYPED.values()):
+        files = typed_segments.write_files(tables.spark, segments, tables.location, cluster, run_id)
+        _commit(tables, files, transaction)
+        return
+
+    def packed(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return pack(rows, typed_rows)
+
+    arrived = typed_segments.in_tasks(tables.spark, segments, cluster, run_id, packed, ARRIVED.schema)
+    if arrived is not None:
+        _through_arrived(tables, arrived, transaction)
+
+
+def _through_arrived(tables: Tables, rows: DataFrame, transaction: str) -> None:
+    """Append rows of ``arrived`` to the tables that they are of."""
     tables.create(ARRIVED)
-    tables.replace(ARRIVED, sent.mapInArrow(lambda batches: pack(batches, typed), ARRIVED.schema))
+    tables.replace(ARRIVED, rows)
     arrived = tables.read(ARRIVED)
     filled = {row.table for row in arrived.select("table").distinct().collect()}
     for name, table in TYPED.items():
@@ -66,18 +86,6 @@ def write(tables: Tables, rows: DataFrame, transaction: str, identify: Identify 
             streams = arrived.where(F.col("table") == name).select("rows")
             tables.append(table, streams.mapInArrow(unpack, table.schema), transaction)
     tables.clear(ARRIVED)
-
-
-def write_segments(tables: Tables, segments: SegmentsReader, cluster: str, run_id: str, transaction: str) -> bool:
-    """Append what segments become of which the tables have no record; their rows do not pass the JVM.
-
-    Return False, with nothing done, if only Spark can write the tables.
-    """
-    if not written_files.can_be_committed(tables, TYPED.values()):
-        return False
-    files = typed_segments.write_files(tables.spark, segments, tables.location, cluster, run_id)
-    _commit(tables, files, transaction)
-    return True
 
 
 def _commit(tables: Tables, files: list[Row], transaction: str) -> None:

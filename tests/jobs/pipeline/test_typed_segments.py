@@ -1,4 +1,6 @@
-"""The ways into the typed tables: a task that reads segments itself, rows through Spark, and through ``arrived``."""
+"""The ways into the typed tables: a task reads segments itself, or rows come through Spark; it writes files, or rows go
+through ``arrived``.
+"""
 
 from __future__ import annotations
 
@@ -78,22 +80,31 @@ def all_rows(tables: Tables) -> list[list[tuple[Any, ...]]]:
     return [content(tables, table, "c") for table in typed_tables.TYPED.values()]
 
 
-def test_the_three_ways_fill_the_tables_alike(
+def test_all_ways_fill_the_tables_alike(
     spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for way in ("task", "rows", "arrived"):
-        tables = Tables(spark, str(tmp_path / way))
-        if way == "rows":
-            monkeypatch.setattr(typed_tables, "write_segments", lambda *_: False)
-        if way == "arrived":
-            monkeypatch.setattr(written_files, "can_be_committed", lambda *_: False)
-        ingest.run(tables, open_dump(spark, [str(odd_log), str(SAMPLE_LOGS)]), "c")
+    for reads_segments, writes_files in ((True, True), (False, True), (True, False)):
+        monkeypatch.setattr(written_files, "can_be_committed", lambda *_, can=writes_files: can)
+        tables = Tables(spark, str(tmp_path / f"{reads_segments} {writes_files}"))
+        dumps = open_dump(spark, [str(odd_log), str(SAMPLE_LOGS)])
+        ingest.run(tables, [dump if reads_segments else dump._replace(segments=None) for dump in dumps], "c")
         found.append(all_rows(tables))
     assert found[0] == found[1]
     assert found[0] == found[2]
     log = next(rows for rows, table in zip(found[0], typed_tables.TYPED.values(), strict=True) if table is LOG_RECORDS)
     assert len(log) > 3404
+
+
+@pytest.mark.parametrize("writes_files", [True, False])
+def test_rows_of_new_segments_do_not_come_through_spark(
+    spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes_files: bool
+) -> None:
+    monkeypatch.setattr(written_files, "can_be_committed", lambda *_: writes_files)
+    monkeypatch.setattr(typed_tables, "write", lambda *_: pytest.fail("rows come through Spark"))
+    tables = Tables(spark, str(tmp_path / "tables"))
+    ingest.run(tables, open_dump(spark, [str(odd_log)]), "c")
+    assert len(all_rows(tables)[-1]) == 2
 
 
 HEADERS = [
