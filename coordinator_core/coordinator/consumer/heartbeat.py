@@ -34,7 +34,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     member = _member(op, group, member_id, data)
     updated = members.updated(member, request, data)
     names_changed = False
-    if updated is not member and updated != member:
+    if updated != member:
         op.write(*records.member_metadata(group_id, updated))
         names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
     regex_change = update_regex(op, group, member, updated)

@@ -53,22 +53,8 @@ def joining_static(
 
 
 def updated(member: ConsumerMember, request: Request, data: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
-    nothing changes.
-    """
+    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept."""
     names, regex, timeout = data["subscribedTopicNames"], data["subscribedTopicRegex"], data["rebalanceTimeoutMs"]
-    if (
-        names is None
-        and regex is None
-        and data["serverAssignor"] is None
-        and data["rackId"] is None
-        and member.classic is None
-        and timeout == -1
-        and data["instanceId"] in (None, member.instance_id)
-        and request.client_id == member.client_id
-        and request.client_host == member.client_host
-    ):
-        return member
     return replace(
         member,
         instance_id=_given(data["instanceId"], member.instance_id),

@@ -43,7 +43,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     validation.check_member_epoch(member, epoch)
     updated = _updated(member, request, data)
     changed = False
-    if updated is not member and updated != member:
+    if updated != member:
         op.write(*records.member_metadata(group_id, updated))
         changed = updated.subscribed_topic_names != member.subscribed_topic_names
     bump = changed or partitions.assignment_pending(group)
@@ -87,9 +87,6 @@ def _new_member(member_id: str) -> ShareMember:
 def _updated(member: ShareMember, request: Request, data: ShareGroupHeartbeatRequest) -> ShareMember:
     """The member as its heartbeat describes it; what the heartbeat leaves out stays."""
     names, rack = data["subscribedTopicNames"], data["rackId"]
-    is_same_client = request.client_id == member.client_id and request.client_host == member.client_host
-    if names is None and rack is None and is_same_client:
-        return member
     return replace(
         member,
         rack_id=member.rack_id if rack is None else rack,

@@ -108,7 +108,7 @@ def _update(step: _Step, request: Request) -> TopologyOnTopics:
     op, data, group = step.op, step.data, step.group
     kip_1071 = op.memory.profile.is_kip_1071
     step.updated = step.moved = members.updated(step.member, request, data)
-    step.changed = step.updated is not step.member and step.updated != step.member
+    step.changed = step.updated != step.member
     if step.changed:
         op.write(*records.member_metadata(group.group_id, step.updated))
     topology = _topology(op, group, data["topology"])

@@ -60,22 +60,8 @@ def joining_static(
 
 
 def updated(member: StreamsMember, request: Request, data: StreamsGroupHeartbeatRequest) -> StreamsMember:
-    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept. The same object if
-    nothing changes.
-    """
+    """Return the member as its heartbeat describes it; what the heartbeat leaves out is kept."""
     endpoint, tags, timeout = data["userEndpoint"], data["clientTags"], data["rebalanceTimeoutMs"]
-    if (
-        endpoint is None
-        and tags is None
-        and data["rackId"] is None
-        and data["topology"] is None
-        and data["processId"] is None
-        and timeout == -1
-        and data["instanceId"] in (None, member.instance_id)
-        and request.client_id == member.client_id
-        and request.client_host == member.client_host
-    ):
-        return member
     return replace(
         member,
         instance_id=member.instance_id if data["instanceId"] is None else data["instanceId"],
