@@ -6,6 +6,11 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
 
+COPIED_MS: Final = 1_000
+"""A metadata log that was copied with the logs of groups ends so long before them at most: twice the time after which
+a controller writes a record although nothing changed (``metadata.max.idle.interval.ms``).
+"""
+
 
 class TopicReach(NamedTuple):
     """Over which times a source of topics shows each change of them, by the controller's clock, both included.
@@ -23,14 +28,15 @@ class TopicReach(NamedTuple):
         """
         return self.since_ms <= first_ms and last_ms <= self.until_ms
 
+    def covers_end(self, now_ms: int) -> bool:
+        """Whether the topics at the end of the logs of groups are shown: logs that were copied together do not end
+        at the same time.
+        """
+        return self.since_ms <= now_ms <= self.until_ms + COPIED_MS
 
-NO_REACH: Final = TopicReach(0, -1)
+
+NO_REACH: Final = TopicReach(0, -1 - COPIED_MS)
 """That of no source, and of one that lacks records."""
-
-COPIED_MS: Final = 1_000
-"""A metadata log that was copied with the logs of groups ends so long before them at most: twice the time after which
-a controller writes a record although nothing changed (``metadata.max.idle.interval.ms``).
-"""
 
 UNKNOWN_BEFORE: Final = "which topics there were before, and when they changed, is not known"
 UNKNOWN_CHANGES: Final = "which topics there were, and when they changed, is not known"

@@ -245,7 +245,10 @@ class TopicHistory:
         number = self._newest if time_ms is None else self.version_at(time_ms)
         if number < 0:
             return None
-        is_whole = self.shows_all(max(asked_ms, self.first_seen_ms) if time_ms is None else time_ms)
+        if time_ms is None:
+            is_whole = self.complete and self.reach.covers_end(max(asked_ms, self.first_seen_ms))
+        else:
+            is_whole = self.shows_all(time_ms)
         return replace(self.version(number).image, is_whole=is_whole)
 
     def at_offset(self, offset: int) -> ImageVersion | None:

@@ -32,8 +32,20 @@ from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
 from jobs.relations.logs import lost_records
-from jobs.relations.replay import BLOCK, BYTES, IDENTITY, LATE, MOVED, RANGES, ROWS, replayed_rows
-from jobs.relations.topics import require_one_cluster, stored_topics, topic_news_ms
+from jobs.relations.replay import (
+    BEHIND_TOPICS,
+    BLOCK,
+    BYTES,
+    BYTES_AGAIN,
+    IDENTITY,
+    LATE,
+    MOVED,
+    RANGES,
+    ROWS,
+    ROWS_AGAIN,
+    replayed_rows,
+)
+from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topic_news_ms
 from jobs.relations.unreadable import unplaced_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import PLACED
@@ -137,8 +149,10 @@ class _Run:
 
     def run(self) -> ReplaySummary:
         engine = self._tables.engine()
-        news_ms = topic_news_ms(engine, self._cluster, self._span.done, self._span.upto)
-        rebuilds = not self._span.is_first and self._may_rebuild(engine, news_ms)
+        span = self._cluster, self._span.done, self._span.upto
+        times = {"news_ms": topic_news_ms(engine, *span), "shown_ms": shown_ms(engine, *span)}
+        self._given |= {name: NEVER_MS if time_ms is None else time_ms for name, time_ms in times.items()}
+        rebuilds = not self._span.is_first and self._may_rebuild(engine)
         if not rebuilds and self._span.done >= self._span.upto:
             return _nothing(self._cluster)  # the new snapshots concern no group
         topics = stored_topics(engine, self._cluster)
@@ -147,22 +161,20 @@ class _Run:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
             self._delete_rows_without_states()
-        # What a group that begins again has in all is not counted: it may be all of the log.
-        chosen = engine.in_spark() if rebuilds else self._by_size(engine)
-        rows = chosen.fold(
+        rows = self._by_size(engine, rebuilds=rebuilds).fold(
             replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds),
             IDENTITY,
             ("is_record", "log_partition", "log_offset"),
             folder(self._cluster, topics, self._audit, self._holes()),
             REPLAYED.schema,
-            **{**self._given, "news_ms": NEVER_MS if news_ms is None else news_ms},
+            **self._given,
         )
         self._tables.replace(REPLAYED, rows)
         summary = self._merge()
         self._tables.clear(REPLAYED)
         return summary
 
-    def _may_rebuild(self, engine: Engine, news_ms: int | None) -> bool:
+    def _may_rebuild(self, engine: Engine) -> bool:
         """Return whether a group may have to begin again: small questions that nearly always say that none has to."""
         if not self._span.done:
             return True  # all records are replayed again
@@ -174,17 +186,24 @@ class _Run:
         )
         if {states["oldest"], states["newest"]} - {None, STATE_VERSION}:
             return True
-        if news_ms is not None and states["last_ms"] is not None and states["last_ms"] >= news_ms:
+        if states["last_ms"] is not None and states["last_ms"] >= self._given["news_ms"]:
             return True
         (moved,) = engine.rows(MOVED, **{**self._given, "topics": GROUP_TOPICS})
         interrupted = engine.rows("SELECT cluster FROM $replayed WHERE cluster = :cluster LIMIT 1", **cluster)
-        return bool(moved["groups"]) or any(interrupted) or any(engine.rows(LATE, **self._given))
+        behind = engine.rows(f"SELECT group_id FROM $group_records WHERE {BEHIND_TOPICS} LIMIT 1", **self._given)
+        return bool(moved["groups"]) or any(interrupted) or any(behind) or any(engine.rows(LATE, **self._given))
 
-    def _by_size(self, engine: Engine) -> Engine:
+    def _by_size(self, engine: Engine, *, rebuilds: bool) -> Engine:
         """Return the engine that makes the rows of this size."""
+        if rebuilds and not self._span.done:
+            return engine.in_spark()  # all groups begin again: to count their rows is to read all of the log
         limits = engine.limits
-        counts = ((RANGES, limits.replayed_ranges), (ROWS, limits.replayed_rows), (BYTES, limits.replayed_bytes))
-        for count, most in counts:
+        rows, size = (ROWS_AGAIN, BYTES_AGAIN) if rebuilds else (ROWS, BYTES)
+        for count, most in (
+            (RANGES, limits.replayed_ranges),
+            (rows, limits.replayed_rows),
+            (size, limits.replayed_bytes),
+        ):
             engine = engine.up_to(most, count, **self._given)
         return engine
 

@@ -77,6 +77,15 @@ def _same(one: str, other: str) -> str:
     return " AND ".join(f"{one}.{name} = {other}.{name}" for name in IDENTITY)
 
 
+BEHIND_TOPICS: Final = (
+    f"cluster = :cluster AND run_id <= :done AND log_topic IN :groups AND timestamp_ms >= :shown_ms AND {PLACED}"
+)
+"""The known records of groups whose replay did not see the topics of their time, and would now (``:shown_ms``).
+
+Commits do not count: what is said of them does not rest on the topics of their time.
+"""
+
+
 REBUILT: Final = f"""
 late AS ({LATE}), firsts AS (
   SELECT {GROUP}, min(named_struct('log_partition', log_partition, 'log_offset', log_offset)) AS first
@@ -93,6 +102,7 @@ late AS ({LATE}), firsts AS (
     UNION ALL SELECT {GROUP}, log_partition, log_offset FROM states
   ) AS p JOIN late AS l ON p.log_topic = l.log_topic AND p.log_partition = l.log_partition
   WHERE l.first <= p.log_offset + 1
+  UNION SELECT {GROUP} FROM $group_records WHERE {BEHIND_TOPICS}
 ), rebuilt AS (
   SELECT {GROUP} FROM states AS s LEFT SEMI JOIN begun AS b ON s.group_id = b.group_id
   UNION SELECT {GROUP} FROM begun
@@ -102,6 +112,7 @@ late AS ({LATE}), firsts AS (
 - ``begun``: a state has another format than ``:version``, or its replay has passed the time of news of topics or
   settings (``:news_ms``), or records that it has are not before the new ones. A share group has records in several log
   partitions, in any order. Without runs that are done, all groups begin again.
+- A group has known records at times whose topics are shown now, and were not when they were replayed.
 - The run that replayed a group was interrupted: its rows are still staged.
 - A group has known records behind late ones, or right before the first of them: what was missing there was a gap for
   its rows. Groups without records of their own, of which there are only commits, have a state all the same.
@@ -186,6 +197,15 @@ FROM located AS l WHERE is_row = 1
 {"" if is_first else f"UNION ALL SELECT {of_states}, FALSE, {nothing} FROM ({continued}) AS c"}
 """
 
+
+BEGINNING_AGAIN: Final = f"""
+WITH states AS (SELECT * FROM $group_states WHERE cluster = :cluster
+), fresh AS ({_records(NEW)}
+), {REBUILT} chosen AS ({BEGUN_AGAIN})
+SELECT {{}} FROM chosen"""
+ROWS_AGAIN: Final = BEGINNING_AGAIN.format("count(*)")
+BYTES_AGAIN: Final = BEGINNING_AGAIN.format("sum(bytes_of(value))")
+"""The number of new rows, with all rows of the groups that begin again, and the bytes of their values."""
 
 BYTES: Final = f"""
 SELECT sum(bytes) FROM (

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
@@ -234,6 +235,27 @@ def topic_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> i
         return -1
     times = [settings_news_ms(tables, cluster, after), _log_news_ms(tables, cluster, after, upto)]
     return min((time_ms for time_ms in times if time_ms is not None), default=None)
+
+
+def shown_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
+    """Return the time from which runs after ``after`` show the topics, and those before did not; None: of no time.
+
+    What came right before the end of a metadata log may have been behind it by the clock of another broker.
+    """
+    if not tables.exists("cluster_records"):
+        return None
+    (seen,) = tables.rows(
+        "SELECT max(timestamp_ms) FILTER (WHERE run_id <= :after) AS known, "
+        "min(timestamp_ms) FILTER (WHERE run_id > :after AND run_id <= :upto) AS new "
+        f"{OF_CLUSTER} AND {IN_LOG}",
+        cluster=cluster,
+        after=after,
+        upto=upto,
+    )
+    if seen["new"] is None:
+        return None
+    known_ms: int = seen["new"] if seen["known"] is None else min(seen["known"], seen["new"])
+    return known_ms - CLOCK_TOLERANCE_MS
 
 
 def _log_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:

@@ -53,7 +53,7 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         last = max((commit.last for commit in commits), key=lambda at: at.timestamp_ms)
         silent = history.now_ms - last.timestamp_ms
         topics = history.topics
-        gone = topics.reach.covers(history.now_ms, history.now_ms) and topic not in topics.partitions
+        gone = topics.reach.covers_end(history.now_ms) and topic not in topics.partitions
         if topic in held or silent < limits.zombie_ms or (hidden and not gone):
             continue
         detail = (

@@ -99,5 +99,5 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
         f"{counted(len(left), 'topic')} of the deleted application still there: {', '.join(left[:NAMED_TOPICS])}{more}",
         [last],
         until_ms=history.now_ms,
-        complete=history.topics.reach.covers(history.now_ms, history.now_ms),
+        complete=history.topics.reach.covers_end(history.now_ms),
     )

@@ -89,7 +89,7 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 [present.target or present.opened],
                 subject=unit.subject,
                 until_ms=history.now_ms,
-                complete=history.topics.reach.covers(history.now_ms, history.now_ms),
+                complete=history.topics.reach.covers_end(history.now_ms),
             )
 
 

@@ -77,6 +77,14 @@ def test_an_image_that_may_be_out_of_date_is_not_whole() -> None:
     assert [image is not None and image.is_whole for image in images] == [True, True, False]
 
 
+def test_logs_that_were_copied_together_end_within_a_second() -> None:
+    known = history()
+    assert [known.reach.covers_end(10 * HOUR + late) for late in (0, COPIED_MS, COPIED_MS + 1)] == [True, True, False]
+    images = [known.image_at(None, 10 * HOUR + late) for late in (COPIED_MS, COPIED_MS + 1)]
+    assert [image is not None and image.is_whole for image in images] == [True, False]
+
+
 def test_no_source_reaches_anywhere() -> None:
     assert not NO_REACH.covers(0, 0)
+    assert not NO_REACH.covers_end(0)
     assert not NO_TOPICS_GIVEN.reach.covers(0, 0)

@@ -220,12 +220,12 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
     nightly = in_nights(whole, tmp_path, of_log.when(F.col("log_partition") > 0, "night 2").otherwise("night 3"))
     computed: list[set[str]] = []
 
-    def noted(tables, cluster, groups, kinds):
-        found = list(groups_relation.histories(tables, cluster, groups, kinds))
+    def noted(rows, logs, topic_ends):
+        found = list(groups_relation.gathered(rows, logs, topic_ends))
         computed.append({each.group_id for each in found})
         return found
 
-    monkeypatch.setattr(findings_job, "histories", noted)
+    monkeypatch.setattr(findings_job, "gathered", noted)
     for night in nights:
         in_spark = EngineLimits(replayed_rows=-1, staged_file_bytes=-1)
         nightly.limits = in_spark if night == "night 2" else EngineLimits()
@@ -239,9 +239,11 @@ def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sampl
 
 SHUFFLED = "concat('night ', 2 + abs(hash(log_partition, log_offset)) % 2)"
 TOPICS_LAST = "if(log_topic = '__cluster_metadata', 'night 3', 'night 2')"
+TOPICS_CUT = "if(log_topic = '__cluster_metadata' AND timestamp_ms > 1795257472000, 'night 3', 'night 2')"
+"""Behind it no topic changes for 99 s, within which five groups have their last records."""
 
 
-@pytest.mark.parametrize("night", [SHUFFLED, TOPICS_LAST], ids=["records", "topics"])
+@pytest.mark.parametrize("night", [SHUFFLED, TOPICS_LAST, TOPICS_CUT], ids=["records", "topics", "end of topics"])
 def test_what_comes_late_makes_its_groups_begin_anew(whole, tmp_path, night):
     late = in_nights(whole, tmp_path, F.expr(night))
     for each in ("night 2", "night 3"):

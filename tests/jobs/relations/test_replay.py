@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
 from jobs.pipeline.replay import NEVER_MS
 from jobs.pipeline.replay_arrow import INPUT
-from jobs.relations.replay import BYTES, RANGES, ROWS, replayed_rows
+from jobs.relations.replay import BYTES, BYTES_AGAIN, RANGES, ROWS, ROWS_AGAIN, replayed_rows
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
@@ -60,12 +60,14 @@ class Case(NamedTuple):
     rows: Rows
     done: str
     news_ms: int
+    shown_ms: int
 
     @property
     def values(self) -> dict[str, Any]:
         return {
             **{"cluster": CLUSTER, "done": self.done, "upto": "3", "version": VERSION, "block": 7},
-            **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS, "shares": SHARE_TOPICS, "news_ms": self.news_ms},
+            **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS, "shares": SHARE_TOPICS},
+            **{"news_ms": self.news_ms, "shown_ms": self.shown_ms},
         }
 
 
@@ -172,6 +174,11 @@ def rebuilt(rows: Rows, asked: Case) -> set[Group]:
         is_old = state["version"] != VERSION or state["timestamp_ms"] >= asked.news_ms or not asked.done
         if is_old or (state["log_topic"] != SHARES and is_behind):
             begun.add(_group(state))
+    for row in rows[GROUP_RECORDS]:
+        is_known = row["cluster"] == CLUSTER and row["run_id"] <= asked.done and row["log_topic"] in GROUP_TOPICS
+        is_placed = row["timestamp_ms"] is not None and row["log_offset"] is not None
+        if is_known and is_placed and row["timestamp_ms"] >= asked.shown_ms:
+            begun.add(_group(row))
     for place in {(row["log_topic"], row["log_partition"]) for row in ranges}:
         here = [row for row in ranges if (row["log_topic"], row["log_partition"]) == place]
         new = [row["first_offset"] for row in here if row["run_id"] > asked.done]
@@ -239,14 +246,28 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 TABLES = tables_of(random.Random(1))
-SOME = Case(TABLES, "2", NEVER_MS)
+SOME = Case(TABLES, "2", NEVER_MS, NEVER_MS)
 LAST_MS = max(
     row["timestamp_ms"]
     for row in TABLES[GROUP_STATES]
     if row["cluster"] == CLUSTER and _group(row) not in rebuilt(TABLES, SOME)
 )
-CASES = [SOME, Case(TABLES, "2", LAST_MS), Case(TABLES, "", NEVER_MS)]
-"""After some runs; the same with news of the time of one state; and all again."""
+SHOWN_MS = max(
+    row["timestamp_ms"] or 0
+    for row in TABLES[GROUP_RECORDS]
+    if row["cluster"] == CLUSTER
+    and row["log_topic"] in GROUP_TOPICS
+    and row["run_id"] <= "2"
+    and row["log_offset"] is not None
+    and _group(row) not in rebuilt(TABLES, SOME)
+)
+CASES = [
+    SOME,
+    Case(TABLES, "2", LAST_MS, NEVER_MS),
+    Case(TABLES, "2", NEVER_MS, SHOWN_MS),
+    Case(TABLES, "", NEVER_MS, NEVER_MS),
+]
+"""After some runs; the same with news of the time of one state, or with topics of the time of one record; all again."""
 
 
 @pytest.mark.parametrize("rebuilds", [False, True])
@@ -264,8 +285,9 @@ def test_a_first_replay_reads_no_states(home: Path) -> None:
 
 def test_the_cases_have_groups_that_begin_again_and_others() -> None:
     groups = {_group(row) for row in TABLES[GROUP_STATES] if row["cluster"] == CLUSTER}
-    some, more, whole = (len(rebuilt(TABLES, asked)) for asked in CASES)
-    assert 10 < some < more < whole == len(groups)
+    some, more, shown, whole = (len(rebuilt(TABLES, asked)) for asked in CASES)
+    assert 10 < some < min(more, shown)
+    assert max(more, shown) < whole == len(groups)
 
 
 def test_sizes_are_those_of_the_new_rows(home: Path) -> None:
@@ -277,6 +299,15 @@ def test_sizes_are_those_of_the_new_rows(home: Path) -> None:
         ranges = [row for row in asked.rows[LOG_RANGES] if row["cluster"] == CLUSTER]
         counts = [next(tables.tuples(text, **asked.values))[0] or 0 for text in (ROWS, BYTES, RANGES)]
         assert counts == [len(fresh), size, len(ranges)]
+
+
+def test_sizes_of_groups_that_begin_again_are_those_of_all_their_rows(home: Path) -> None:
+    for asked in CASES:
+        again = rebuilt(asked.rows, asked)
+        read = [row for row in records(asked.rows, asked.done) if _group(row) not in again]
+        read += [row for row in records(asked.rows, "") if _group(row) in again]
+        counts = [next(FolderReader(str(home)).tuples(text, **asked.values))[0] for text in (ROWS_AGAIN, BYTES_AGAIN)]
+        assert counts == [len(read), sum(len(row["value"] or b"") for row in read)]
 
 
 @pytest.mark.long
@@ -302,6 +333,9 @@ MUTATIONS = [
     ("OR timestamp_ms >= :news_ms", ""),
     ("timestamp_ms >= :news_ms", "timestamp_ms > :news_ms"),
     ("s.log_topic NOT IN :shares AND", ""),
+    ("timestamp_ms >= :shown_ms", "timestamp_ms > :shown_ms"),
+    ("AND log_topic IN :groups AND timestamp_ms", "AND timestamp_ms"),
+    ("run_id <= :done AND log_topic IN :groups", "log_topic IN :groups"),
     ("f.first.log_partition < s.log_partition\n    OR", ""),
     ("f.first.log_offset <= s.log_offset", "f.first.log_offset < s.log_offset"),
     ("UNION SELECT log_topic, group_id FROM $replayed WHERE cluster = :cluster", ""),

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.errors import InputError
 from jobs.queries.from_logs.given import given_topics
-from jobs.relations.topics import require_one_cluster, stored_topics, topics_given
+from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topics_given
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import known_topics
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.records import CLUSTER_RECORDS
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.relations.engines import write
 from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, fill
 from tests.matrix.removals import metadata_of_another_cluster, of_another_cluster
 
@@ -67,3 +70,23 @@ def test_logs_of_one_cluster_are_taken(tmp_path: Path) -> None:
     fill(tmp_path / "tables", SAMPLE_LOGS, topics=(GROUP_LOG, METADATA_TOPIC))
     tables = FolderReader(str(tmp_path / "tables"))
     require_one_cluster(tables, CLUSTER, stored_topics(tables, CLUSTER))
+
+
+@pytest.mark.parametrize(
+    ("after", "upto", "since_ms"),
+    [("1", "2", 70_000), ("2", "3", 40_000), ("3", "4", None), ("", "1", 50_000), ("4", "5", None)],
+    ids=["it goes on", "late records", "a snapshot alone", "the first", "nothing"],
+)
+def test_a_metadata_log_that_goes_on_shows_topics_since_its_end_before(
+    tmp_path: Path, after: str, upto: str, since_ms: int | None
+) -> None:
+    """A replay of groups before did not know what the topics were then."""
+    placed = [("1", 50_000), ("1", 70_000), ("2", 71_000), ("2", 90_000), ("3", 40_000), ("3", 91_000)]
+    rows = [{"cluster": CLUSTER, "run_id": run, "timestamp_ms": time_ms} for run, time_ms in placed]
+    rows += [
+        {"cluster": CLUSTER, "run_id": "4", "timestamp_ms": 10_000, "stray": "00000000000000000009-1.checkpoint#0"},
+        {"cluster": "other", "run_id": "2", "timestamp_ms": 5_000},
+    ]
+    write(tmp_path, {CLUSTER_RECORDS: rows})
+    expected = None if since_ms is None else since_ms - CLOCK_TOLERANCE_MS
+    assert shown_ms(FolderReader(str(tmp_path)), CLUSTER, after, upto) == expected
