@@ -46,10 +46,10 @@ def measured(tables: Tables, now: datetime, chosen: CheckSettings) -> Measured:
     known: dict[str, Any] = json.loads((tables.exists(CHECK_RESULTS) and note_of(tables, CHECK_RESULTS)) or "{}")
     now_ms = round(now.timestamp() * 1000)
     if known.get("inputs") == inputs:
-        found = pd.DataFrame(known["measures"], columns=["cluster", *MEASURES])
-        found[[*MEASURES]] = found[[*MEASURES]].astype(float)
-        found[AGE] += (now_ms - known["measured_ms"]) / 3_600_000
+        measures = pd.DataFrame(known["measures"], columns=["cluster", *MEASURES])
+        measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
+        measures[AGE] += (now_ms - known["measured_ms"]) / 3_600_000
     else:
-        found = measure(tables, now, chosen)
-    rows = found.astype(object).where(found.notna(), None).to_dict("records")
-    return Measured(found, json.dumps({"inputs": inputs, "measured_ms": now_ms, "measures": rows}))
+        measures = measure(tables, now, chosen)
+    rows = measures.astype(object).where(measures.notna(), None).to_dict("records")
+    return Measured(measures, json.dumps({"inputs": inputs, "measured_ms": now_ms, "measures": rows}))

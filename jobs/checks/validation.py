@@ -221,14 +221,14 @@ class _Validations:
         from great_expectations.checkpoint.actions import ActionContext, UpdateDataDocsAction
         from great_expectations.checkpoint.checkpoint import CheckpointResult
 
-        found = {
+        outcome = {
             _identifier(definition, self.outcomes[definition.name], identity): self.outcomes[definition.name]
             for definition in checkpoint.validation_definitions
             if definition.name in self.outcomes
         }
-        if not found:
+        if not outcome:
             return
-        result = CheckpointResult(run_id=identity, run_results=found, checkpoint_config=checkpoint)
+        result = CheckpointResult(run_id=identity, run_results=outcome, checkpoint_config=checkpoint)
         done = ActionContext()
         # Messages name the pages of Data Docs: these come first, as in Great Expectations' own order.
         for action in sorted(checkpoint.actions, key=lambda action: not isinstance(action, UpdateDataDocsAction)):

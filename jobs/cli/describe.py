@@ -130,15 +130,15 @@ def describe_command(
     warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
     chosen = then.groups() if one is None else iter([one])
-    found = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
+    descriptions = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
-        for described in found:
+        for described in descriptions:
             (print_json if source.json else print_description)(described)
     elif source.json:
-        for described in found:
+        for described in descriptions:
             print_json({"group": described["listing"]["groupId"], **described})
     else:
-        print_overview(found)
+        print_overview(descriptions)
 
 
 def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> Mapping[TopicPartition, int]:

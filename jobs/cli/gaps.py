@@ -62,9 +62,9 @@ def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:
 
 def find_group(then: GroupsThen, group_id: str) -> GroupThen:
     """A group at the moment; raises InputError where the log does not mention it."""
-    for each in then.groups():
-        if each.group.group_id == group_id:
-            return each
+    for of_group in then.groups():
+        if of_group.group.group_id == group_id:
+            return of_group
     known = then.knowledge()
     if not (missing := known.about_group(group_id)):
         raise InputError(f"no group {group_id!r} in these logs at that moment; see history {group_id}")

@@ -82,8 +82,8 @@ def cell(value: Any) -> str:
 def ranges(topic_partitions: Iterable[str]) -> str:
     """Return ``topic-partition`` names in short form: ``orders 0-3,7 payments 1``."""
     by_topic: dict[str, list[int]] = {}
-    for each in topic_partitions:
-        topic, _, partition = each.rpartition("-")
+    for name in topic_partitions:
+        topic, _, partition = name.rpartition("-")
         by_topic.setdefault(topic, []).append(int(partition))
     return " ".join(f"{topic} {number_ranges(by_topic[topic])}" for topic in sorted(by_topic))
 

@@ -118,20 +118,20 @@ def ingest_command(
 
 def _damaged(tables: Tables, rows: list[Row]) -> Mapping[str, Any] | None:
     """Return ``source`` and ``error`` of the first damaged row that these runs ingested, and their ``number``."""
-    found = tables.engine().rows(
+    damaged = tables.engine().rows(
         "SELECT source, error, count(*) OVER () AS number FROM $log_records "
         "WHERE run_id IN :runs AND kind = 'damaged' ORDER BY source, place LIMIT 1",
         runs=sorted({row.run_id for row in rows}),
     )
-    return next(found, None)
+    return next(damaged, None)
 
 
 def _offset_range(text: str) -> tuple[int, tuple[int | None, int | None]]:
-    found = OFFSET_RANGE.fullmatch(text)
-    if found is None:
+    parts = OFFSET_RANGE.fullmatch(text)
+    if parts is None:
         raise typer.BadParameter(f"invalid --offsets {text!r}: use PARTITION:FROM-TO, as in 3:100-200")
-    first, end = (int(bound) if bound else None for bound in found.group("first", "end"))
-    return int(found["partition"]), (first, end)
+    first, end = (int(bound) if bound else None for bound in parts.group("first", "end"))
+    return int(parts["partition"]), (first, end)
 
 
 @with_options(TableOptions)

@@ -88,7 +88,7 @@ def _subtopology(subtopology: Line) -> Line:
     """Return a line of the topology of a streams group: internal topics with the number of their partitions."""
 
     def internal(topics: Mapping[str, Line]) -> str | None:
-        return " ".join(f"{name} ({each['partitions'] or '?'})" for name, each in topics.items()) or None
+        return " ".join(f"{name} ({topic['partitions'] or '?'})" for name, topic in topics.items()) or None
 
     return {
         "subtopology": subtopology["subtopologyId"],

@@ -97,13 +97,13 @@ def whatif_command(
         missing = "; ".join(["", *known.knowledge().about_group(group), *lacks])
         raise InputError(f"group {group!r} has no assignment in these logs for which the topics are known{missing}")
     rows = known.rebalances(RebalanceFilter(group))
-    found = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))
-    outcomes = found._asdict()
-    if found.hypothetical == found.repeated:
+    comparison = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))
+    outcomes = comparison._asdict()
+    if comparison.hypothetical == comparison.repeated:
         source.console.note("the change makes no difference to these rebalances")
     if not source.json:
-        outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != found.actual}
-        if found.hypothetical == found.repeated:
+        outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != comparison.actual}
+        if comparison.hypothetical == comparison.repeated:
             outcomes.pop("hypothetical", None)
     lines = [{"history": name, **outcome._asdict()} for name, outcome in outcomes.items()]
     print_lines(lines, as_json=source.json, title=group)
@@ -116,10 +116,10 @@ def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) ->
         raise InputError(
             f"group {group!r} has no share state in these logs: a share group's deliveries are in {SHARE_LOG}"
         )
-    found = with_delivery_limit(history.share_partitions, limit)
-    if not found.is_whole:
+    deliveries = with_delivery_limit(history.share_partitions, limit)
+    if not deliveries.is_whole:
         source.console.warn("records of the share state are missing: the figures are what the others prove")
-    figures = {"actual": found.actual, "hypothetical": found.hypothetical}
+    figures = {"actual": deliveries.actual, "hypothetical": deliveries.hypothetical}
     lines = [{"history": name, **each._asdict()} for name, each in figures.items()]
     print_lines(lines, as_json=source.json, title=group)
 

@@ -66,8 +66,8 @@ def settle(tables: Tables, cluster: str) -> int:
     """Find the times and the records of lines that have none yet. Return the number of lines that got one."""
     if not tables.exists(BROKER_EVENTS):
         return 0
-    found = tables.engine()
-    changed = [*_timed(found, cluster)]
+    engine = tables.engine()
+    changed = [*_timed(engine, cluster)]
     _update(tables, cluster, changed, "timestamp_ms")
     bound = [*_bound(tables.engine(), cluster)]
     _update(tables, cluster, bound, "record")

@@ -118,9 +118,9 @@ def _only(records: DecodedRecords, wanted: Mask) -> DecodedRecords:
 def _picked(decoded: Decoded, wanted: Mask, number: Ints) -> Decoded:
     groups = {}
     for record_type, group in decoded.groups.items():
-        mine = wanted[group.rows]
-        if mine.any():
-            groups[record_type] = DecodedType(number[group.rows[mine]], group.values.filter(pa.array(mine)))
+        of_type = wanted[group.rows]
+        if of_type.any():
+            groups[record_type] = DecodedType(number[group.rows[of_type]], group.values.filter(pa.array(of_type)))
     errors = {int(number[row]): error for row, error in decoded.errors.items() if wanted[row]}
     return Decoded(decoded.numbers[wanted], groups, errors)
 
@@ -170,16 +170,16 @@ def _decode_metadata(batch: pa.RecordBatch, family: Family) -> tuple[Decoded, De
     """
     types = np.full(batch.num_rows, NO_TYPE, np.int16)
     values = Decoded(types.copy())
-    found: dict[int, list[tuple[int, dict[str, Any]]]] = {}
+    by_type: dict[int, list[tuple[int, dict[str, Any]]]] = {}
     for row, data in enumerate(batch.column("value").to_pylist()):
         try:
             types[row], values.numbers[row], fields = decode_metadata(data or b"")
-            found.setdefault(int(types[row]), []).append((row, fields))
+            by_type.setdefault(int(types[row]), []).append((row, fields))
         except UnknownTypeError:
             types[row] = read_unsigned_varint(data, 1)[0]
         except DecodeError as error:
             values.errors[row] = error
-    for number, rows in found.items():
+    for number, rows in by_type.items():
         of_type = message_type(record_schemas(family)[number].value)
         values.groups[number] = DecodedType(
             np.array([row for row, _ in rows]), to_arrow([fields for _, fields in rows], of_type)
@@ -215,10 +215,10 @@ def struct_records(batch: pa.RecordBatch, records: DecodedRecords, family: Famil
 def _field(decoded: Decoded, types: Iterable[int], name: str, of_type: pa.DataType, count: int) -> pa.Array:
     """Return one field of the records of several types; null where a row does not have it."""
     groups = [group for number in types if (group := decoded.groups.get(number)) is not None]
-    found = [expand(group.values.field(name), group.rows, count) for group in groups if _has(group, name)]
-    if not found:
+    columns = [expand(group.values.field(name), group.rows, count) for group in groups if _has(group, name)]
+    if not columns:
         return pa.nulls(count, of_type)
-    return found[0] if len(found) == 1 else pc.coalesce(*found)
+    return columns[0] if len(columns) == 1 else pc.coalesce(*columns)
 
 
 def _has(group: DecodedType, name: str) -> bool:
@@ -279,7 +279,7 @@ def _types_of_keys(batch: pa.RecordBatch, records: DecodedRecords, family: Famil
 def _by_family(batch: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, Family]]:
     """Yield the rows of each topic; a dump that does not tell the topic is of a log of groups."""
     topics = pc.fill_null(batch.column("log_topic"), "")
-    found = topics.unique().to_pylist()
-    for topic in found:
-        mine = batch if len(found) == 1 else batch.filter(pc.equal(topics, topic))
-        yield mine, FAMILIES.get(topic, Family.GROUP)
+    names = topics.unique().to_pylist()
+    for topic in names:
+        of_topic = batch if len(names) == 1 else batch.filter(pc.equal(topics, topic))
+        yield of_topic, FAMILIES.get(topic, Family.GROUP)

@@ -56,9 +56,9 @@ Changed = Mapping[str, list[str] | None]
 def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
     """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind."""
     tables.create(FINDINGS)
-    found = tables.engine()
+    engine = tables.engine()
     replayed = "SELECT cluster, max(run_id) AS run_id FROM $group_states GROUP BY cluster"
-    newest = {row["cluster"]: row["run_id"] for row in found.rows(replayed)}
+    newest = {row["cluster"]: row["run_id"] for row in engine.rows(replayed)}
     note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
     before = note_of(tables, FINDINGS)
     if before != note:
@@ -80,10 +80,10 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
     for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name):
         if before["tables"].get(name) != now["tables"].get(name):
             return dict.fromkeys(newest)
-    found, since = tables.engine(), before.get("replayed", {})
+    engine, since = tables.engine(), before.get("replayed", {})
     # Where no run is new, the tables have changed for another reason, such as a replay of all records.
     return {
-        cluster: changed_groups(found, cluster, since[cluster]) if since.get(cluster, run_id) < run_id else None
+        cluster: changed_groups(engine, cluster, since[cluster]) if since.get(cluster, run_id) < run_id else None
         for cluster, run_id in newest.items()
     }
 
@@ -103,10 +103,10 @@ def parts_here(tables: Tables) -> int | None:
 
 def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> Rows:
     """Return the rows of the table, computed by this process in so many parts."""
-    found = tables.engine()
+    engine = tables.engine()
     again = {cluster: None if groups is None else set(groups) for cluster, groups in changed.items()}
     kept, new = [], list[dict[str, Any]]()
-    for row in found.rows("SELECT * FROM $findings"):
+    for row in engine.rows("SELECT * FROM $findings"):
         cluster, group_id = row["cluster"], row["group_id"]
         if cluster in again and group_id is None:
             continue
@@ -115,9 +115,9 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
         if wanted != []:
-            logs, ends, of_kinds = LogFacts.read(found, cluster), topic_ends(found, cluster), kinds(found)
+            logs, ends, of_kinds = LogFacts.read(engine, cluster), topic_ends(engine, cluster), kinds(engine)
             for some in _divided(tables, cluster, wanted, parts):
-                changed_ones = gathered(merged(found, cluster, some, of_kinds), logs, ends)
+                changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, ends)
                 of_groups = (row for history in changed_ones for row in findings(history, limits))
                 new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
         new += _about_cluster(tables, cluster, limits)
@@ -167,8 +167,8 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
     if groups is not None:
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
-    found = tables.engine()
-    find = finder(limits, kinds(found), LogFacts.read(found, cluster), topic_ends(found, cluster))
+    engine = tables.engine()
+    find = finder(limits, kinds(engine), LogFacts.read(engine, cluster), topic_ends(engine, cluster))
     return by_group(rows).mapInArrow(find, schema).selectExpr(f"{sql_text(cluster)} AS cluster", "*")
 
 

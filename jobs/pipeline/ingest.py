@@ -66,10 +66,10 @@ def next_offsets(tables: Tables, cluster: str) -> dict[str, dict[int, int]]:
     """Return the first offset that was not ingested, by topic and partition."""
     if not tables.exists(RUNS):
         return {}
-    found: dict[str, dict[int, int]] = {}
+    offsets: dict[str, dict[int, int]] = {}
     for (topic, partition), last in runs.last_offsets(tables, cluster).items():
-        found.setdefault(topic, {})[partition] = last + 1
-    return found
+        offsets.setdefault(topic, {})[partition] = last + 1
+    return offsets
 
 
 def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None:
@@ -149,12 +149,12 @@ def _best_of_each(rows: DataFrame) -> DataFrame:
     The query fails if two rows with the same key are different records.
     """
     order = [F.col("batch_base").asc_nulls_last(), F.col("source"), F.col("place")]
-    each = Window.partitionBy(*LOG_RECORDS.key)
+    of_key = Window.partitionBy(*LOG_RECORDS.key)
     ranked = rows.withColumns(
         {
-            "rank": F.row_number().over(each.orderBy(*order)),
-            "best_source": F.first("source").over(each.orderBy(*order)),
-            "differs": reduce(or_, (F.min(name).over(each) != F.max(name).over(each) for name in CONTENT)),
+            "rank": F.row_number().over(of_key.orderBy(*order)),
+            "best_source": F.first("source").over(of_key.orderBy(*order)),
+            "differs": reduce(or_, (F.min(name).over(of_key) != F.max(name).over(of_key) for name in CONTENT)),
         }
     )
     is_best = F.col("rank") == 1

@@ -45,13 +45,13 @@ def run(tables: Tables) -> int:
 
 
 def _update(tables: Tables, cluster: str, done: str, newest: str) -> int:
-    found = tables.engine()
-    since_ms = _since(found, cluster, done)
+    reader = tables.engine()
+    since_ms = _since(reader, cluster, done)
     if since_ms is None:
         return 0
     schema = to_arrow_schema(LAG_HISTORY.schema)
-    judged = lag_rows(log_reaches(found, cluster), schema, cluster=cluster, run_id=newest)
-    engine = found.up_to(tables.limits.rows, ROWS, cluster=cluster)
+    judged = lag_rows(log_reaches(reader, cluster), schema, cluster=cluster, run_id=newest)
+    engine = reader.up_to(tables.limits.rows, ROWS, cluster=cluster)
     rows = engine.fold(
         *(LAG_SINCE, KEY, ("time_ms",), judged, LAG_HISTORY.schema), cluster=cluster, log=GROUP_LOG, since=since_ms
     )

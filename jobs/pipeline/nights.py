@@ -43,14 +43,14 @@ def count(tables: Tables, night: str) -> int:
 
     What a night had found that was killed later is replaced: this night completes it.
     """
-    found = tables.engine()
-    if not found.exists("group_states"):
+    engine = tables.engine()
+    if not engine.exists("group_states"):
         return 0
     tables.create(NIGHTS)
-    clusters = [row["cluster"] for row in found.rows("SELECT DISTINCT cluster FROM $group_states")]
-    rows = [_row(found, cluster, night) for cluster in sorted(clusters)]
-    if unfinished := _unfinished(found):
-        kept = [row for row in found.rows("SELECT * FROM $nights") if row["night"] not in unfinished]
+    clusters = [row["cluster"] for row in engine.rows("SELECT DISTINCT cluster FROM $group_states")]
+    rows = [_row(engine, cluster, night) for cluster in sorted(clusters)]
+    if unfinished := _unfinished(engine):
+        kept = [row for row in engine.rows("SELECT * FROM $nights") if row["night"] not in unfinished]
         tables.replace(NIGHTS, few(NIGHTS, [*kept, *rows]))
     elif rows:
         tables.append(NIGHTS, few(NIGHTS, rows), night)

@@ -46,5 +46,5 @@ def run(tables: Tables, given_ends: str | None = None) -> int:
 
 def _stored(tables: Tables, run_id: str) -> int:
     """Return how many offsets are stored as of a run."""
-    (found,) = tables.engine().rows("SELECT count(*) AS rows FROM $group_offsets WHERE run_id = :run", run=run_id)
-    return int(found["rows"])
+    (stored,) = tables.engine().rows("SELECT count(*) AS rows FROM $group_offsets WHERE run_id = :run", run=run_id)
+    return int(stored["rows"])

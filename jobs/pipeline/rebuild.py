@@ -74,8 +74,8 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
         InputError: the tables are in an object store.
     """
     wanted = set(names)
-    found = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
-    repaired = {name: str(place) for name, place in found.items() if place is not None}
+    dropped = {name: _drop_checkpoints(tables, name, now) for name in sorted(wanted)}
+    repaired = {name: str(place) for name, place in dropped.items() if place is not None}
     wanted -= set(repaired)
     aside = companions(wanted)
     places = {

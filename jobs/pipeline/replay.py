@@ -97,11 +97,11 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         tables.create(table)
     log_ranges.update(tables)
     commit_summaries.update(tables)
-    found = tables.engine()
+    engine = tables.engine()
     states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
-    stored = {row["cluster"]: row for row in found.rows(f"{states} GROUP BY cluster")}
+    stored = {row["cluster"]: row for row in engine.rows(f"{states} GROUP BY cluster")}
     shown = _snapshot_runs(tables)
-    interrupted = next((row["cluster"] for row in found.rows("SELECT cluster FROM $replayed LIMIT 1")), None)
+    interrupted = next((row["cluster"] for row in engine.rows("SELECT cluster FROM $replayed LIMIT 1")), None)
     summaries = []
     # The cluster of an interrupted run comes first, before another cluster replaces its rows in ``replayed``.
     decoded = decoded_runs(tables)
@@ -123,11 +123,11 @@ def _snapshot_runs(tables: Tables) -> dict[str, str]:
 
     Nothing while records wait for the step decode: after a state that has seen a later run, they would not be replayed.
     """
-    of_tables = [newest_runs(tables, each) for each in (END_OFFSETS, SNAPSHOT_SETTINGS) if tables.exists(each)]
-    if not any(of_tables) or runs.unaccounted(tables) or any(each.records for each in runs.undecoded(tables)):
+    of_tables = [newest_runs(tables, table) for table in (END_OFFSETS, SNAPSHOT_SETTINGS) if tables.exists(table)]
+    if not any(of_tables) or runs.unaccounted(tables) or any(run.records for run in runs.undecoded(tables)):
         return {}
-    clusters = {cluster for found in of_tables for cluster in found}
-    return {cluster: max(found.get(cluster, "") for found in of_tables) for cluster in clusters}
+    clusters = {cluster for of_table in of_tables for cluster in of_table}
+    return {cluster: max(of_table.get(cluster, "") for of_table in of_tables) for cluster in clusters}
 
 
 def _nothing(cluster: str) -> ReplaySummary:
@@ -215,10 +215,10 @@ class _Run:
 
     def _holes(self) -> Holes:
         """Return what may have said something of any group: unreadable keys, and offsets that are lost."""
-        found = self._tables.engine()
-        unreadable = unplaced_records(found, self._cluster, self._span.upto)
+        engine = self._tables.engine()
+        unreadable = unplaced_records(engine, self._cluster, self._span.upto)
         spans = (
-            (place, span) for place, ranges in lost_records(found, self._cluster).ranges.items() for span in ranges
+            (place, span) for place, ranges in lost_records(engine, self._cluster).ranges.items() for span in ranges
         )
         # What is missing before the first record is known from the start of the log.
         lost = [(place, UnknownOffsets(*span, is_lost=True)) for place, span in spans if span[0] > 0]

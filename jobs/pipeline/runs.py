@@ -37,10 +37,10 @@ def unaccounted(tables: Tables) -> list[str]:
 
     A run begins by writing the ledger of those before it, so only the newest can lack it.
     """
-    found = tables.engine()
-    (newest,) = found.rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'ingest'")
+    engine = tables.engine()
+    (newest,) = engine.rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'ingest'")
     added = "SELECT DISTINCT run_id FROM $log_records WHERE run_id > :newest"
-    return sorted(row["run_id"] for row in found.rows(added, newest=newest["run_id"] or ""))
+    return sorted(row["run_id"] for row in engine.rows(added, newest=newest["run_id"] or ""))
 
 
 def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dict[tuple[str, int], int]:
@@ -171,17 +171,17 @@ def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -
 
 def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     """Return what a run added, and how much of it is in the decoded tables and in quarantine."""
-    found = tables.engine()
+    engine = tables.engine()
     went: Counter[tuple[bool, str, str | None, int | None]] = Counter()
     for table in (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE):
         counts = (
             f"SELECT cluster, log_topic, log_partition, count(*) AS records FROM ${table.name} WHERE run_id = :run "
             "GROUP BY cluster, log_topic, log_partition"
         )
-        for row in found.rows(counts, run=run_id):
+        for row in engine.rows(counts, run=run_id):
             went[table is QUARANTINE, row["cluster"], row["log_topic"], row["log_partition"]] += row["records"]
     balances = []
-    for row in found.rows(TAKEN, run=run_id):
+    for row in engine.rows(TAKEN, run=run_id):
         place = (row["cluster"], row["log_topic"], row["log_partition"])
         of = {name: row[name] for name in LedgerBalance._fields if name in row}
         balances.append(LedgerBalance(**of, decoded=went[False, *place], quarantined=went[True, *place]))

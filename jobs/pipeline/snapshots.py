@@ -82,12 +82,12 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
     known = tables.read(SNAPSHOT_SETTINGS).where(F.col("cluster") == cluster)
     tables.append(SNAPSHOT_SETTINGS, _telling(_new(tables, SNAPSHOT_SETTINGS, settings), known), run_id)
     _leave_out_needless(tables, cluster)
-    found = tables.engine()
-    (ends,) = found.rows(
+    engine = tables.engine()
+    (ends,) = engine.rows(
         "SELECT count(*) AS number, count(DISTINCT timestamp_ms) AS times FROM $end_offsets WHERE run_id = :run",
         run=run_id,
     )
-    (others,) = found.rows("SELECT count(*) AS number FROM $snapshot_settings WHERE run_id = :run", run=run_id)
+    (others,) = engine.rows("SELECT count(*) AS number FROM $snapshot_settings WHERE run_id = :run", run=run_id)
     return SnapshotCounts(ends["times"], ends["number"], others["number"])
 
 

@@ -19,7 +19,7 @@ def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
     if set(intervals) == set(_stored(tables, cluster)):
         return
     names = TOPIC_HISTORY.schema.names
-    rows = few(TOPIC_HISTORY, (_row(cluster, each) for each in intervals))
+    rows = few(TOPIC_HISTORY, (_row(cluster, interval) for interval in intervals))
     update = {name: f"s.{name}" for name in names}
     same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
     of_cluster = f"t.cluster = {sql_text(cluster)}"

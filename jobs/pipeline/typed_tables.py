@@ -189,13 +189,13 @@ _ARRIVED: Final = to_arrow_schema(ARRIVED.schema)
 
 def take_back(tables: Tables) -> None:
     """Delete the rows of runs that were killed before ``log_records`` had them."""
-    found = tables.engine()
-    (newest,) = found.rows("SELECT coalesce(max(run_id), '') AS run_id FROM $runs WHERE job = 'ingest'")
+    engine = tables.engine()
+    (newest,) = engine.rows("SELECT coalesce(max(run_id), '') AS run_id FROM $runs WHERE job = 'ingest'")
     for name, table in TYPED.items():
         if table is LOG_RECORDS:
             continue
         later = f"SELECT DISTINCT run_id FROM ${name} WHERE run_id > :newest"
-        killed = [row["run_id"] for row in found.rows(later, newest=newest["run_id"])]
+        killed = [row["run_id"] for row in engine.rows(later, newest=newest["run_id"])]
         if not killed:
             continue
         of_runs = F.col("run_id").isin(killed)

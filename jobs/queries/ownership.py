@@ -28,7 +28,7 @@ def owned_by(name: str, groups: Iterable[Group], *, has_partition_of_task: bool 
         for group in groups
         if isinstance(group.state, StreamsGroup)
     }
-    return OwnedBy(name, {group_id: found for group_id, found in reading.items() if found})
+    return OwnedBy(name, {group_id: subtopologies for group_id, subtopologies in reading.items() if subtopologies})
 
 
 def interval_of(owner: Owner, rows: Iterable[AssignmentRow], moment: AsOf) -> AssignmentRow | None:
@@ -38,7 +38,7 @@ def interval_of(owner: Owner, rows: Iterable[AssignmentRow], moment: AsOf) -> As
     """
     partition = -1 if owner.partition is None else owner.partition
     role = owner.role.removeprefix("revoking ")
-    found = [
+    intervals_then = [
         row
         for row in rows
         if (row.group_id, row.member_id, row.partition) == (owner.group_id, owner.member_id, partition)
@@ -46,7 +46,7 @@ def interval_of(owner: Owner, rows: Iterable[AssignmentRow], moment: AsOf) -> As
         and _has_begun(row.since, moment)
         and not (row.until is not None and _has_begun(row.until, moment))
     ]
-    return max(found, key=lambda row: row.since.offset, default=None)
+    return max(intervals_then, key=lambda row: row.since.offset, default=None)
 
 
 class ReadInterval(NamedTuple):
@@ -70,7 +70,7 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
     """
     if row.subtopology is None or lives is None:
         return [ReadInterval(row, row.since, row.until, None if row.until is None else row.until.timestamp_ms)]
-    found = []
+    parts = []
     for begun, ended in _times_of(row.partition, lives):
         overlaps = (row.until is None or row.until.timestamp_ms > begun.timestamp_ms) and (
             ended is None or ended.timestamp_ms > row.since.timestamp_ms
@@ -79,7 +79,7 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
             is_whole = begun.timestamp_ms <= row.since.timestamp_ms
             outlives = ended is not None and (row.until is None or row.until.timestamp_ms > ended.timestamp_ms)
             end = ended if outlives else row.until
-            found.append(
+            parts.append(
                 ReadInterval(
                     row,
                     row.since if is_whole else None,
@@ -87,7 +87,7 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
                     None if end is None else end.timestamp_ms,
                 )
             )
-    return found
+    return parts
 
 
 def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[LogPosition, LogPosition | None]]:

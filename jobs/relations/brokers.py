@@ -69,11 +69,11 @@ ABOUT_REMOVALS: Final = tuple(
 
 def lines_about_removals(tables: TableReader, cluster: str) -> dict[str | None, list[BrokerEvent]]:
     """Return the lines that say why offsets were removed, by the group that they name (None: they name none)."""
-    found: defaultdict[str | None, list[BrokerEvent]] = defaultdict(list)
+    by_group: defaultdict[str | None, list[BrokerEvent]] = defaultdict(list)
     if has_lines(tables):
         read = reader(BrokerEvent)
         for row in tables.rows(
             f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND kind IN :kinds", cluster=cluster, kinds=ABOUT_REMOVALS
         ):
-            found[row["group_id"]].append(read(row))
-    return dict(found)
+            by_group[row["group_id"]].append(read(row))
+    return dict(by_group)

@@ -161,6 +161,6 @@ def _group_ends(tables: TableReader, cluster: str, group_id: str) -> list[LogPos
         cluster=cluster,
         group_id=group_id,
         topic=GROUP_LOG,
-        types=sorted(each.value for each in GROUP_ENDS),
+        types=sorted(record_type.value for record_type in GROUP_ENDS),
     )
     return [LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]) for row in rows]

@@ -203,7 +203,7 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
     if row.rewinds is not None:
         rewinds = tuple(map(_rewind, row.rewinds))
     if row.removals is not None:
-        removals = tuple(_removal(each, group_ends, topic_ends) for each in row.removals)
+        removals = tuple(_removal(removal, group_ends, topic_ends) for removal in row.removals)
     return PartitionCommits(
         row.topic,
         row.partition,
@@ -246,13 +246,14 @@ def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction
     partitions: dict[int, set[tuple[str, int]]] = defaultdict(set)
     for row in summaries:
         ended = -1 if row.ended is None else row.ended
-        for each in row.pending or ():
-            if each["outcome"] == TransactionOutcome.OPEN.value and each["log_offset"] > ended:
-                producer_id = each["producer_id"]
-                positions[producer_id].append(LogPosition(row.log_partition, each["log_offset"], each["timestamp_ms"]))
+        for commit in row.pending or ():
+            if commit["outcome"] == TransactionOutcome.OPEN.value and commit["log_offset"] > ended:
+                producer_id = commit["producer_id"]
+                at = LogPosition(row.log_partition, commit["log_offset"], commit["timestamp_ms"])
+                positions[producer_id].append(at)
                 partitions[producer_id].add((row.topic, row.partition))
-    for producer_id, found in positions.items():
-        yield OpenTransaction(producer_id, min(found), len(partitions[producer_id]))
+    for producer_id, of_producer in positions.items():
+        yield OpenTransaction(producer_id, min(of_producer), len(partitions[producer_id]))
 
 
 def rewinds_of_group(tables: TableReader, cluster: str, group_id: str) -> Iterator[PartitionRewind]:
@@ -269,7 +270,7 @@ def topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:
         "WHERE cluster = :cluster AND ended_by IN ('deleted', 'replaced')",
         cluster=cluster,
     )
-    found: dict[str, list[int]] = defaultdict(list)
+    by_name: dict[str, list[int]] = defaultdict(list)
     for row in rows:
-        found[row["topic"]].append(row["ended_ms"])
-    return found
+        by_name[row["topic"]].append(row["ended_ms"])
+    return by_name

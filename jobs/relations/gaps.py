@@ -161,17 +161,17 @@ def summary(tables: TableReader, cluster: str, floors: Mapping[Place, int]) -> d
         return {}
     begins, values = listed(floors)
     rows = tables.rows(SUMMARY.format(begins=begins), cluster=cluster, never=NEVER_COMPACTED, listed=LISTED, **values)
-    found: dict[Place, dict[str, Any]] = defaultdict(
+    gaps: dict[Place, dict[str, Any]] = defaultdict(
         lambda: {**{f"{name}_offsets": 0 for name in COUNTED.values()}, "gaps": []}
     )
     for row in rows:
-        of_place = found[row["log_topic"], row["log_partition"]]
+        of_place = gaps[row["log_topic"], row["log_partition"]]
         of_place[f"{COUNTED[row['cause']]}_offsets"] = int(row["offsets"])
         if row["cause"] != "compaction" and row["largest"] <= LISTED:
             of_place["gaps"].append({name: row[name] for name in ("first_offset", "last_offset", "cause")})
-    for of_place in found.values():
+    for of_place in gaps.values():
         of_place["gaps"].sort(key=lambda gap: gap["first_offset"])
-    return dict(found)
+    return dict(gaps)
 
 
 def listed(floors: Mapping[Place, int]) -> tuple[str, dict[str, Value]]:
@@ -262,7 +262,7 @@ class _Causes:
 
     def is_lost(self, first: int, last: int, unseen: int) -> bool:
         """Return whether a hole between batches is damage, or loss. ``unseen``: as many may be control records."""
-        if any(first <= each.first <= last for each in self._damage):
+        if any(first <= damaged.first <= last for damaged in self._damage):
             return True
         if last - first + 1 <= unseen:
             return False

@@ -194,11 +194,12 @@ def gathered(
         for _, row in of_group:
             by_type[type(row)].append(row)
         own_times, ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
-        found = list(sums_of_group(by_type.pop(Summary, ()), ends, topic_ends))
-        if not own_times and not found and not by_type.keys() - {BrokerEvent}:
+        parts = list(sums_of_group(by_type.pop(Summary, ()), ends, topic_ends))
+        if not own_times and not parts and not by_type.keys() - {BrokerEvent}:
             continue  # these logs have no record of the group
-        found += (row for rows_of_type in by_type.values() for row in rows_of_type)
-        yield GroupHistory.gather(group_id, max((each.last_ms or 0 for each in own_times), default=0), found, *logs)
+        parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
+        last_ms = max((own_time.last_ms or 0 for own_time in own_times), default=0)
+        yield GroupHistory.gather(group_id, last_ms, parts, *logs)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

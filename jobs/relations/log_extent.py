@@ -133,8 +133,8 @@ def _whole(tables: TableReader, cluster: str, topics: list[str]) -> tuple[Extent
         **given,
     )
     in_doubt = {_place(row) for row in others}
-    in_doubt |= {place for place, mine in ranges.items() if _lacks_offsets(mine)}
-    return {place: _from_ranges(mine) for place, mine in ranges.items() if place not in in_doubt}, in_doubt
+    in_doubt |= {place for place, of_place in ranges.items() if _lacks_offsets(of_place)}
+    return {place: _from_ranges(of_place) for place, of_place in ranges.items() if place not in in_doubt}, in_doubt
 
 
 def _lacks_offsets(ranges: list[Mapping[str, Any]]) -> bool:
@@ -241,15 +241,15 @@ def _add_gaps(extents: Extents, rows: list[Mapping[str, Any]], tables: TableRead
     """Set for each partition what is missing as seen from the moment."""
     for place, extent in extents.items():
         extent.gaps = LogGaps(at_end=extent.end is None)
-        mine = [row for row in rows if _place(row) == place]
-        bounds = _bounds([row for row in mine if row["kind"] != "damaged" and row["last"] is not None])
-        records = sum(row["records"] for row in mine if row["kind"] in ("record", "control"))
-        is_damaged = any(row["kind"] == "damaged" for row in mine)
+        of_place = [row for row in rows if _place(row) == place]
+        bounds = _bounds([row for row in of_place if row["kind"] != "damaged" and row["last"] is not None])
+        records = sum(row["records"] for row in of_place if row["kind"] in ("record", "control"))
+        is_damaged = any(row["kind"] == "damaged" for row in of_place)
         if not is_damaged and records == bounds.last + 1 and (extent.asked or 0) <= bounds.last + 1:
             continue
-        found = damage_of(tables, cluster, place)
-        seen = gaps_below(tables, cluster, place, _end_of_gaps(extent), found)
-        extent.gaps = _gaps_of(extent, bounds, seen, found)
+        damage = damage_of(tables, cluster, place)
+        seen = gaps_below(tables, cluster, place, _end_of_gaps(extent), damage)
+        extent.gaps = _gaps_of(extent, bounds, seen, damage)
         extent.may_hide_ends = seen.may_hide_ends
         is_known = extent.gaps.lists_all or not bounds.has_transactions
         extent.transactions_are_known = is_known and not seen.may_hide_ends
@@ -314,9 +314,9 @@ def any_of(places: Iterable[Place]) -> str:
 
 def followed(extents: Extents) -> str:
     """Return an SQL condition: a row follows the moment, and what it says of the moment depends on that."""
-    found = [
+    conditions = [
         f"{is_of(place)} AND log_offset >= {extent.end}"
         for place, extent in extents.items()
         if extent.end is not None and extent.gaps.missing >= 0
     ]
-    return f"({' OR '.join(found) or 'FALSE'})"
+    return f"({' OR '.join(conditions) or 'FALSE'})"

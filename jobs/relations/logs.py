@@ -159,18 +159,18 @@ def _whole_logs_of_groups(tables: TableReader, cluster: str, lost: LostRecords) 
 
 def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int | None]:
     """Return the times of the first and the last record in the logs of groups; None: there is none."""
-    (found,) = tables.rows(
+    (span,) = tables.rows(
         "SELECT min(first_ms) AS first_ms, max(last_ms) AS last_ms FROM $log_ranges "
         "WHERE cluster = :cluster AND log_topic IN :topics AND first_ms >= 0",
         cluster=cluster,
         topics=GROUP_TOPICS,
     )
-    return found["first_ms"], found["last_ms"]
+    return span["first_ms"], span["last_ms"]
 
 
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
     """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
-    found = {
+    lost = {
         place: list(_lost_in(list(runs)))
         for place, runs in groupby(
             tables.rows(
@@ -190,9 +190,9 @@ def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROU
         cluster=cluster,
         topics=topics,
     ):
-        found.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
+        lost.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
     unreadable = unreadable_of_groups(tables, cluster, topics=topics)
-    return LostRecords({place: ranges for place, ranges in found.items() if ranges}, *unreadable)
+    return LostRecords({place: ranges for place, ranges in lost.items() if ranges}, *unreadable)
 
 
 def _lost_in(runs: list[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
@@ -227,7 +227,7 @@ def log_reaches(tables: TableReader, cluster: str) -> dict[int, LogReach]:
     ):
         last_ms = -1 if row["last_ms"] is None else row["last_ms"]
         spans[row["log_partition"]].append(LogSpan(row["first_offset"], row["last_offset"], last_ms))
-    return {number: _reach(tables, cluster, number, found) for number, found in spans.items()}
+    return {number: _reach(tables, cluster, number, of_partition) for number, of_partition in spans.items()}
 
 
 def _reach(tables: TableReader, cluster: str, number: int, spans: list[LogSpan]) -> LogReach:

@@ -247,8 +247,8 @@ def has_replayed_all(tables: TableReader, cluster: str) -> bool:
     known = ""
     if tables.exists("group_states"):
         newest = "SELECT max(run_id) AS run_id FROM $group_states WHERE cluster = :cluster"
-        (found,) = tables.rows(newest, cluster=cluster)
-        known = found["run_id"] or ""
+        (newest_run,) = tables.rows(newest, cluster=cluster)
+        known = newest_run["run_id"] or ""
     given = {"cluster": cluster, "known": known, "topics": REPLAYED_TOPICS}
     return not list(tables.rows(UNREPLAYED_RECORDS, **given))
 

@@ -84,12 +84,12 @@ def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
     kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
     begin = None if kept is None else Snapshot([], kept.at)
     rows = tables.rows(f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} ORDER BY log_offset LIMIT 100", cluster=cluster)
-    found = fold_metadata_log(_records(rows), begin).given
-    until_ms = found.until_ms if seen["last_ms"] is None else max(found.until_ms, seen["last_ms"])
+    topics = fold_metadata_log(_records(rows), begin).given
+    until_ms = topics.until_ms if seen["last_ms"] is None else max(topics.until_ms, seen["last_ms"])
     hole = first_hole(tables, cluster)
-    if hole is None or found.gap is not None:
-        return found._replace(until_ms=until_ms)
-    return found._replace(until_ms=until_ms, gap=hole.cause, whole_ms=hole.whole_ms)
+    if hole is None or topics.gap is not None:
+        return topics._replace(until_ms=until_ms)
+    return topics._replace(until_ms=until_ms, gap=hole.cause, whole_ms=hole.whole_ms)
 
 
 def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory | None) -> None:
@@ -102,12 +102,12 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
         "AND log_partition IS NOT NULL GROUP BY log_partition",
         cluster=cluster,
         topic=LOG_TOPICS[Family.GROUP],
-        types=[each.value for each in NAMING_TYPES if each is not RecordType.GROUP_METADATA],
+        types=[kind.value for kind in NAMING_TYPES if kind is not RecordType.GROUP_METADATA],
     )
     firsts = {row["log_partition"]: row["log_offset"] for row in rows}
     offsets = ", ".join(str(offset) for offset in sorted(set(firsts.values())))
-    found = _naming_records(tables, cluster, f"AND log_offset IN ({offsets})") if firsts else ()
-    first_of = {each.at.partition: each for each in found if firsts.get(each.at.partition) == each.at.offset}
+    records = _naming_records(tables, cluster, f"AND log_offset IN ({offsets})") if firsts else ()
+    first_of = {first.at.partition: first for first in records if firsts.get(first.at.partition) == first.at.offset}
     logs = {}
     for partition, first in sorted(first_of.items()):
         behind = f"AND log_partition = {partition} AND log_offset < {first.at.offset + OFFSETS_EXAMINED} {FIRST}"
@@ -142,7 +142,7 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
         f"AND value IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
         cluster=cluster,
         topic=LOG_TOPICS[Family.GROUP],
-        types=[each.value for each in NAMING_TYPES],
+        types=[record_type.value for record_type in NAMING_TYPES],
     )
     decoder = RecordDecoder(Family.GROUP)
     for row in rows:
@@ -287,7 +287,8 @@ def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
         return True
     rows = tables.rows(f"{LISTED} AND timestamp_ms >= :known", cluster=cluster, known=known)
     # The first interval of each topic that was there before begins with the known snapshot, and none may end.
-    return any(each.until is not None or each.since.timestamp_ms > known for each in topics_of(rows).intervals())
+    intervals = topics_of(rows).intervals()
+    return any(life.until is not None or life.since.timestamp_ms > known for life in intervals)
 
 
 def _has_snapshots() -> str:
@@ -315,18 +316,18 @@ def snapshot(tables: TableReader, cluster: str) -> KeptSnapshot | None:
     faulty = {row["name"] for row in tables.rows(names("$quarantine"), cluster=cluster)}
     decoded = {row["name"] for row in tables.rows(names("$cluster_records"), cluster=cluster)}
     # The names begin with the end offset, 20 digits long.
-    found = sorted(
+    ends = sorted(
         (int(row["name"][:20]), row["name"], row["log_partition"], row["header"], row["run_id"])
         for row in whole
         if row["name"] in decoded - faulty
     )
     if log["first"] is not None:
-        found = [each for each in found if each[0] >= log["first"] > 0]
-    elif found:
-        found = [each for each in found if each[0] == found[-1][0]]
-    if not found:
+        ends = [snapshot_end for snapshot_end in ends if snapshot_end[0] >= log["first"] > 0]
+    elif ends:
+        ends = [snapshot_end for snapshot_end in ends if snapshot_end[0] == ends[-1][0]]
+    if not ends:
         return None
-    end, name, partition, header, run_id = found[0]
+    end, name, partition, header, run_id = ends[0]
     try:
         time_ms = snapshot_time_ms(header)
     except DecodeError:

@@ -102,8 +102,8 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     ends = (each for line in lines for each in (line.last_ms, line.stands_still_ms))
     last = max((end for end in ends if end is not None), default=None)
     bucket_ms, activity = buckets(opened)
-    found = [row for group in groups for row in group.findings]
-    found += stood_still(in_order(sessions), limits)
+    findings = [row for group in groups for row in group.findings]
+    findings += stood_still(in_order(sessions), limits)
     return Report(
         format=FORMAT,
         software=source.software,
@@ -119,9 +119,9 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         types=counts(line.group_type for line in lines),
         outcomes=_sum(line.outcomes for line in lines),
         verdicts=_sum(line.verdicts for line in lines),
-        findings_seen=len(found),
-        kinds=counts(row.kind for row in found),
-        findings=tuple(nlargest(MOST_FINDINGS, found, key=lambda row: row.score)),
+        findings_seen=len(findings),
+        kinds=counts(row.kind for row in findings),
+        findings=tuple(nlargest(MOST_FINDINGS, findings, key=lambda row: row.score)),
         bucket_ms=bucket_ms,
         activity=activity,
         families=counts(each.family for each in opened),
@@ -137,9 +137,9 @@ def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[t
     """Yield the worst rebalance of the group, if it has one."""
     if group.worst is None:
         return
-    told = group.rebalances[group.worst]
-    row = next(row for row in rebalances if row.at == told.at and row.group_type == told.group_type)
-    yield row, Worst(group.line.group_id, told._replace(story=()), because(row))
+    worst = group.rebalances[group.worst]
+    row = next(row for row in rebalances if row.at == worst.at and row.group_type == worst.group_type)
+    yield row, Worst(group.line.group_id, worst._replace(story=()), because(row))
 
 
 def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[LagLine, ...]]) -> list[GroupDetail]:
@@ -174,7 +174,7 @@ def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tup
 
 def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
     """Return the highest lag of a partition over time of the groups whose lag was the highest."""
-    found = []
+    lags = []
     for group in groups:
         highest: dict[int, int | None] = {}
         for line in group.lag:
@@ -184,8 +184,8 @@ def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
         most = max((each for each in highest.values() if each is not None), default=None)
         if most is not None:
             times = tuple(sorted(highest))
-            found.append((most, GroupLag(group.line.group_id, times, tuple(highest[time] for time in times))))
-    return tuple(lag for _, lag in nlargest(MOST_LAGGING, found, key=lambda pair: pair[0]))
+            lags.append((most, GroupLag(group.line.group_id, times, tuple(highest[time] for time in times))))
+    return tuple(lag for _, lag in nlargest(MOST_LAGGING, lags, key=lambda pair: pair[0]))
 
 
 def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:

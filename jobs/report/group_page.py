@@ -36,15 +36,15 @@ MOST_OFFSETS = 500
 
 def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartition, int]) -> GroupDetail:
     """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
-    found = findings(history, limits)
+    of_group = findings(history, limits)
     parts = by_log(history)
     rebalances, worst = _rebalances(parts)
     causing, memberless = initiators(history, [part.rebalances for part in parts])
     owned, owned_seen = owned_units(history.assignments)
     shares, shares_seen = share_timelines(history.share_partitions)
     return GroupDetail(
-        line=_line(history, parts, found),
-        findings=tuple(found),
+        line=_line(history, parts, of_group),
+        findings=tuple(of_group),
         members=tuple(_members(parts)),
         rebalances=rebalances,
         worst=None if worst is None else worst[0],

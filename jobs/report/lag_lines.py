@@ -35,11 +35,11 @@ def stored_lags(tables: TableReader, cluster: str) -> dict[str, tuple[LagLine, .
     ]
     if not times:
         return {}
-    found: dict[str, tuple[LagLine, ...]] = {}
+    by_group: dict[str, tuple[LagLine, ...]] = {}
     rows = tables.rows(POINTS, cluster=cluster, since=min(times))
     for group_id, of_group in groupby(rows, itemgetter("group_id")):
-        found[group_id] = lag_lines(of_group)
-    return found
+        by_group[group_id] = lag_lines(of_group)
+    return by_group
 
 
 def lag_lines(points: Iterable[Mapping[str, Any]]) -> tuple[LagLine, ...]:

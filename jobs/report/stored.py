@@ -82,8 +82,8 @@ def stored_coverage(tables: TableReader, cluster: str) -> Iterator[LogCoverage]:
         cluster=cluster,
         topics=sorted(FAMILIES),
     )
-    found = [_coverage(place, list(ranges)) for place, ranges in groupby(rows, PLACE)]
-    yield from sorted(found, key=lambda each: (FAMILIES[each.topic].value, each.topic, each.partition))
+    of_logs = [_coverage(place, list(ranges)) for place, ranges in groupby(rows, PLACE)]
+    yield from sorted(of_logs, key=lambda each: (FAMILIES[each.topic].value, each.topic, each.partition))
 
 
 def _coverage(place: tuple[str, int], ranges: list[Mapping[str, Any]]) -> LogCoverage:

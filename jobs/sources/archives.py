@@ -109,12 +109,12 @@ def _opened(path: str, size: int, modified_ns: int) -> _Archive:
     with _reading(path):
         file = _unpacked(path)
         with tarfile.open(fileobj=file, mode="r:") as archive:
-            found = {
-                each.name: ArchivedFile(each.name, each.offset_data, each.size)
-                for each in archive
-                if each.isfile() and not each.issparse()
+            segments = {
+                member.name: ArchivedFile(member.name, member.offset_data, member.size)
+                for member in archive
+                if member.isfile() and not member.issparse()
             }
-    return _Archive(file, found)
+    return _Archive(file, segments)
 
 
 def _unpacked(path: str) -> IO[bytes]:

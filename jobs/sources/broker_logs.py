@@ -202,9 +202,9 @@ def _blocks(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 def _of_block(block: bytes, first_line: int, path: str) -> Iterator[BrokerEvent]:
     line, counted, at = first_line, 0, 0
-    while (found := NEEDLE.search(block, at)) is not None:
-        begin = block.rfind(b"\n", 0, found.start()) + 1
-        end = block.find(b"\n", found.end())
+    while (needle := NEEDLE.search(block, at)) is not None:
+        begin = block.rfind(b"\n", 0, needle.start()) + 1
+        end = block.find(b"\n", needle.end())
         end = len(block) if end < 0 else end
         line += block.count(b"\n", counted, begin)
         counted, at = begin, end

@@ -134,10 +134,10 @@ def rows(admin: Any, cluster_id: str, time_ms: int) -> Iterator[SnapshotRow]:
 
     names = sorted(admin.list_topics(timeout=TIMEOUT_S).topics)
     for first in range(0, len(names), TOPICS_A_REQUEST):
-        found = admin.describe_topics(
+        described = admin.describe_topics(
             TopicCollection(names[first : first + TOPICS_A_REQUEST]), request_timeout=TIMEOUT_S
         )
-        topics = {name: future.result() for name, future in found.items()}
+        topics = {name: future.result() for name, future in described.items()}
         led = [
             (name, partition.id)
             for name, topic in topics.items()

@@ -185,13 +185,14 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
     """Return the extents of a dump, and whether it has each position once. Only the positions are read."""
-    found = (
+    partitions = (
         rows.where("log_offset IS NOT NULL")
         .groupBy("log_topic", "log_partition")
         .agg(F.min("log_offset"), F.count("log_offset") == F.count_distinct("log_offset"))
         .collect()
     )
-    return [DumpExtent(topic, partition, first) for topic, partition, first, _ in found], all(row[3] for row in found)
+    extents = [DumpExtent(topic, partition, first) for topic, partition, first, _ in partitions]
+    return extents, all(is_distinct for *_, is_distinct in partitions)
 
 
 def _table(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str) -> DataFrame:
@@ -236,14 +237,14 @@ def format_of(path: str) -> DumpFormat:
         return _format_of_file(path)
     if (place / "_delta_log").is_dir():
         return DumpFormat.DELTA
-    found = {
+    formats = {
         DumpFormat.SEGMENTS: any(
             file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")
         ),
         DumpFormat.PARQUET: any(place.rglob("*.parquet")),
         DumpFormat.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
-    dump_format = next((dump_format for dump_format, there in found.items() if there), None)
+    dump_format = next((dump_format for dump_format, there in formats.items() if there), None)
     if dump_format is None:
         raise InputError(f"{path}: contains no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson)")
     return dump_format

@@ -206,7 +206,7 @@ def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
         return
     seen = {os.path.realpath(path)}
     for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
-        folders[:] = [each for each in sorted(folders) if _is_new(os.path.join(folder, each), seen)]
+        folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
             if (place := _place(whole)) in wanted:
                 yield _log_file(whole, _size(whole), place)

@@ -108,8 +108,8 @@ def _snapshot(files: list[LogPart], segments: list[LogPart], warn: Warn) -> Snap
     else:
         first = int(segments[0].segment[:20]) if SEGMENT.fullmatch(segments[0].segment) else 0
         wanted = sorted(end for end in ends if end >= first) if first else []
-    found = (_read(ends[end], end, warn) for end in wanted)
-    return next((snapshot for snapshot in found if snapshot is not None), None)
+    snapshots = (_read(ends[end], end, warn) for end in wanted)
+    return next((snapshot for snapshot in snapshots if snapshot is not None), None)
 
 
 def _read(file: LogPart, end: int, warn: Warn) -> Snapshot | None:

@@ -51,10 +51,10 @@ class DamagedTableError(InputError):
 
 def check(location: str, names: Iterable[str], companions: Mapping[str, Companions]) -> None:
     """Raise DamagedTableError if one of these tables in a folder is damaged; see ``find``."""
-    found = list(find(location, names, companions))
-    if not found:
+    problems = list(find(location, names, companions))
+    if not problems:
         return
-    first, *others = found
+    first, *others = problems
     also = f" Also damaged: {', '.join(damage.table for damage in others)}." if others else ""
     raise _error(location, first, also)
 

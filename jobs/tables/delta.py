@@ -282,8 +282,8 @@ class Tables:
         if self.is_here():
             from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
 
-            found = DeltaTable(f"{self.location}/{table.name}").history(10)
-            return [each["operation"] for each in found if each["timestamp"] / 1000 >= since_s]
+            history = DeltaTable(f"{self.location}/{table.name}").history(10)
+            return [commit["operation"] for commit in history if commit["timestamp"] / 1000 >= since_s]
         rows = self.spark.sql(f"DESCRIBE HISTORY {self.name(table)} LIMIT 10").collect()
         return [row.operation for row in rows if row.timestamp.timestamp() >= since_s]
 

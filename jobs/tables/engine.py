@@ -118,8 +118,8 @@ class Engine:
 
     def made(self, sql: str, schema: StructType, **values: Value) -> Rows:
         """Return the rows of a query, with these columns and types, to be written to a table."""
-        found = self._folded_here(sql, (), iter, schema, values)
-        return self._spark.frame(sql, schema, **values) if found is None else found
+        rows = self._folded_here(sql, (), iter, schema, values)
+        return self._spark.frame(sql, schema, **values) if rows is None else rows
 
     def fold(
         self,
@@ -134,8 +134,8 @@ class Engine:
 
         The function takes batches in which rows with the same ``by`` follow each other, in ``order``, nulls first.
         """
-        found = self._folded_here(sql, (*by, *order), function, schema, values)
-        return self._spark.folded(sql, by, order, function, schema, **values) if found is None else found
+        rows = self._folded_here(sql, (*by, *order), function, schema, values)
+        return self._spark.folded(sql, by, order, function, schema, **values) if rows is None else rows
 
     def _folded_here(
         self,

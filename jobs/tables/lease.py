@@ -230,7 +230,7 @@ class Lease:
         return LeaseRow(*rows[0]) if rows else None
 
     def _of(self, rows: pa.Table) -> LeaseRow | None:
-        return next((row for each in rows.to_pylist() if (row := LeaseRow(**each)).name == self._name), None)
+        return next((row for lease in rows.to_pylist() if (row := LeaseRow(**lease)).name == self._name), None)
 
     def _insert(self) -> bool:
         new = LeaseRow(self._name, self.owner, _now(), _now() + self._length)
@@ -268,7 +268,7 @@ class Lease:
 
     def _put(self, local: LocalTable, row: LeaseRow) -> bool:
         """Write the row if nobody has changed the table since it was read; other leases stay as they are."""
-        others = [each for each in local.rows().to_pylist() if each["name"] != self._name]
+        others = [lease for lease in local.rows().to_pylist() if lease["name"] != self._name]
         with writing(self._tables.name(LEASES)):
             return local.replace_if_unchanged(few(LEASES, [*others, row._asdict()]))
 

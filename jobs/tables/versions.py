@@ -37,8 +37,8 @@ def _newest(tables: Tables, table: Table) -> dict[str, Any]:
         from deltalake.exceptions import DeltaError
 
         try:
-            (found,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
-            return found
+            (commit,) = DeltaTable(f"{tables.location}/{table.name}").history(1)
+            return commit
         except DeltaError:  # a feature of Delta that delta-rs does not know: Spark says what is wrong if it is not that
             pass
     (row,) = tables.spark.sql(f"DESCRIBE HISTORY {tables.name(table)} LIMIT 1").collect()

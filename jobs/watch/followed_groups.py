@@ -339,15 +339,15 @@ class FollowedGroups:
         group = self.groups.get(key)
         history = self.history(key)
         told = self.told.setdefault(key, Told()) if group is None else group.told
-        found = findings(history, self._limits)
+        rows = findings(history, self._limits)
         before = dict(told.findings)
-        yield from _new(key, found, told)
+        yield from _new(key, rows, told)
         told.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
-            group.findings, group.sessions = found, list(lost_sessions(history))
+            group.findings, group.sessions = rows, list(lost_sessions(history))
             group.is_changed |= told.findings != before
         elif key[1] in self.shares:
-            self.shares[key[1]].findings = found
+            self.shares[key[1]].findings = rows
 
     def _cluster_findings(self) -> Iterator[FindingArose]:
         sessions = in_order(each for group in self.groups.values() for each in group.sessions)

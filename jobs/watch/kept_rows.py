@@ -59,12 +59,12 @@ class KeptRows:
 
     def since(self, number: int) -> list[tuple[int, Sequence[AuditedRow]]]:
         """Return the rows of records behind that number, by the numbers of their records."""
-        found = []
+        batches = []
         for part in reversed(self._parts):
             if part[0] <= number:
                 break
-            found.append(part)
-        return found[::-1]
+            batches.append(part)
+        return batches[::-1]
 
     def restore(self, parts: Iterable[tuple[int, Sequence[AuditedRow]]]) -> None:
         """Take rows that were stored, in their order."""

@@ -85,14 +85,14 @@ class LiveBroker:
         return self.cluster
 
     def _listed(self) -> set[tuple[str, int]]:
-        found = set()
+        places = set()
         for topic in REPLAYED_TOPICS:
             listed = self._reports.listed(self._consumer, topic, TIMEOUT_S)
             self.cluster = listed.cluster_id or ""
             described = listed.topics[topic]
             if described.error is None:
-                found |= {(topic, number) for number in described.partitions}
-        return found
+                places |= {(topic, number) for number in described.partitions}
+        return places
 
     def _follow(self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached]) -> None:
         new = sorted(set(listed) - self._places.keys())

@@ -328,7 +328,7 @@ class StateFile:
         for group_id, state in run("SELECT group_id, state FROM shares"):
             share = SHARE.decode(state)
             audit = ShareAudit.resume(share.audit, groups.topics, groups.coverage[Family.SHARE])
-            sums = {(each.topic_id, each.partition): each for each in share.sums}
+            sums = {(delivery.topic_id, delivery.partition): delivery for delivery in share.sums}
             groups.shares[group_id] = FollowedShareState(audit, sums, share.violations, is_changed=False)
         for name, value in run("SELECT name, value FROM about WHERE name LIKE 'told %'"):
             family, group_id = json.loads(name.removeprefix(OTHERS))
@@ -356,10 +356,10 @@ class StateFile:
             is_changed=False,
         )
         group.verdicts.extend(stored.verdicts)
-        found = self._database.execute(
+        stored_rows = self._database.execute(
             "SELECT number, state FROM rows WHERE family = ? AND group_id = ? ORDER BY number", (family.value, group_id)
         )
-        group.kept.restore((number, _decoded_rows(state)) for number, state in found)
+        group.kept.restore((number, _decoded_rows(state)) for number, state in stored_rows)
         group.stored = group.kept.fed
         return group
 

@@ -67,15 +67,15 @@ def ints(column: pa.Array | pa.ChunkedArray, null: int = NULL) -> Ints:
     filled = whole.cast(pa.int64())
     if filled.null_count:
         filled = filled.fill_null(null)
-    found: Ints = filled.to_numpy(zero_copy_only=False)
-    return found
+    numbers: Ints = filled.to_numpy(zero_copy_only=False)
+    return numbers
 
 
 def flags(column: pa.Array | pa.ChunkedArray) -> Flags:
     """Return a column of booleans as an array; null is false."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    found: Flags = whole.fill_null(False).to_numpy(zero_copy_only=False)
-    return found
+    are_true: Flags = whole.fill_null(False).to_numpy(zero_copy_only=False)
+    return are_true
 
 
 def nullable(values: Ints, of_type: pa.DataType | None = None) -> pa.Array:

@@ -111,8 +111,8 @@ def summarizer(place: PassOver, states: pa.Table | None = None) -> Callable[[Bat
         for partition, chunks in _by_partition(batches):
             commits = CommitPass(place, partition)
             if states is not None:
-                mine = states.filter(pc.equal(states["log_partition"], partition))
-                commits.load(mine, mine)
+                of_partition = states.filter(pc.equal(states["log_partition"], partition))
+                commits.load(of_partition, of_partition)
             for chunk in chunks:
                 yield from commits.feed(chunk)
             yield from commits.finish()
@@ -123,8 +123,8 @@ def summarizer(place: PassOver, states: pa.Table | None = None) -> Callable[[Bat
 def _by_partition(batches: Batches) -> Iterator[tuple[int, Iterator[pa.Table]]]:
     """Yield each log partition with its rows in large chunks."""
     pieces = ((int(piece.column("log_partition")[0].as_py()), piece) for batch in batches for piece in _split(batch))
-    for partition, mine in groupby(pieces, itemgetter(0)):
-        yield partition, _chunks(piece for _, piece in mine)
+    for partition, of_partition in groupby(pieces, itemgetter(0)):
+        yield partition, _chunks(piece for _, piece in of_partition)
 
 
 def _split(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -285,22 +285,22 @@ class CommitPass:
         """Take in commits and tombstones that hold, in the order in which they do."""
         if not len(commits):
             return
-        mine = self._newest.in_their_order(commits.take(order_of(commits.key)))
-        if not len(mine):
+        holding = self._newest.in_their_order(commits.take(order_of(commits.key)))
+        if not len(holding):
             return
-        before = self._newest.before(mine)
-        hours = self._hours.of(mine.key, mine.hour, mine.run)
-        same_topic = (mine.topic < 0) | (before.topic < 0) | (mine.topic == before.topic)
-        back = before.has & ~mine.is_tombstone & (mine.offset < before.offset) & same_topic
-        removed = before.has & mine.is_tombstone
+        before = self._newest.before(holding)
+        hours = self._hours.of(holding.key, holding.hour, holding.run)
+        same_topic = (holding.topic < 0) | (before.topic < 0) | (holding.topic == before.topic)
+        back = before.has & ~holding.is_tombstone & (holding.offset < before.offset) & same_topic
+        removed = before.has & holding.is_tombstone
         for which, make, kind in ((back, self._rewinds, "rewinds"), (removed, self._removals, "removals")):
             rows = np.flatnonzero(which)
-            steps = make(mine.take(rows), before.take(rows))
-            for sums, owners in ((self._newest, mine.key), (self._hours, hours)):
+            steps = make(holding.take(rows), before.take(rows))
+            for sums, owners in ((self._newest, holding.key), (self._hours, hours)):
                 sums.add_steps(kind, owners[rows], steps)
-        for sums, owners in ((self._newest, mine.key), (self._hours, hours)):
-            sums.add_counted(owners[~mine.is_tombstone], mine.take(~mine.is_tombstone))
-        self._newest.keep(mine)
+        for sums, owners in ((self._newest, holding.key), (self._hours, hours)):
+            sums.add_counted(owners[~holding.is_tombstone], holding.take(~holding.is_tombstone))
+        self._newest.keep(holding)
 
     def _rewinds(self, commits: Commits, before: Before) -> pa.Array:
         fields = {
@@ -353,7 +353,7 @@ class CommitPass:
         count, columns = len(keys), sums.columns
         names = np.array(list(self._keys.numbers), np.int64).reshape(-1, 3)[keys]
         groups, topics = (pa.array(list(ids.numbers), pa.string()) for ids in (self._groups, self._topics))
-        found = {
+        fields = {
             "cluster": pa.array([self._place.cluster] * count, pa.string()),
             "log_topic": pa.array([self._place.log_topic] * count, pa.string()),
             "log_partition": pa.array(np.full(count, self._partition)),
@@ -364,12 +364,12 @@ class CommitPass:
             **{name: nullable(columns[name][:count]) for name in ("first_offset", "last_offset")},
         }
         for name in ("first", "last"):
-            found[name] = positions(self._partition, columns[name][:count], columns[f"{name}_ms"][:count])
+            fields[name] = positions(self._partition, columns[name][:count], columns[f"{name}_ms"][:count])
         for name, of in (("rewinds", sums.rewinds), ("removals", sums.removals)):
-            found[name] = lists(*of.all(), count, MOST_KEPT)
-        found |= more
+            fields[name] = lists(*of.all(), count, MOST_KEPT)
+        fields |= more
         nothing = pa.nulls(count)
-        arrays = [found.get(field.name, nothing).cast(field.type) for field in SCHEMA]
+        arrays = [fields.get(field.name, nothing).cast(field.type) for field in SCHEMA]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA).take(pa.array(order))
 
 
@@ -418,7 +418,7 @@ def _following(commits: Commits, waits: Flags, producers: Ints, ends: Ints) -> I
     # Waiting commits and markers in one order, by producer and offset: a commit's marker is the next one behind it,
     # if that is of the same producer. ``place`` has the index of each marker and beyond the end elsewhere; its minimum
     # from the end backwards is at each place the index of the next marker.
-    found = np.full(len(commits), NULL)
+    marker_offsets = np.full(len(commits), NULL)
     rows = np.flatnonzero(waits)
     producer = np.concatenate([ints(commits.table["producer_id"])[rows], producers])
     at = np.concatenate([commits.at[rows], ends])
@@ -429,6 +429,6 @@ def _following(commits: Commits, waits: Flags, producers: Ints, ends: Ints) -> I
     known = following < len(order)
     marker = order[np.where(known, following, 0)]
     known &= producer[marker] == producer[order]
-    mine = order[~is_marker]
-    found[rows[mine]] = np.where(known, at[marker], NULL)[~is_marker]
-    return found
+    waiting = order[~is_marker]
+    marker_offsets[rows[waiting]] = np.where(known, at[marker], NULL)[~is_marker]
+    return marker_offsets

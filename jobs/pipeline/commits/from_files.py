@@ -80,12 +80,12 @@ def slices_of(tables: Tables, records: Mapping[int, int], cores: int) -> list[Sl
         return None
     files = {what: _files_of(tables, table) for what, table in SOURCES.items()}
     total = sum(records.values())
-    found = []
+    slices = []
     for partition, count in sorted(records.items(), key=lambda each: -each[1]):
         parts = max(1, -(-count * cores // max(1, total)))
-        mine = {what: [each.path for each in some if each.may_have(partition)] for what, some in files.items()}
-        found += [Slice(partition, number, parts, mine) for number in range(parts)]
-    return found
+        paths = {what: [each.path for each in some if each.may_have(partition)] for what, some in files.items()}
+        slices += [Slice(partition, number, parts, paths) for number in range(parts)]
+    return slices
 
 
 class _File(NamedTuple):
@@ -105,7 +105,7 @@ def _files_of(tables: Tables, table: Table) -> list[_File]:
     place = Path(tables.location, table.name)
     actions = pa.table(DeltaTable(str(place)).get_add_actions(flatten=True)).to_pylist()
     ends = "min.log_partition", "max.log_partition"
-    return [_File(str(place / each["path"]), *(each.get(name) for name in ends)) for each in actions]
+    return [_File(str(place / action["path"]), *(action.get(name) for name in ends)) for action in actions]
 
 
 def write_files(tables: Tables, slices: Sequence[Slice], place: PassOver) -> list[Row]:

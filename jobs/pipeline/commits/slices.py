@@ -65,9 +65,9 @@ def _sliced(rows: DataFrame, slices: Mapping[int, int]) -> DataFrame:
     rows = rows.withColumn("slice", F.pmod(F.xxhash64("group_id", "topic", "partition"), count).cast("int"))
     is_record, is_marker = (F.col("what") == int(what) for what in (What.RECORD, What.MARKER))
     is_sliced = F.col("log_partition").isin(*slices)
-    mine = rows.where(is_sliced & ~is_record & ~is_marker)
-    commits = mine.where(F.col("what") != int(What.STATE))
-    parts = [rows.where(~is_sliced).withColumn("slice", F.lit(0)), mine]
+    of_slices = rows.where(is_sliced & ~is_record & ~is_marker)
+    commits = of_slices.where(F.col("what") != int(What.STATE))
+    parts = [rows.where(~is_sliced).withColumn("slice", F.lit(0)), of_slices]
     for wanted, name in ((is_record, "group_id"), (is_marker, "producer_id")):
         places = commits.where(F.col(name).isNotNull()).select("log_partition", name, "slice").distinct()
         parts.append(rows.where(is_sliced & wanted).drop("slice").join(places, ["log_partition", name]))

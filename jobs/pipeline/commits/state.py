@@ -192,8 +192,8 @@ class NewestCommits(Sums):
             committed_at=ints(held["commit_timestamp"]),
         )
         self._held.append((keys[has], held))
-        for name, found in (("rewinds", self.rewinds), ("removals", self.removals)):
-            found.add(*_listed(keys, states[name]))
+        for name, steps in (("rewinds", self.rewinds), ("removals", self.removals)):
+            steps.add(*_listed(keys, states[name]))
         owners, pending = _listed(keys, states["pending"])
         self._loaded.append((owners, pa.Table.from_struct_array(pending)))
 
@@ -235,14 +235,14 @@ class NewestCommits(Sums):
             "newest": commits.at,
             **{name: getattr(commits, name) for name in ("offset", "topic", "expires", "committed_at")},
         }
-        found = []
+        columns_before = []
         for name, value in values.items():
             # Within a block it is the commit one place before; of the first, what an earlier chunk left.
             previous = np.empty_like(value)
             previous[1:] = value[:-1]
             previous[begins] = self.columns[name][keys]
-            found.append(previous)
-        return Before(*found)
+            columns_before.append(previous)
+        return Before(*columns_before)
 
     def keep(self, commits: Commits) -> None:
         """Keep the last of these commits or tombstones of each key; they are ordered by key."""

@@ -68,8 +68,8 @@ class LogAnswers:
         from coordinator_core.audit.folds.two_logs import combined
 
         # To the end of the logs, beyond the group: only then is it known what they lack.
-        found = list(combined(self._histories(group_id, self.load_settings().audit)))
-        return found[0] if found else None
+        parts = list(combined(self._histories(group_id, self.load_settings().audit)))
+        return parts[0] if parts else None
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
         """From the commits of the history."""
@@ -104,7 +104,7 @@ class LogAnswers:
             for history in combined(self._histories(wanted.group_id))
             for row in told_rebalances(history)
             if row.at.timestamp_ms >= wanted.since_ms
-            and (wanted.cause is None or any(each.kind == wanted.cause for each in row.causes))
+            and (wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes))
         ]
         rows.sort(key=_rebalance_order)
         if wanted.slowest is None:

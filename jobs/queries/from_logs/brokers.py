@@ -62,7 +62,7 @@ NO_BROKER_LOGS = BrokerLogs()
 
 def _written_ms(logs: Iterable[LogPart], wanted: set[Epoch]) -> dict[Epoch, list[int]]:
     """Return when each of these epochs was written (ms): once in each life of its group."""
-    found: defaultdict[Epoch, list[int]] = defaultdict(list)
+    times: defaultdict[Epoch, list[int]] = defaultdict(list)
     newest: dict[str, int] = {}
     for files in by_partition(logs)[Family.GROUP].values():
         reader = LogReader(files, lambda message: None)  # the pass that answers warns of what cannot be read
@@ -75,6 +75,6 @@ def _written_ms(logs: Iterable[LogPart], wanted: set[Epoch]) -> dict[Epoch, list
             value: dict[str, Any] = record.value or {}
             epoch: int = value.get("generation", value.get("epoch", -1))
             if newest.get(record.group_id) != epoch and (record.group_id, epoch) in wanted:
-                found[record.group_id, epoch].append(record.at.timestamp_ms)
+                times[record.group_id, epoch].append(record.at.timestamp_ms)
             newest[record.group_id] = epoch
-    return found
+    return times

@@ -41,20 +41,20 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     partitions = by_partition(logs)
     topics = known_topics(partitions, listed, warn)
     passes = [_Pass(LogReader(files, warn), group_id) for files in partitions[Family.GROUP].values()]
-    runs = [run for each in passes for run in each.runs()]
+    runs = [run for one_pass in passes for run in one_pass.runs()]
     return GroupCommits(
         runs,
-        Coverage({each.reader.partition: [span[:2] for span in each.spans] for each in passes}),
-        [end for each in passes for end in each.group_ends],
+        Coverage({one_pass.reader.partition: [span[:2] for span in one_pass.spans] for one_pass in passes}),
+        [end for one_pass in passes for end in one_pass.group_ends],
         topic_ends(topics),
-        sum(each.order.left_out for each in passes),
+        sum(one_pass.order.left_out for one_pass in passes),
         NO_REACH if topics is None else topics.reach,
     )
 
 
 def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndOffsets) -> list[LagPoint]:
     """Return the lag of a group at each snapshot of the end offsets, by topic, partition and time."""
-    found: list[LagPoint] = []
+    points: list[LagPoint] = []
     for files in by_partition(logs)[Family.GROUP].values():
         one_pass = _Pass(LogReader(files, warn), group_id)
         commits: dict[TopicPartition, list[TimedCommit]] = defaultdict(list)
@@ -62,17 +62,17 @@ def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndO
             held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms
             commits[run.partition].append(TimedCommit(held_ms, run.last, run.offset, run.topic_id))
         reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None))
-        found += group_lag(group_id, commits, ends, reach)
-    return sorted(found, key=point_order)
+        points += group_lag(group_id, commits, ends, reach)
+    return sorted(points, key=point_order)
 
 
 def topic_ends(topics: TopicHistory | None) -> dict[str, list[int]]:
     """Return the times (ms) at which topics were deleted, by name."""
-    found: dict[str, list[int]] = defaultdict(list)
+    by_name: dict[str, list[int]] = defaultdict(list)
     for interval in () if topics is None else topics.intervals():
         if interval.until is not None and interval.ended_by in ("deleted", "replaced"):
-            found[interval.topic].append(interval.until.timestamp_ms)
-    return found
+            by_name[interval.topic].append(interval.until.timestamp_ms)
+    return by_name
 
 
 class _Pass:

@@ -42,8 +42,8 @@ class ReplayedGroups:
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for, by group id."""
-        found = [then for partition in self.partitions for then in partition.groups()]
-        yield from sorted(found, key=lambda then: then.group.group_id)
+        thens = [then for partition in self.partitions for then in partition.groups()]
+        yield from sorted(thens, key=lambda then: then.group.group_id)
 
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
@@ -71,12 +71,12 @@ class ReplayedGroups:
     def span(self) -> tuple[int | None, int | None]:
         """Return the times of the first and the last record in the logs of groups; see ``GroupsThen``."""
         times = self._times()
-        is_cut = any(each.is_cut for each in self.partitions)
+        is_cut = any(partition.is_cut for partition in self.partitions)
         return min(times, default=None), None if is_cut else max(times, default=None)
 
     def _times(self) -> list[int]:
         """Return the times of the first and the last record of each partition."""
-        times = (time_ms for each in self.partitions for time_ms in (each.first_ms, each.last_ms))
+        times = (time_ms for partition in self.partitions for time_ms in (partition.first_ms, partition.last_ms))
         return [time_ms for time_ms in times if time_ms is not None]
 
     def surroundings(self) -> Surroundings:

@@ -196,10 +196,10 @@ class LogPartition:
 
     def _later_commits(self) -> dict[str, set[TopicPartition]]:
         """By group the partitions with a commit or tombstone beyond the moment."""
-        found: dict[str, set[TopicPartition]] = {}
+        later: dict[str, set[TopicPartition]] = {}
         for _, key in _decoded_keys(self._commit_keys, Family.GROUP):
-            found.setdefault(group_of_key(key), set()).add(_partition_of(key))
-        return found
+            later.setdefault(group_of_key(key), set()).add(_partition_of(key))
+        return later
 
     # --- what it proves ----------------------------------------------------------------------------------------------
 
@@ -228,17 +228,17 @@ class LogPartition:
                 pending[partition] = max(pending.get(partition, NO_OFFSET), commit.at.offset)
                 if self._later_markers.get(producer_id, ABORTED) != ABORTED:
                     decided.add(partition)
-        found = {}
+        records = {}
         undecided = self._undecided.get(group_id, ())
         for partition in {*offsets.committed, *pending, *tombstones, *undecided, *followed}:
             committed = offsets.committed.get(partition)
-            found[partition] = CommitRecords(
+            records[partition] = CommitRecords(
                 max(NO_OFFSET if committed is None else committed.at.offset, tombstones.get(partition, NO_OFFSET)),
                 pending.get(partition, NO_OFFSET),
                 partition in followed,
                 partition in decided,
             )
-        return found
+        return records
 
 
 def first_beyond(rows: pa.RecordBatch, time_ms: int | None, end: int | None) -> int | None:

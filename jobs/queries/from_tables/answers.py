@@ -114,14 +114,14 @@ class StoredAnswers:
         rows = self._told([row for row in stored if row.group_id not in joined], wanted.group_id)
         for group_id in joined:
             history = self.history(group_id)
-            told = [] if history is None else told_rebalances(history)
-            rows += (row for row in told if row.at.timestamp_ms >= wanted.since_ms)
-        found = (
-            row for row in rows if wanted.cause is None or any(each.kind == wanted.cause for each in row.causes or ())
+            of_group = [] if history is None else told_rebalances(history)
+            rows += (row for row in of_group if row.at.timestamp_ms >= wanted.since_ms)
+        chosen = (
+            row for row in rows if wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes or ())
         )
         if wanted.slowest is None:
-            return sorted(found, key=lambda row: (*_order(row), row.group_type))
-        return nsmallest(wanted.slowest, found, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
+            return sorted(chosen, key=lambda row: (*_order(row), row.group_type))
+        return nsmallest(wanted.slowest, chosen, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
         """From ``assignments``."""
@@ -188,9 +188,9 @@ class StoredAnswers:
         self._warn_once(of_shares=False)
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
-        found = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
+        of_groups = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
         return sorted(
-            found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
+            of_groups, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
         )
 
     def _told(self, rows: list[RebalanceRow], group_id: str | None) -> list[RebalanceRow]:
@@ -213,8 +213,8 @@ class StoredAnswers:
         brokers = other_lines(self.tables, self.cluster)
         return [
             row
-            for other, mine in of_group.items()
-            for row in GroupHistory.gather(other, 0, mine, NO_TOPICS, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
+            for other, known in of_group.items()
+            for row in GroupHistory.gather(other, 0, known, NO_TOPICS, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
         ]
 
     def _in_two_logs(self, group_id: str | None) -> list[str]:
@@ -245,10 +245,10 @@ class StoredAnswers:
             if silent := silent_lines(self.tables, self.cluster):
                 warn(NO_ZONE.format(silent))
             known = self.knowledge()
-            for each in known.reasons_with_topics():
-                warn(each)
-            for each in missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ():
-                warn(each)
+            for reason in known.reasons_with_topics():
+                warn(reason)
+            for reason in missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ():
+                warn(reason)
 
     def knowledge(self) -> Knowledge:
         """From the ranges that were read, and from the records that could not be decoded."""

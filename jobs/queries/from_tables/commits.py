@@ -87,10 +87,10 @@ class CommitsThen:
         numbered = (_numbered(number, rows) for number, rows in enumerate(parts))
         merged = merge(*numbered, key=lambda part: order_of_groups(part[0]))
         for key, of_group in groupby(merged, itemgetter(0)):
-            found: tuple[list[Row], ...] = ([], [], [])
+            by_part: tuple[list[Row], ...] = ([], [], [])
             for _, number, row in of_group:
-                found[number].append(row)
-            last, held, about = found
+                by_part[number].append(row)
+            last, held, about = by_part
             yield key, GroupCommitsThen(last[0]["log_offset"] if last else None, held, about)
 
     def last(self) -> Iterator[Row]:
@@ -136,7 +136,7 @@ class CommitsThen:
         """
         doubtful = any_of(of for of, extent in self._extents.items() if not extent.gaps.lists_all)
         gaps = {of: extent.gaps for of, extent in self._extents.items()}
-        may_be_lost = any_of(of for of, each in gaps.items() if each.lost >= 0 or each.lost_later)
+        may_be_lost = any_of(of for of, gap in gaps.items() if gap.lost >= 0 or gap.lost_later)
         return self._rows(
             f"WITH {self._then}, about AS ("
             f"SELECT {KEY}, log_offset, is_tombstone, outcome, producer_id, is_decided_later, FALSE AS follows "
@@ -226,7 +226,7 @@ class SummarizedCommits(CommitsThen):
 
 def read_offsets(held: Iterable[Row]) -> GroupOffsets:
     """Return the rows of ``held`` of one group, in the order of the log, as the core has them."""
-    found = GroupOffsets()
+    offsets = GroupOffsets()
     for row in held:
         producer_id = None if row["producer_id"] in (None, -1) else row["producer_id"]
         commit = Commit(
@@ -240,9 +240,9 @@ def read_offsets(held: Iterable[Row]) -> GroupOffsets:
             producer_id,
         )
         opened_by = -1 if producer_id is None else producer_id
-        of = found.committed if row["status"] == "committed" else found.pending.setdefault(opened_by, {})
+        of = offsets.committed if row["status"] == "committed" else offsets.pending.setdefault(opened_by, {})
         of[TopicPartition(row["topic"], row["partition"])] = commit
-    return found
+    return offsets
 
 
 def read_records(about: Iterable[Row]) -> dict[TopicPartition, CommitRecords]:

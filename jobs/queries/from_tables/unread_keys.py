@@ -49,8 +49,8 @@ class UnreadKeys:
         selected = self._selected
         unread: Iterator[UnreadKey] = last_of_keys(selected.tables, selected.cluster, condition, selected.group_id)
         by_group: dict[GroupKey, list[UnreadKey]] = defaultdict(list)
-        for each in unread:
-            by_group[*each.place, each.group_id].append(each)
+        for unread_key in unread:
+            by_group[*unread_key.place, unread_key.group_id].append(unread_key)
         return by_group
 
 
