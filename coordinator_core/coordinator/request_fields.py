@@ -191,6 +191,12 @@ def checked(request: Request, shape: RequestShape[DataT]) -> DataT:
     return filled
 
 
+def require(condition: bool, message: str) -> None:
+    """Raise ApiError (INVALID_REQUEST) with this message unless the condition holds."""
+    if not condition:
+        raise ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
 def not_blank(value: str | None, message: str) -> None:
     """Raise ApiError for a text that consists of white space only; null is allowed."""
     # Java's String.trim: everything up to the space counts as white.

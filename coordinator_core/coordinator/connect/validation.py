@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import RequestShape, checked, not_blank, shape_of
+from coordinator_core.coordinator.request_fields import RequestShape, checked, not_blank, require, shape_of
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.record_fields.coordinator_requests import (
     ConnectGroupHeartbeatRequest,
@@ -29,21 +29,21 @@ def check_heartbeat(request: Request) -> ConnectGroupHeartbeatRequest:
     data = _of_a_member(request, HEARTBEAT, LEAVE_GROUP_STATIC_MEMBER_EPOCH)
     not_blank(data["instanceId"], "InstanceId can't be empty.")
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        _require(data["instanceId"] is not None, "InstanceId can't be null.")
+        require(data["instanceId"] is not None, "InstanceId can't be null.")
     if data["serverAssignor"] is not None:
-        _require(not data["clientAssignors"], "ServerAssignor and ClientAssignors cannot be used together.")
+        require(not data["clientAssignors"], "ServerAssignor and ClientAssignors cannot be used together.")
         message = f"ServerAssignor {data['serverAssignor']} is not supported."
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
     if data["memberEpoch"] == 0:
-        _require(data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be provided in first request.")
-        _require(bool(data["clientAssignors"]), "ClientAssignors must be provided in first request.")
+        require(data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be provided in first request.")
+        require(bool(data["clientAssignors"]), "ClientAssignors must be provided in first request.")
     for assignor in data["clientAssignors"] or ():
         not_blank(assignor["name"], "Assignor.Name can't be empty.")
         low, high = assignor["minimumVersion"], assignor["maximumVersion"]
-        _require(low >= -1, "Assignor.MinimumVersion is invalid.")
-        _require(max(low, 0) <= high <= _MAX_INT16, "Assignor.MaximumVersion is invalid.")
-        _require(low <= assignor["version"] <= high, "Assignor.Version is invalid.")
-        _require(-128 <= assignor["reason"] < 128, "Assignor.Reason is invalid.")
+        require(low >= -1, "Assignor.MinimumVersion is invalid.")
+        require(max(low, 0) <= high <= _MAX_INT16, "Assignor.MaximumVersion is invalid.")
+        require(low <= assignor["version"] <= high, "Assignor.Version is invalid.")
+        require(-128 <= assignor["reason"] < 128, "Assignor.Reason is invalid.")
     return data
 
 
@@ -56,14 +56,14 @@ def check_install(request: Request) -> ConnectGroupInstallAssignmentRequest:
     """Return the data of a ConnectGroupInstallAssignment; raises ApiError if it is invalid in itself."""
     data = _of_a_member(request, INSTALL, 0)
     versions = all(0 <= member["version"] <= _MAX_INT16 for member in data["members"])
-    _require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")
+    require(versions and -128 <= data["error"] < 128, "Version or Error is invalid.")
     for member in data["members"]:
-        _require(
+        require(
             not (member["partitions"] and member["connectorsAndTasks"]),
             "Partitions and ConnectorsAndTasks cannot be used together.",
         )
         for work in member["connectorsAndTasks"]:
-            _require(all(0 <= task["taskId"] <= _MAX_TASK for task in work["tasks"]), "TaskId is invalid.")
+            require(all(0 <= task["taskId"] <= _MAX_TASK for task in work["tasks"]), "TaskId is invalid.")
     return data
 
 
@@ -71,10 +71,5 @@ def _of_a_member(request: Request, shape: RequestShape[OfMember], lowest_epoch: 
     data = checked(request, shape)
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["memberId"], "MemberId can't be empty.")
-    _require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")
+    require(data["memberEpoch"] >= lowest_epoch, "MemberEpoch is invalid.")
     return data
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ApiError(ErrorCode.INVALID_REQUEST, message)

@@ -18,7 +18,7 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import (
     LEAVE_GROUP_MEMBER_EPOCH,
@@ -51,10 +51,8 @@ def check_heartbeat(request: Request, config: BrokerConfig) -> ConsumerGroupHear
     if epoch == 0:
         _joining(data)
     elif epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        if data["instanceId"] is None:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "InstanceId can't be null.")
-    elif epoch < LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+        require(data["instanceId"] is not None, "InstanceId can't be null.")
+    require(epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH, "MemberEpoch is invalid.")
     assignor = data["serverAssignor"]
     if assignor is not None and assignor not in config.group_consumer_assignors:
         supported = ", ".join(_in_javas_order(config.group_consumer_assignors))
@@ -74,15 +72,12 @@ def _in_javas_order(names: Iterable[str]) -> Iterable[str]:
 
 
 def _joining(data: ConsumerGroupHeartbeatRequest) -> None:
-    if data["rebalanceTimeoutMs"] == -1:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
-    if data["topicPartitions"] is None or data["topicPartitions"]:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty when (re-)joining.")
-    if data["subscribedTopicNames"] is None and data["subscribedTopicRegex"] is None:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST,
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
-        )
+    require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
+    require(data["topicPartitions"] == [], "TopicPartitions must be empty when (re-)joining.")
+    require(
+        data["subscribedTopicNames"] is not None or data["subscribedTopicRegex"] is not None,
+        "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+    )
 
 
 def check_capacity(group: LiveConsumerGroup, member_id: str, config: BrokerConfig) -> None:

@@ -9,8 +9,8 @@ from coordinator_core.coordinator.lookup import (
     group_full_error,
     smaller_epoch_error,
 )
-from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
+from coordinator_core.coordinator.protocol import Request
+from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
 from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_MEMBER_EPOCH
 from coordinator_core.groups.share.state import ShareMember
@@ -32,10 +32,8 @@ def check_heartbeat(request: Request) -> ShareGroupHeartbeatRequest:
     not_blank(data["groupId"], "GroupId can't be empty.")
     not_blank(data["rackId"], "RackId can't be empty.")
     if data["memberEpoch"] == 0:
-        if not data["subscribedTopicNames"]:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "SubscribedTopicNames must be set in first request.")
-    elif data["memberEpoch"] < LEAVE_GROUP_MEMBER_EPOCH:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid.")
+        require(bool(data["subscribedTopicNames"]), "SubscribedTopicNames must be set in first request.")
+    require(data["memberEpoch"] >= LEAVE_GROUP_MEMBER_EPOCH, "MemberEpoch is invalid.")
     return data
 
 

@@ -17,7 +17,7 @@ from coordinator_core.coordinator.lookup import (
     smaller_epoch_error,
 )
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
-from coordinator_core.coordinator.request_fields import checked, not_blank, shape_of
+from coordinator_core.coordinator.request_fields import checked, not_blank, require, shape_of
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups import re2
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, PartitionEpochs, Partitions
@@ -46,28 +46,23 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbea
     if epoch != 0 or not kip_1071 or data["memberId"]:
         not_blank(data["memberId"], "MemberId can't be empty.")
     not_blank(data["groupId"], "GroupId can't be empty.")
-    if data["instanceId"] is not None:
-        not_blank(data["instanceId"], "InstanceId can't be empty.")
-    if data["rackId"] is not None:
-        not_blank(data["rackId"], "RackId can't be empty.")
+    not_blank(data["instanceId"], "InstanceId can't be empty.")
+    not_blank(data["rackId"], "RackId can't be empty.")
     if epoch == 0:
         _joining(data)
-        _require(not kip_1071 or data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be larger than zero.")
+        require(not kip_1071 or data["rebalanceTimeoutMs"] > 0, "RebalanceTimeoutMs must be larger than zero.")
     elif epoch < 0:
-        _require(
+        require(
             epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH,
             f"MemberEpoch is {epoch}, but must be greater than or equal to -2.",
         )
         is_static = data["instanceId"] is not None or epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH
-        _require(is_static, "InstanceId can't be null.")
+        require(is_static, "InstanceId can't be null.")
     tasks = data["activeTasks"], data["standbyTasks"], data["warmupTasks"]
-    if None in tasks and tasks != _NOT_GIVEN:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "If one task-type is non-null, all must be non-null.")
-    if epoch != 0 and data["topology"] is not None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Topology can only be provided when (re-)joining.")
+    require(None not in tasks or tasks == _NOT_GIVEN, "If one task-type is non-null, all must be non-null.")
+    require(epoch == 0 or data["topology"] is None, "Topology can only be provided when (re-)joining.")
     endpoint = data["userEndpoint"]
-    if endpoint is not None and not 0 <= endpoint["port"] <= MAX_PORT:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "The port of the user endpoint is none.")
+    require(endpoint is None or 0 <= endpoint["port"] <= MAX_PORT, "The port of the user endpoint is none.")
     if kip_1071 and tasks != _NOT_GIVEN:
         owned = [
             (given["subtopologyId"], number)
@@ -75,38 +70,29 @@ def check_heartbeat(request: Request, *, kip_1071: bool) -> StreamsGroupHeartbea
             for given in data[role] or ()
             for number in given["partitions"]
         ]
-        _require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
+        require(len(owned) == len(set(owned)), "ActiveTasks, StandbyTasks and WarmupTasks must be disjoint.")
     return data
 
 
 _NOT_GIVEN = None, None, None
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ApiError(ErrorCode.INVALID_REQUEST, message)
-
-
 def _only_supported(data: StreamsGroupHeartbeatRequest) -> None:
     """Raises ApiError for what KIP-1071 defines and Kafka 4.3.1 does not have yet."""
-    if data["instanceId"] is not None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "Static membership is not yet supported.")
-    if data["taskOffsets"] is not None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskOffsets are not supported yet.")
-    if data["taskEndOffsets"] is not None:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "TaskEndOffsets are not supported yet.")
-    if data["warmupTasks"]:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "WarmupTasks are not supported yet.")
+    require(data["instanceId"] is None, "Static membership is not yet supported.")
+    require(data["taskOffsets"] is None, "TaskOffsets are not supported yet.")
+    require(data["taskEndOffsets"] is None, "TaskEndOffsets are not supported yet.")
+    require(not data["warmupTasks"], "WarmupTasks are not supported yet.")
     if data["topology"] is not None:
         regexes = any(subtopology["sourceTopicRegex"] for subtopology in data["topology"]["subtopologies"])
-        _require(not regexes, "Regular expressions for source topics are not supported yet.")
+        require(not regexes, "Regular expressions for source topics are not supported yet.")
 
 
 def _joining(data: StreamsGroupHeartbeatRequest) -> None:
-    _require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
+    require(data["rebalanceTimeoutMs"] != -1, "RebalanceTimeoutMs must be provided in first request.")
     for role in TASK_FIELDS:
         tasks, name = data[role], role[0].upper() + role[1:]
-        _require(tasks is not None and not tasks, f"{name} must be empty when (re-)joining.")
+        require(tasks is not None and not tasks, f"{name} must be empty when (re-)joining.")
     topology = data["topology"]
     if topology is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, "Topology must be non-null when (re-)joining.")
