@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError
@@ -40,6 +41,9 @@ FAMILIES = {topic: family for family, topic in LOG_TOPICS.items()}
 
 RECORDS_OF_A_BATCH = 100_000
 """How many records a batch of records without content has."""
+
+MOST_VALUES = 100_000
+"""So many values a changed record has at most: lists within lists may each have become 300 times as long."""
 
 
 def mutate(logs: Logs, choose: random.Random) -> tuple[Logs, str]:
@@ -224,6 +228,8 @@ def changed_record(record: LogRecord, family: Family, choose: random.Random) -> 
         key = decoded.key if fields is not None else _copy(decoded.key)
         for _ in range(choose.randint(1, 3)):
             _change_one(fields if fields is not None else key, decoded, choose)
+        if sum(1 for _ in islice(_values(fields), MOST_VALUES)) == MOST_VALUES:
+            continue
         try:
             new = encode_record(decoded._replace(key=key, value=fields or decoded.value), family)
         except (CoordinatorAuditError, OverflowError):
@@ -309,6 +315,15 @@ def _other_fields(blob: AnyBlob, decoded: DecodedRecord, choose: random.Random) 
     else:
         _change_one(fields, decoded._replace(value=None), choose)
     return encode_blob(blob.message, blob.version, fields)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    """Yield every value, however deep it lies."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _values(inner)
+    else:
+        yield value
 
 
 def _copy(value: Any) -> Any:
