@@ -52,21 +52,21 @@ def uses_spark(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Divide the tests among processes by file, for the fixtures of modules, but those with Spark go to one process.
+    """Divide the tests among processes by file, for the fixtures of modules, but those with Spark go to two processes.
 
-    A second session would take a second start, and compile again what the first has compiled. Spark mostly waits, so
-    the other processes keep the processors busy.
+    Each session takes a start, and compiles again what others have compiled. But Spark mostly waits: with one process
+    the others ended long before it. One process fills the tables of the samples, and has the tests that read them.
     """
     from xdist.scheduler import LoadFileScheduling
 
     config.option.loadscopereorder = False
 
-    class SparkInOneProcess(LoadFileScheduling):
+    class SparkInTwoProcesses(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file: str = super()._split_scope(nodeid)
-            return "spark" if nodeid.partition("[")[0] in spark_tests() else file
+            return spark_tests().get(nodeid.partition("[")[0], file)
 
-    return SparkInOneProcess(config, log)
+    return SparkInTwoProcesses(config, log)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

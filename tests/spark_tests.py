@@ -7,33 +7,35 @@ the names of tests, which pytest 9 does not allow any more.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
 from tests.shared_data import ROOT
 
-SHARED_FIXTURES = frozenset({"spark", "sample"})
-"""The fixtures of ``tests/jobs/conftest.py`` that need the session."""
+SHARED_FIXTURES = ("sample", "spark")
+"""The fixtures of ``tests/jobs/conftest.py`` that need the session; the first one a test has names its process."""
 
 
 @cache
-def spark_tests() -> frozenset[str]:
-    """The tests that use the session, without their parameters: ``path::function``."""
+def spark_tests() -> Mapping[str, str]:
+    """The shared fixture of each test that uses the session, by its name without parameters: ``path::function``."""
     files = sorted((ROOT / "tests").rglob("test_*.py"))
-    return frozenset(f"{file.relative_to(ROOT)}::{name}" for file in files for name in _of_file(file))
+    return {f"{file.relative_to(ROOT)}::{name}": shared for file in files for name, shared in _of_file(file)}
 
 
-def _of_file(file: Path) -> Iterator[str]:
+def _of_file(file: Path) -> Iterator[tuple[str, str]]:
     text = file.read_text("utf-8")
     if not any(name in text for name in SHARED_FIXTURES):
         return
     functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     asked = {node.name: {argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)} for node in functions}
 
-    def needs_session(name: str, seen: frozenset[str] = frozenset()) -> bool:
+    def shared_by(name: str, seen: frozenset[str] = frozenset()) -> set[str]:
         if name in seen or name not in asked:
-            return name in SHARED_FIXTURES
-        return any(needs_session(fixture, seen | {name}) for fixture in asked[name])
+            return {name} & {*SHARED_FIXTURES}
+        return set[str]().union(*(shared_by(fixture, seen | {name}) for fixture in asked[name]))
 
-    yield from (name for name in asked if name.startswith("test_") and needs_session(name))
+    for name in asked:
+        if name.startswith("test_") and (shared := shared_by(name)):
+            yield name, min(shared, key=SHARED_FIXTURES.index)
