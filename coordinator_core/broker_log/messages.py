@@ -56,8 +56,8 @@ def messages() -> tuple[BrokerMessage, ...]:
 def said(text: str) -> Iterator[Said]:
     """Yield what a message says; nothing for a message that is none of these."""
     for message in messages():
-        if message.has in text and (found := message.pattern.match(text)) is not None:
-            yield from _read(message.kind, found.groupdict())
+        if message.has in text and (match := message.pattern.match(text)) is not None:
+            yield from _read(message.kind, match.groupdict())
             return
 
 

@@ -75,11 +75,11 @@ def levels_in_snapshot(
 def level_runs(snapshots: Iterable[tuple[int, Levels | None]]) -> list[LevelRun]:
     """Return the runs of equal levels in snapshots (time in ms, levels), which come in order of time."""
     known = [(time_ms, levels) for time_ms, levels in snapshots if levels is not None]
-    found = []
+    runs = []
     for levels, of_run in groupby(known, key=itemgetter(1)):
         times = [time_ms for time_ms, _ in of_run]
-        found.append(LevelRun(levels, times[0], times[-1]))
-    return found
+        runs.append(LevelRun(levels, times[0], times[-1]))
+    return runs
 
 
 @dataclass(frozen=True, slots=True)

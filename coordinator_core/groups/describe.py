@@ -216,11 +216,11 @@ def _assignments(state: GroupState | None) -> Iterator[Mapping[str, Iterable[int
 
 def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) -> list[str]:
     """Return the fields that are null although Admin has them: of missing records, and of an unknown setting."""
-    found = unknown_fields(group, certainty)
+    names = unknown_fields(group, certainty)
     needs_default = isinstance(group.state, ConsumerGroup) and consumer.preferred_assignor(group.state) is None
     if needs_default and around.default_assignor is None:
-        found = sorted({*found, "partitionAssignor"})
-    return found
+        names = sorted({*names, "partitionAssignor"})
+    return names
 
 
 def _topology_check(
@@ -268,20 +268,20 @@ def unknown_fields(group: Group, certainty: Certainty) -> list[str]:
         return ["groupState", "type"]
     named = ((key, _FIELDS.get(type(state), {}).get(key.type)) for key in certainty.unknown)
     members = state.members
-    found = [
+    names = [
         f"{key.about}.{name}" if key.about else name
         for key, name in named
         if name is not None and (not key.about or key.about in members)
     ]
     if group_state(group, certainty) is None:
-        found.append("groupState")
+        names.append("groupState")
     if not certainty.commits_hold:
-        found.append("offsets")
+        names.append("offsets")
     if isinstance(state, ConsumerGroup) and not consumer.knows_votes(state, certainty):
-        found.append("partitionAssignor")
+        names.append("partitionAssignor")
     if isinstance(state, ConnectGroup) and not connect.knows_assignors(state, certainty):
-        found.append("partitionAssignor")
-    return sorted(found)
+        names.append("partitionAssignor")
+    return sorted(names)
 
 
 def state_as_of(group: Group) -> str | None:

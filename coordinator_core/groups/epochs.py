@@ -105,9 +105,9 @@ def hash_of_topics(record: GroupEpochRecord) -> int | None:
     group without its validated topology.
     """
     value = record.value
-    found = None if value is None else value.get("metadataHash")
+    metadata_hash = None if value is None else value.get("metadataHash")
     is_of_4_1 = record.type == RecordType.STREAMS_GROUP_METADATA and "validatedTopologyEpoch" not in (value or {})
-    return None if is_of_4_1 and found == 0 else found
+    return None if is_of_4_1 and metadata_hash == 0 else metadata_hash
 
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:

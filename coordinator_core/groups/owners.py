@@ -101,14 +101,14 @@ def connector_tasks(groups: Iterable[Group]) -> dict[str, set[int]]:
 
     What a Connect group on the classic protocol has to run is not in its log: there it is what its workers run.
     """
-    found: dict[str, set[int]] = {}
+    by_connector: dict[str, set[int]] = {}
     for group in groups:
         for work in _connect_work(group.state):
             for connector in work.connectors:
-                found.setdefault(connector, set())
+                by_connector.setdefault(connector, set())
             for connector, number in work.tasks:
-                found.setdefault(connector, set()).add(number)
-    return found
+                by_connector.setdefault(connector, set()).add(number)
+    return by_connector
 
 
 def _connect_work(state: GroupState | None) -> Iterator[Work | ConnectorsAndTasks]:

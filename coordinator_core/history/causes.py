@@ -130,7 +130,7 @@ def cause(
 
 def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPosition) -> list[Cause]:
     """Return what a new member metadata record changes; ``before`` is what ``member_facts`` returned before it."""
-    found: list[Cause] = []
+    causes: list[Cause] = []
     other: list[str] = []
     for name, new in member_facts(member).items():
         old = before[name]
@@ -140,14 +140,14 @@ def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPos
             topics = _names(old) ^ _names(new)
             if topics:
                 detail = difference(_names(old), _names(new))
-                found.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))
+                causes.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))
         elif name in _KIND_OF_FACT:
-            found.append(about(member, _KIND_OF_FACT[name], at, f"{name} {old or 'none'} to {new or 'none'}"))
+            causes.append(about(member, _KIND_OF_FACT[name], at, f"{name} {old or 'none'} to {new or 'none'}"))
         else:
             other.append(name)
     if other:
-        found.append(about(member, CauseKind.MEMBER_CHANGED, at, ", ".join(other)))
-    return found
+        causes.append(about(member, CauseKind.MEMBER_CHANGED, at, ", ".join(other)))
+    return causes
 
 
 def about(
@@ -193,15 +193,15 @@ def difference(before: AbstractSet[str], after: AbstractSet[str]) -> str:
 
 def topic_causes(changes: Iterable[TopicChange]) -> list[Cause]:
     """Return changes of topics as causes."""
-    found = []
+    causes = []
     for change in changes:
         source = "cluster metadata" if change.at.partition >= 0 else "topic snapshot"
-        found.append(
+        causes.append(
             cause(
                 _TOPIC_KINDS[change.kind], change.at, topics=(change.name,), detail=_topic_detail(change), source=source
             )
         )
-    return found
+    return causes
 
 
 def _topic_detail(change: TopicChange) -> str:
@@ -230,17 +230,17 @@ def recorded_topic_causes(
     before: Mapping[str, SubscribedTopic], after: Mapping[str, SubscribedTopic], names: set[str], at: LogPosition
 ) -> list[Cause]:
     """Return the changes of the topics ``names`` between two partition metadata records of brokers before 4.1."""
-    found = []
+    causes = []
     for name in sorted(names & (before.keys() | after.keys())):
         old, new = before.get(name), after.get(name)
         if old is None or new is None:
             kind = CauseKind.TOPIC_CREATED if old is None else CauseKind.TOPIC_DELETED
-            found.append(cause(kind, at, topics=(name,)))
+            causes.append(cause(kind, at, topics=(name,)))
         elif old.topic_id != new.topic_id:
-            found.append(cause(CauseKind.TOPIC_CREATED, at, topics=(name,), detail="deleted and created again"))
+            causes.append(cause(CauseKind.TOPIC_CREATED, at, topics=(name,), detail="deleted and created again"))
         elif old.partitions != new.partitions:
             detail = f"{old.partitions} to {new.partitions} partitions"
-            found.append(cause(CauseKind.TOPIC_GROWN, at, topics=(name,), detail=detail))
+            causes.append(cause(CauseKind.TOPIC_GROWN, at, topics=(name,), detail=detail))
         elif old.racks != new.racks:
-            found.append(cause(CauseKind.RACK_CHANGED, at, topics=(name,), detail="its replicas are on other racks"))
-    return found
+            causes.append(cause(CauseKind.RACK_CHANGED, at, topics=(name,), detail="its replicas are on other racks"))
+    return causes

@@ -57,9 +57,9 @@ def assignment(group: ClassicGroup, member: ClassicMember) -> ClassicAssignment:
 
 def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
     """Return causes for members whose subscription changed, and for another protocol of the group."""
-    found = []
+    causes = []
     if old.protocol and new.protocol and old.protocol != new.protocol:
-        found.append(cause(CauseKind.PROTOCOL_CHANGED, at, detail=f"{old.protocol} to {new.protocol}"))
+        causes.append(cause(CauseKind.PROTOCOL_CHANGED, at, detail=f"{old.protocol} to {new.protocol}"))
     for member_id, member in new.members.items():
         known = old.members.get(member_id)
         if known is None or known.subscription == member.subscription:
@@ -68,7 +68,7 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
         if before.topics != after.topics:
             topics = before.topics ^ after.topics
             detail = difference(before.topics, after.topics)
-            found.append(
+            causes.append(
                 cause(
                     CauseKind.SUBSCRIPTION_CHANGED,
                     at,
@@ -80,26 +80,26 @@ def subscription_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -
             )
         if before.rack_id != after.rack_id:
             detail = f"rack {before.rack_id} to {after.rack_id}"
-            found.append(cause(CauseKind.RACK_CHANGED, at, member=member_id, detail=detail))
-    return found
+            causes.append(cause(CauseKind.RACK_CHANGED, at, member=member_id, detail=detail))
+    return causes
 
 
 def follow_up_causes(open_history: OpenHistory, step: Transition) -> list[Cause]:
     """Return what the previous generation left to do: units revoked and not yet assigned again, or a delay."""
-    found, last = [], step.last
+    causes, last = [], step.last
     withheld = _withheld(open_history, step)
     if withheld:
         detail = f"{withheld} partitions or tasks that generation {last.epoch} revoked"
-        found.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
+        causes.append(cause(CauseKind.PARTITIONS_REVOKED, last.opened, detail=detail))
     if is_downgrade(last):
         detail = "its members join again as those of a classic group"
-        found.append(cause(CauseKind.GROUP_DOWNGRADED, last.opened, detail=detail))
+        causes.append(cause(CauseKind.GROUP_DOWNGRADED, last.opened, detail=detail))
     waited = any(member_id in step.new.members for member_id in step.old.members)
     slack = 0 if step.old.protocol_type == CONNECT_PROTOCOL_TYPE else DUE_SLACK_MS
     if waited and open_history.due_ms is not None and step.at.timestamp_ms >= open_history.due_ms - slack:
         detail = f"scheduled by generation {last.epoch} for {open_history.due_ms or 'at once'}"
-        found.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
-    return found
+        causes.append(cause(CauseKind.DELAY_ELAPSED, last.opened, detail=detail))
+    return causes
 
 
 def is_downgrade(generation: OpenEpoch) -> bool:
@@ -185,8 +185,8 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
         acted.update((name, change.at) for change in changes[:count])
     subscribed = [change for change in open_history.unseen if change.name in still_subscribed]
     open_history.unseen = [change for change in subscribed if (change.name, change.at) not in acted]
-    found = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
-    return found + _first_assigned(topics, step, still_subscribed - changed.keys(), assigned)
+    causes = topic_causes(change for change in subscribed if (change.name, change.at) in acted)
+    return causes + _first_assigned(topics, step, still_subscribed - changed.keys(), assigned)
 
 
 def _without_known(changes: list[TopicChange], had: dict[str, int]) -> list[TopicChange]:
@@ -244,11 +244,11 @@ def _first_assigned(
     had, since_ms = _highest_had(step.old), step.last.opened.timestamp_ms
     there = {name: topics.topic_at(name, since_ms) for name in subscribed}
     known = {name: topic.partitions for name, topic in there.items() if topic is not None}
-    found = [name for name in known if name not in had and assigned.get(name, -1) >= 0]
+    names = [name for name in known if name not in had and assigned.get(name, -1) >= 0]
     causes = []
-    if found:
+    if names:
         detail = f"the leader did not know them yet when it assigned generation {step.last.epoch}"
-        causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=found, detail=detail))
+        causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.last.opened, topics=names, detail=detail))
     for name in sorted(known.keys() & had.keys()):
         first, last = had[name] + 1, min(assigned.get(name, -1), known[name] - 1)
         if first <= last:
@@ -304,7 +304,7 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
 
     They came or went, or the leader had not known them, or does not any more: the log does not tell.
     """
-    found = []
+    causes = []
     assigned = _highest_assigned(open_history)
     leader = step.new.members.get(step.new.leader or "")
     own = subscription(step.new, leader).topics if leader is not None else frozenset[str]()
@@ -317,8 +317,8 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
             detail = "it is subscribed, but none of its partitions is assigned any more"
             del open_history.highest[topic]
         if detail is not None:
-            found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.at, topics=(topic,), detail=detail))
-    return found
+            causes.append(cause(CauseKind.TOPIC_METADATA_CHANGED, step.at, topics=(topic,), detail=detail))
+    return causes
 
 
 def note_highest(open_history: OpenHistory, taken: list[tuple[Resource, list[int]]]) -> None:

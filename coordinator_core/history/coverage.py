@@ -128,10 +128,10 @@ class ReadableCoverage(Coverage):
 
     def unbroken_from(self, partition: int, offset: int) -> int:
         """Return the first offset from which every record is there and can be read, up to ``offset``."""
-        found = self._log.unbroken_from(partition, offset)
-        if self.hole is not None and self.cause_of_hole(partition, found, offset) is not None:
+        first = self._log.unbroken_from(partition, offset)
+        if self.hole is not None and self.cause_of_hole(partition, first, offset) is not None:
             return self.hole.at.offset + 1
-        return found
+        return first
 
     def continues(self, partition: int, offset: int) -> bool:
         """Whether nothing is missing right after ``offset``, and no hole came since."""

@@ -288,13 +288,13 @@ def _unassigned_share_causes(
         for topic_id, topic in state.state_partitions.initialized.items()
         if not given.get(topic_id, set()).issuperset(topic.partitions)
     }
-    found = unassigned & names
+    names_left = unassigned & names
     detail = "their share partitions have state, and no member had them in its target"
-    if not found and _may_be_of(writer, at, before=COUNTS_SUBSCRIBED):
-        found = unassigned
+    if not names_left and _may_be_of(writer, at, before=COUNTS_SUBSCRIBED):
+        names_left = unassigned
         detail = "their share partitions have state, and no member subscribes to them any more: brokers of 4.1 open an "
         detail += "epoch for that at each heartbeat"
-    return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=found, detail=detail)] if found else []
+    return [cause(CauseKind.SHARE_STATE_INITIALIZED, at, topics=names_left, detail=detail)] if names_left else []
 
 
 def _tie_causes(writer: HistoryWriter, state: AnyEpochGroup, at: LogPosition) -> list[Cause]:

@@ -48,22 +48,24 @@ class GivenShareState:
         """Return what is missing for answers about share groups, in words; the list is empty if nothing is."""
         if not self.partitions and self.is_placed:
             return [f"the share state log ({SHARE_LOG}) was not given: {NOT_KNOWN} are not known"]
-        found = []
+        reasons = []
         if absent := self.absent:
             named = ", ".join(map(str, absent[:MOST_NAMED])) + (" and others" if len(absent) > MOST_NAMED else "")
-            found.append(
+            reasons.append(
                 f"{len(absent)} of {self.count} partitions of {SHARE_LOG} were not given ({named}): {NOT_KNOWN} that "
                 "are in them are not known"
             )
         if self.lost:
             named = "; ".join(f"{SHARE_LOG}-{number} {_spans(spans)}" for number, spans in sorted(self.lost.items()))
-            found.append(f"the share state log lacks records, and what they said of {NOT_KNOWN} is not known: {named}")
+            reasons.append(
+                f"the share state log lacks records, and what they said of {NOT_KNOWN} is not known: {named}"
+            )
         if self.unreadable:
             named = "; ".join(
                 f"{SHARE_LOG}-{number} from offset {at} on" for number, at in sorted(self.unreadable.items())
             )
-            found.append(f"some records each {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
-        return found
+            reasons.append(f"some records each {UNREADABLE}; what they said of {NOT_KNOWN} is not known: {named}")
+        return reasons
 
 
 def _spans(spans: list[tuple[int, int]]) -> str:

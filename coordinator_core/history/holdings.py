@@ -71,18 +71,18 @@ class Holdings:
 
         Unless its beginning is ``seen``, it may have begun before.
         """
-        mine = self.members.get(member_id)
-        if mine is None:
+        units = self.members.get(member_id)
+        if units is None:
             if not held:
                 return _NOTHING
-            mine = self.members[member_id] = {}
+            units = self.members[member_id] = {}
         since = (at, epoch, seen)
         ended: list[tuple[Resource, dict[int, Since]]] = []
         taken: list[tuple[Resource, list[int]]] = []
         for resource, wanted in held.items():
-            known = mine.get(resource)
+            known = units.get(resource)
             if known is None:
-                mine[resource] = dict.fromkeys(wanted, since)
+                units[resource] = dict.fromkeys(wanted, since)
                 taken.append((resource, [*wanted]))
             elif known.keys() != wanted:
                 gone, new = known.keys() - wanted, wanted - known.keys()
@@ -91,9 +91,9 @@ class Holdings:
                 if new:
                     known.update(dict.fromkeys(new, since))
                     taken.append((resource, [*new]))
-        if len(mine) > len(held):
-            ended += [(resource, mine.pop(resource)) for resource in [*mine] if resource not in held]
-            if not mine:
+        if len(units) > len(held):
+            ended += [(resource, units.pop(resource)) for resource in [*units] if resource not in held]
+            if not units:
                 del self.members[member_id]
         return Changed(member_id, ended, taken) if ended or taken else _NOTHING
 
@@ -114,8 +114,8 @@ class Holdings:
                 yield WorkUnit(*resource, partition)
 
     def __iter__(self) -> Iterator[Interval]:
-        for member_id, mine in self.members.items():
-            for resource, partitions in mine.items():
+        for member_id, units in self.members.items():
+            for resource, partitions in units.items():
                 for partition, since in partitions.items():
                     yield Interval(member_id, resource, partition, *since)
 

@@ -240,8 +240,8 @@ def _range(change: DeliveryChange) -> OffsetRange:
 
 
 def _counts(state: SharePartitionState) -> tuple[StateCount, ...]:
-    found = state.by_state_and_count
-    return tuple(StateCount(state_name(state), count, found[state, count]) for state, count in sorted(found))
+    records = state.by_state_and_count
+    return tuple(StateCount(state_name(state), count, records[state, count]) for state, count in sorted(records))
 
 
 def _passed_over(before: SharePartitionState | None, after: SharePartitionState) -> int:

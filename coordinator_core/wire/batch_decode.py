@@ -148,8 +148,8 @@ def _by_number(rows: Ints, numbers: Numbers) -> Iterator[tuple[int, Ints]]:
         yield int(of_rows[0]), rows
         return
     order = np.argsort(of_rows, kind="stable")
-    found, first = np.unique(of_rows[order], return_index=True)
-    yield from zip(found.tolist(), np.split(rows[order], first[1:]), strict=True)
+    numbers_there, first = np.unique(of_rows[order], return_index=True)
+    yield from zip(numbers_there.tolist(), np.split(rows[order], first[1:]), strict=True)
 
 
 @cache

@@ -55,8 +55,8 @@ def _of_version(group: DecodedType, wanted: npt.NDArray[np.bool_]) -> DecodedTyp
 
 def _equal(data: pa.Array, rows: Ints, encoded: pa.Array) -> npt.NDArray[np.bool_]:
     given = data if len(rows) == len(data) else data.take(pa.array(rows))
-    found: npt.NDArray[np.bool_] = pc.equal(given.cast(pa.binary()), encoded).to_numpy(zero_copy_only=False)
-    return found
+    are_equal: npt.NDArray[np.bool_] = pc.equal(given.cast(pa.binary()), encoded).to_numpy(zero_copy_only=False)
+    return are_equal
 
 
 def encode_columns(message: Message, version: int, number: int, values: pa.StructArray) -> pa.Array:
@@ -173,5 +173,5 @@ def _uuids(texts: pa.Array) -> Raw:
     """Return ids as bytes. They repeat a lot: each distinct one is converted once; null is 0."""
     distinct = pc.fill_null(texts, "A" * 22).dictionary_encode()
     ids = b"".join(urlsafe_b64decode(f"{text}==") for text in distinct.dictionary.to_pylist())
-    found: Raw = np.frombuffer(ids, "V16")[distinct.indices.to_numpy()]
-    return found
+    of_rows: Raw = np.frombuffer(ids, "V16")[distinct.indices.to_numpy()]
+    return of_rows

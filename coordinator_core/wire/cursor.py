@@ -154,8 +154,8 @@ class Cursor:
         # A view of overlapping records, one at each byte of the buffer: to take some of them is one call of numpy.
         data = self.source.data
         anywhere = np.ndarray((len(data) - size + 1,), f"V{size}", data, strides=(1,))
-        found: npt.NDArray[np.void] = anywhere[self.step(size)]
-        return found
+        records: npt.NDArray[np.void] = anywhere[self.step(size)]
+        return records
 
     def number(self, kind: str) -> npt.NDArray[np.int64]:
         """Return the next big-endian number of each entry, and move forward; ``kind`` is a numpy type such as

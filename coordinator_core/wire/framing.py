@@ -108,18 +108,18 @@ def boundaries(read_at: ReadAt, size: int, every: int) -> list[int]:
 
     Reads headers, not records; a range for ``scan`` lies between two neighbours. Begins with 0 and ends with ``size``.
     """
-    found = [0]
+    edges = [0]
     position, window = 0, 1 << 16
     while position < size:
         data = read_at(position, min(window, size - position))
         starts, end = _walk_headers(data)
         for at in starts:
-            if position + at - found[-1] >= every and _right_at(read_at, size, position + at):
-                found.append(position + at)
+            if position + at - edges[-1] >= every and _right_at(read_at, size, position + at):
+                edges.append(position + at)
         if end == 0:
             break
         position += end
-    return [*found, size] if size > found[-1] else found
+    return [*edges, size] if size > edges[-1] else edges
 
 
 def batch_size(data: bytes, at: int) -> int:

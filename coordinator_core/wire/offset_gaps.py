@@ -117,19 +117,19 @@ class OffsetGaps:
         end_before = np.maximum.accumulate(np.concatenate([[self._end], end[:-1]]))
         # The bytes of an emptied data batch are there, and its records are not; an emptied marker had no key.
         emptied = empty & ~rows.column("is_control").to_numpy(zero_copy_only=False)
-        found = []
+        gaps = []
         for number in np.flatnonzero((first > last_before + 1) | emptied).tolist():
             before, until = int(last_before[number]), int(first[number]) - 1
             if until > before:
                 self._missing(before + 1, until)
                 low, high = max(before, int(end_before[number])) + 1, min(until, int(base[number]) - 1)
                 if low <= high and self._note_lost(low, high, is_next=number == 0) and low > 0:
-                    found.append(number)
+                    gaps.append(number)
             if emptied[number]:
                 self._missing(int(base[number]), int(end[number]))
         self._last, self._end = max(self._last, int(offset.max())), max(self._end, int(end.max()))
         self._damage = None
-        return found
+        return gaps
 
     def finish(self) -> None:
         """The log is at its end: a damaged batch behind its last row is lost, but a file may end in the middle of one.

@@ -82,9 +82,9 @@ def record_bounds(data: bytes, starts: Ints, ends: Ints, counts: Ints) -> Bounds
         step += 1
     for rank in range(int(np.count_nonzero(counts > step))):
         batch_slot, more = int(slot[rank]) + step, int(counts[order[rank]]) - step
-        found = _walk(data, int(at[rank]), int(stop[rank]), more)
-        after[batch_slot : batch_slot + len(found)] = found
-        at[rank] = found[-1] if len(found) == more else -1
+        ends_of_rest = _walk(data, int(at[rank]), int(stop[rank]), more)
+        after[batch_slot : batch_slot + len(ends_of_rest)] = ends_of_rest
+        at[rank] = ends_of_rest[-1] if len(ends_of_rest) == more else -1
     misfit[order] |= at != stop
     # A record begins where the one before it ends; the first of a batch, where the batch begins.
     before = np.empty_like(after)
@@ -109,7 +109,7 @@ def _after_records(octets: Octets, at: Ints) -> Ints:
 
 def _walk(data: bytes, at: int, end: int, count: int) -> list[int]:
     """The ends of the ``count`` records that begin at ``at``; fewer when they reach beyond ``end``."""
-    found: list[int] = []
+    record_ends: list[int] = []
     for _ in range(count):
         if at + 1 >= end:
             break
@@ -120,8 +120,8 @@ def _walk(data: bytes, at: int, end: int, count: int) -> list[int]:
             at += 2 + ((octet & 0x7F | data[at + 1] << 7) >> 1)
         else:
             at = _after_long_record(data, at)
-        found.append(at)
-    return found
+        record_ends.append(at)
+    return record_ends
 
 
 def _after_long_record(data: bytes | Octets, at: int) -> int:
@@ -144,14 +144,14 @@ def records_in_pieces(
     at = start
     for done in range(0, count, most):
         wanted = min(most, count - done)
-        found = np.array(_walk(data, at, end, wanted), np.int64)
-        if len(found) < wanted or (done + wanted == count and found[-1] != end):
+        record_ends = np.array(_walk(data, at, end, wanted), np.int64)
+        if len(record_ends) < wanted or (done + wanted == count and record_ends[-1] != end):
             yield None
             return
-        before = np.concatenate([[at], found[:-1]])
+        before = np.concatenate([[at], record_ends[:-1]])
         none = np.zeros(0, np.int64)
-        yield parse_records(octets, Bounds(np.zeros(wanted, np.int64), before, found, none))
-        at = int(found[-1])
+        yield parse_records(octets, Bounds(np.zeros(wanted, np.int64), before, record_ends, none))
+        at = int(record_ends[-1])
 
 
 def parse_records(octets: Octets, bounds: Bounds) -> RecordBounds:

@@ -171,17 +171,17 @@ def picked(part: Part, rows: NDArray[np.int64]) -> Part:
 
 def folded(parts: Iterable[Part], count: int) -> list[Part]:
     """Return the same text in fewer parts; ``count`` is the number of rows."""
-    found: list[Part] = []
+    fewer: list[Part] = []
     for part in parts:
-        both = _fold(found[-1], part, count) if found else None
-        found[-1:] = [both] if both is not None else [*found[-1:], part]
-    return found
+        both = _fold(fewer[-1], part, count) if fewer else None
+        fewer[-1:] = [both] if both is not None else [*fewer[-1:], part]
+    return fewer
 
 
 def combined(parts: Iterable[Part], count: int) -> Part:
     """Return the same text as one part."""
-    found = folded(parts, count)
-    return found[0] if len(found) == 1 else Plain(_laid_out(found, count).rows())
+    fewer = folded(parts, count)
+    return fewer[0] if len(fewer) == 1 else Plain(_laid_out(fewer, count).rows())
 
 
 def column(parts: Iterable[Part], count: int) -> pa.Array:
@@ -277,11 +277,11 @@ def _fold(first: Part, second: Part, count: int) -> Part | None:
 
 def _fold_coded(first: Coded, second: Coded, count: int) -> Coded | None:
     """Every pair of words where there are few pairs; else the pairs that occur, where equal rows stand together."""
-    ours, theirs = len(first.words), len(second.words)
-    if WORTH * ours * theirs <= count:  # the code of a pair is that of two digits: first * theirs + second
-        left = first.words.take(pa.array(np.repeat(np.arange(ours), theirs)))
-        right = second.words.take(pa.array(np.tile(np.arange(theirs), ours)))
-        return Coded(_join(left, right), first.codes * np.int32(theirs) + second.codes)
+    first_words, second_words = len(first.words), len(second.words)
+    if WORTH * first_words * second_words <= count:  # the code of a pair has two digits
+        left = first.words.take(pa.array(np.repeat(np.arange(first_words), second_words)))
+        right = second.words.take(pa.array(np.tile(np.arange(second_words), first_words)))
+        return Coded(_join(left, right), first.codes * np.int32(second_words) + second.codes)
     starts, codes = _runs((first.codes[1:] != first.codes[:-1]) | (second.codes[1:] != second.codes[:-1]))
     if WORTH * len(starts) > count:
         return None

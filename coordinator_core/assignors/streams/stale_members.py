@@ -60,7 +60,7 @@ def _common(tasks: Partitions, others: Partitions) -> dict[str, list[int]]:
 
 
 def _by_subtopology(units: Collection[TaskId]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for key, partition in sorted(units):
-        found.setdefault(key, []).append(partition)
-    return found
+        numbers.setdefault(key, []).append(partition)
+    return numbers

@@ -144,16 +144,16 @@ class _Builder:
         """Give a standby task to the least loaded process that does not have the task."""
         processes = self.processes
         passed: list[int] = []
-        found = False
-        while queue and not found:
+        is_placed = False
+        while queue and not is_placed:
             process = queue.poll()
             passed.append(process)
             if not processes.has(process, task):
                 self.quota.count(processes.give_to_least_loaded(process, task, processes.standby))
-                found = True
+                is_placed = True
         for process in reversed(passed):
             queue.add(process)
-        return found
+        return is_placed
 
     def _least_loaded(self, members: list[int] | None, task: int | None = None) -> int | None:
         """Of former holders the one that is least loaded, as process and as member both.

@@ -73,8 +73,8 @@ class TaskState:
         """Whether the process is not caught up and another one has less lag."""
         if self.caught_up(process, task):
             return False
-        mine = self.lag(process, task)
-        return any(self.lag(other, task) < mine for other in self._with_copy(task))
+        own_lag = self.lag(process, task)
+        return any(self.lag(other, task) < own_lag for other in self._with_copy(task))
 
     def _with_copy(self, task: int) -> list[int]:
         """The processes that run the task or report an offset of it; the others lag by the whole changelog."""

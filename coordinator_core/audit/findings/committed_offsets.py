@@ -21,7 +21,7 @@ OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each rebalance soon after which commits of moved partitions went back to lower offsets."""
     takers = _takers(history)
-    found: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
+    by_rebalance: dict[int, list[tuple[PartitionCommits, Rewind]]] = defaultdict(list)
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
     for commit in history.commits:
@@ -30,8 +30,8 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
                 index = bisect_right(starts, taken[-1].offset) - 1
                 if index >= 0:
-                    found[index].append((commit, rewind))
-    for index, rewinds in sorted(found.items()):
+                    by_rebalance[index].append((commit, rewind))
+    for index, rewinds in sorted(by_rebalance.items()):
         lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
         if lost >= limits.rewound_offsets:
             yield _rewound(history, limits, rebalances[index], rewinds, lost)

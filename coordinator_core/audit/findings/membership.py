@@ -208,7 +208,7 @@ def _expired(row: MembershipRow) -> bool:
 
 
 def _by_client(history: GroupHistory) -> dict[str, list[MembershipRow]]:
-    found: dict[str, list[MembershipRow]] = defaultdict(list)
+    by_client: dict[str, list[MembershipRow]] = defaultdict(list)
     for row in sorted(history.memberships, key=lambda row: row.joined.offset):
-        found[client_name(row)].append(row)
-    return found
+        by_client[client_name(row)].append(row)
+    return by_client

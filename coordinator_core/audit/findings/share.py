@@ -273,10 +273,10 @@ def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
 
 
 def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:
-    found: dict[str, list[ShareDelivery]] = defaultdict(list)
+    by_topic: dict[str, list[ShareDelivery]] = defaultdict(list)
     for delivery in deliveries:
-        found[delivery.topic or delivery.topic_id].append(delivery)
-    return found
+        by_topic[delivery.topic or delivery.topic_id].append(delivery)
+    return by_topic
 
 
 def _is_certain(each: GivenUp) -> bool:

@@ -69,13 +69,13 @@ def two_owners_of(history: GroupHistory) -> Iterator[TwoOwners]:
     for row in history.assignments:
         if row.kind == "current" and row.role not in SHARED_ROLES:
             by_unit[row.role, row.resource, row.partition].append(row)
-    found: dict[LogPosition, list[tuple[AssignmentRow, AssignmentRow]]] = defaultdict(list)
+    by_position: dict[LogPosition, list[tuple[AssignmentRow, AssignmentRow]]] = defaultdict(list)
     for _, rows in sorted(by_unit.items()):
         for second in rows:
             first = next((row for row in rows if row.member_id != second.member_id and _had(row, second.since)), None)
             if second.since in broken and first is not None:
-                found[second.since].append((first, second))
-    for at, pairs in sorted(found.items()):
+                by_position[second.since].append((first, second))
+    for at, pairs in sorted(by_position.items()):
         ends = [_earlier(first.until, second.until) for first, second in pairs]
         known = [end for end in ends if end is not None]
         yield TwoOwners(at, tuple(pairs), max(known, key=lambda end: end.offset) if len(known) == len(ends) else None)

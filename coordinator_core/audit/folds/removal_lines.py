@@ -50,10 +50,10 @@ def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPositi
 
     A line about this offset alone is written at level DEBUG. At INFO, one says when what had expired was removed.
     """
-    found = lines.of_offset.get((topic, partition), [])
-    if found and all(line.timestamp_ms is None for line in found):
-        return found[0] if len(found) == 1 else None
-    near = (line for line in found if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    of_offset = lines.of_offset.get((topic, partition), [])
+    if of_offset and all(line.timestamp_ms is None for line in of_offset):
+        return of_offset[0] if len(of_offset) == 1 else None
+    near = (line for line in of_offset if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
     return next(near, None) or _at_once(lines.of_kind[EventKind.CLEANED_UP], at)
 
 
@@ -68,10 +68,10 @@ def deleted_topic(lines: BrokerLines, topic: str, at: LogPosition) -> BrokerEven
 
 def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
     """Return the line that says that a request deleted the group with this tombstone; None: there is none."""
-    found = lines.of_kind[EventKind.GROUP_DELETED]
-    if found and all(line.timestamp_ms is None for line in found):
-        return found[0] if len(found) == 1 else None
-    near = (line for line in found if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    deletions = lines.of_kind[EventKind.GROUP_DELETED]
+    if deletions and all(line.timestamp_ms is None for line in deletions):
+        return deletions[0] if len(deletions) == 1 else None
+    near = (line for line in deletions if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
     return next(near, None)
 
 

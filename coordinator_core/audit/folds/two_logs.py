@@ -150,16 +150,16 @@ def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[Gro
     """What ends, what continues it, and which way it goes: a generation becomes a group epoch, and the epoch of the
     last target a generation.
     """
-    found = []
+    conversions = []
     for ended in classic.epochs:
         upgraded = [epoch for epoch in connect.epochs if epoch.epoch == ended.epoch and _continues(ended, epoch)]
-        found += [(ended, row, CauseKind.GROUP_UPGRADED) for row in upgraded[:1]]
+        conversions += [(ended, row, CauseKind.GROUP_UPGRADED) for row in upgraded[:1]]
     target = None
     for ended in connect.epochs:
         target = ended.epoch if ended.target is not None else target
         begins = [row for row in _first_of_lives(classic.epochs) if row.epoch == target and _continues(ended, row)]
-        found += [(ended, row, CauseKind.GROUP_DOWNGRADED) for row in begins[:1]]
-    return found
+        conversions += [(ended, row, CauseKind.GROUP_DOWNGRADED) for row in begins[:1]]
+    return conversions
 
 
 def _continues(ended: GroupEpochRow, begun: GroupEpochRow) -> bool:

@@ -181,13 +181,13 @@ def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) ->
         if len(lives) == 1:
             return [list(lines)]
         return [[line] for line in lines] if len(lives) == len(lines) else [[] for _ in lives]
-    found: list[list[BrokerEvent]] = [[] for _ in lives]
+    of_lives: list[list[BrokerEvent]] = [[] for _ in lives]
     for line in lines:
         fitting = [place for place, row in enumerate(lives) if _within(row, line, 0)]
         fitting = fitting or [place for place, row in enumerate(lives) if _within(row, line, SLACK_MS)]
         for place in fitting[:1]:
-            found[place].append(line)
-    return found
+            of_lives[place].append(line)
+    return of_lives
 
 
 def _within(row: MembershipRow, line: BrokerEvent, slack_ms: int) -> bool:
@@ -232,12 +232,14 @@ def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     """
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
         return None
-    found = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
-    if any(line.timestamp_ms is None for line in found):
-        return found[0] if len(found) == 1 else None
+    beginnings = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
+    if any(line.timestamp_ms is None for line in beginnings):
+        return beginnings[0] if len(beginnings) == 1 else None
     after = -1 if row.began_after_ms is None else row.began_after_ms
     for slack in (0, SLACK_MS):
-        fitting = [line for line in found if after - slack <= (line.timestamp_ms or 0) <= row.at.timestamp_ms + slack]
+        fitting = [
+            line for line in beginnings if after - slack <= (line.timestamp_ms or 0) <= row.at.timestamp_ms + slack
+        ]
         if fitting:
             return fitting[0] if len(fitting) == 1 else None
     return None
@@ -277,10 +279,10 @@ def _epoch(row: GroupEpochRow, lines: BrokerLines, departures: _Departures) -> G
 
 def computed_target(epoch: int, opened: LogPosition, lines: BrokerLines) -> BrokerEvent | None:
     """Return the line about the target of an epoch, which opened there; None: there is none, or several may be it."""
-    found = lines.of_epoch.get((EventKind.TARGET_COMPUTED, epoch), [])
-    known = [line for line in found if line.timestamp_ms is not None]
-    if found and not known:
-        return found[0] if len(found) == 1 else None
+    computed = lines.of_epoch.get((EventKind.TARGET_COMPUTED, epoch), [])
+    known = [line for line in computed if line.timestamp_ms is not None]
+    if computed and not known:
+        return computed[0] if len(computed) == 1 else None
     return next((line for line in known if (line.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
 
 
@@ -341,7 +343,7 @@ def _is_before(line: BrokerEvent, row: RebalanceRow) -> bool:
 
 def absences(lines: Iterable[BrokerEvent]) -> list[Absence]:
     """Return the times in which no broker served a log partition, from the lines about it whose time is known."""
-    found: list[Absence] = []
+    absent: list[Absence] = []
     gone: BrokerEvent | None = None
     serving: int | None = None
     for line in lines:
@@ -350,9 +352,9 @@ def absences(lines: Iterable[BrokerEvent]) -> list[Absence]:
         if gone is None and _ends_service(line, serving):
             gone = line
         elif line.kind == EventKind.COORDINATOR_LOADED:
-            found.append(Absence(gone, line))
+            absent.append(Absence(gone, line))
             gone, serving = None, line.broker_id
-    return found
+    return absent
 
 
 def _ends_service(line: BrokerEvent, serving: int | None) -> bool:

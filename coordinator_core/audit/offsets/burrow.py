@@ -229,14 +229,14 @@ def lag_points(
 def with_ends(commits: Iterable[TimedCommit], ends: Sequence[EndOffset]) -> list[TimedCommit]:
     """Return the commits with the end offsets of the snapshots around each."""
     times = [end.time_ms for end in ends]
-    found = []
+    timed = []
     for commit in commits:
         later = bisect_left(times, commit.time_ms)
         earlier = bisect_right(times, commit.time_ms) - 1
         end_before = ends[earlier].offset if earlier >= 0 else None
         end_after = ends[later].offset if later < len(ends) else None
-        found.append(commit._replace(end_before=end_before, end_after=end_after))
-    return found
+        timed.append(commit._replace(end_before=end_before, end_after=end_after))
+    return timed
 
 
 def lag_point(

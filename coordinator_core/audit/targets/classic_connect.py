@@ -242,11 +242,11 @@ class ConnectAudit:
         At one offset of the config topic there is one configuration.
         """
         memory, told = self.memory, self.assignments.values()
-        found: list[tuple[dict[str, int], bool]] = []
+        configurations: list[tuple[dict[str, int], bool]] = []
         if memory.config_offset == self.assignments[self.leader].config_offset and memory.config_offset >= 0:
             return [(memory.connectors, True)]
         if memory.config_offset < 0 and memory.connectors:
-            found.append((memory.connectors, False))
+            configurations.append((memory.connectors, False))
         started, running = self._started(), self._running()
         stopped = ConnectorsAndTasks.union(
             ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
@@ -258,10 +258,10 @@ class ConnectAudit:
             for counts in islice(
                 _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS
             ):
-                if all(counts != each for each, _ in found):
-                    found.append((counts, False))
-        self.tried = len(found)
-        return found
+                if all(counts != each for each, _ in configurations):
+                    configurations.append((counts, False))
+        self.tried = len(configurations)
+        return configurations
 
     def _started(self) -> ConnectorsAndTasks:
         """What workers are to start; in the eager protocol, all that they are to run."""

@@ -370,7 +370,7 @@ def generation_row(
 def written(assignments: Mapping[str, Serialised]) -> dict[str, list[tuple[str, list[int]]]]:
     """Return the assignments in the orders of the record, without the members that get nothing."""
     return {
-        member: [(topic, list(numbers)) for topic, numbers in mine.items()]
-        for member, mine in assignments.items()
-        if mine
+        member: [(topic, list(numbers)) for topic, numbers in of_member.items()]
+        for member, of_member in assignments.items()
+        if of_member
     }

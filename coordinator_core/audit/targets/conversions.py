@@ -170,19 +170,21 @@ def _judge(
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
     batch is there, and if a member has anything.
     """
-    ours, theirs = (_whole(each) for each in (compared.expected, compared.recorded))
-    if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not theirs):
+    expected, recorded = (_whole(each) for each in (compared.expected, compared.recorded))
+    if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not recorded):
         return CopyOutcome(UNDECIDED, missing=gap.what)
-    if ours == theirs:
+    if expected == recorded:
         return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
     for names in existing:
-        known = {member: {name: held for name, held in work.items() if name in names} for member, work in ours.items()}
-        if _whole(known) == theirs:
+        known = {
+            member: {name: held for name, held in work.items() if name in names} for member, work in expected.items()
+        }
+        if _whole(known) == recorded:
             fitted = f"{compared.story}, without topics that were deleted"
             return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
     if gap is not None:
         return CopyOutcome(UNDECIDED, missing=gap.what)
-    found = tuple(differences(ours, theirs, str))
+    found = tuple(differences(expected, recorded, str))
     return CopyOutcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
 
 

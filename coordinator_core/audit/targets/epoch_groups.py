@@ -248,8 +248,8 @@ class EpochTargetAudit:
 
     def _invalid(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """The judgement where the expected target is not known: it says only what the recorded one breaks."""
-        recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
-        excused = set(self._broken(spec, image, ours))
+        recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
+        excused = set(self._broken(spec, image, computed))
         broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
         return Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
 
@@ -258,11 +258,11 @@ class EpochTargetAudit:
         assert isinstance(attempt.spec, StreamsGroupSpec)
         if self._may_be_4_4():
             return OFFSETS_OF_4_4
-        recorded, ours = self._whole(attempt.spec, self.recorded), self._whole(attempt.spec, expected)
+        recorded, computed = self._whole(attempt.spec, self.recorded), self._whole(attempt.spec, expected)
         explained = attempt._replace(spec=explaining(attempt.spec, recorded))
         if not self._is_recorded(self._expected(explained, image)):
             return MISSING
-        return f"{MISSING}; {caught_up_text(attempt.spec, ours, recorded)}"
+        return f"{MISSING}; {caught_up_text(attempt.spec, computed, recorded)}"
 
     def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
         """Yield what may explain the difference and is not in the log, the weightiest first."""
@@ -352,13 +352,13 @@ class EpochTargetAudit:
 
     def _judge(self, assignor: str, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """What the assignor itself breaks here is not held against the record."""
-        recorded, ours = self._whole(spec, self.recorded), self._whole(spec, expected)
-        excused = set(self._broken(spec, image, ours))
+        recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
+        excused = set(self._broken(spec, image, computed))
         broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
         judged = judge(
             spec,
             image,
-            ours,
+            computed,
             recorded,
             broken,
             lambda topic: self._name_of(topic, image),

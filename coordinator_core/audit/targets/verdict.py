@@ -81,17 +81,17 @@ def judge(
     nothing is equivalent to the one result that the assignor can have (``has_one_result``).
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
-    found = list(differences(expected, recorded, name_of))
-    listed = tuple([*broken, *found][:MOST_DIFFERENCES])
+    differing = list(differences(expected, recorded, name_of))
+    listed = tuple([*broken, *differing][:MOST_DIFFERENCES])
     if broken:
         verdict = Verdict.INVALID
-    elif found and has_one_result:
+    elif differing and has_one_result:
         verdict = Verdict.DIVERGENT
-    elif not found or (figures[0] == figures[1] and _holders(expected).keys() == _holders(recorded).keys()):
+    elif not differing or (figures[0] == figures[1] and _holders(expected).keys() == _holders(recorded).keys()):
         verdict = Verdict.EQUIVALENT
     else:
         verdict = Verdict.DIVERGENT
-    return Judgement(verdict, listed, len(broken) + len(found), *figures)
+    return Judgement(verdict, listed, len(broken) + len(differing), *figures)
 
 
 def figures_of(spec: GroupSpecs, image: TopicImage, members: Mapping[str, Work]) -> TargetFigures:
@@ -135,23 +135,23 @@ def broken_invariants(
     several members may have one partition (share groups).
     """
     known = set(members)
-    found = []
+    broken = []
     holders: dict[WorkUnit, str] = {}
     for member, work in recorded.items():
         seen: set[WorkUnit] = set()
         for unit in units(work):
             what = described(unit, name_of)
             if member not in known:
-                found.append(f"{what}: given to {member}, which is not a member")
+                broken.append(f"{what}: given to {member}, which is not a member")
             elif unit not in wanted.get(member, ()):
-                found.append(f"{what}: given to {member}, which may not have it")
+                broken.append(f"{what}: given to {member}, which may not have it")
             if unit in seen:
-                found.append(f"{what}: given to {member} twice")
+                broken.append(f"{what}: given to {member} twice")
             elif not shared and unit.role in EXCLUSIVE_ROLES and unit in holders:
-                found.append(f"{what}: given to {holders[unit]} and to {member}")
+                broken.append(f"{what}: given to {holders[unit]} and to {member}")
             seen.add(unit)
             holders.setdefault(unit, member)
-    return found
+    return broken
 
 
 def _holders(assignment: Mapping[str, Work]) -> dict[WorkUnit, set[str]]:

@@ -65,13 +65,13 @@ def _was_the_limit(row: SharePartitionRow, archived: OffsetRange) -> bool:
 
 def _merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     """Each offset once."""
-    found: list[OffsetRange] = []
+    merged: list[OffsetRange] = []
     for each in sorted(ranges):
-        if found and each.first <= found[-1].last + 1:
-            found[-1] = found[-1]._replace(last=max(found[-1].last, each.last))
+        if merged and each.first <= merged[-1].last + 1:
+            merged[-1] = merged[-1]._replace(last=max(merged[-1].last, each.last))
         else:
-            found.append(each)
-    return found
+            merged.append(each)
+    return merged
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:

@@ -124,7 +124,7 @@ class Fetch:
         """What it gets of a batch whose offsets have their own states."""
         settings = self._window.settings
         limit, alone = settings.delivery_limit, settings.delivery_limit > ALONE_FROM
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         records, most = 0, None
         for run in batch.within(max(base, batch.first), min(self._last, batch.last)):
             if not run.is_available:
@@ -146,10 +146,10 @@ class Fetch:
                 run = batch.within(run.first, run.first + allowed - 1)[0]
             self._lock(run, self._window.next_turn(run.records))
             records += run.records
-            found.append(Delivery(run.first, run.last, run.delivery_count))
+            deliveries.append(Delivery(run.first, run.last, run.delivery_count))
             if is_last or (self._is_strict and records == room) or records == most:
                 break
-        return found
+        return deliveries
 
     def _acquire_new(self, first: int, last: int, room: int) -> _Acquired:
         """What it gets of records that are not in flight."""
@@ -169,15 +169,15 @@ class Fetch:
         return _Acquired(deliveries, last - first + 1)
 
     def _new_batches(self, first: int, last: int, room: int) -> list[Delivery]:
-        found: list[Delivery] = []
+        deliveries: list[Delivery] = []
         if not self._is_strict and last - first + 1 > self._batch_size:
             for base, *_ in self._fetched:
                 if base > last:
                     break
                 if base - first >= self._batch_size:
-                    found.append(Delivery(first, base - 1, 1))
+                    deliveries.append(Delivery(first, base - 1, 1))
                     first = base
-        found.append(Delivery(first, last, 1))
+        deliveries.append(Delivery(first, last, 1))
         if self._is_strict and last - first + 1 > room:
             batch = InFlightBatch.of(first, last, AVAILABLE, 0)
             batch.is_split = True
@@ -186,11 +186,11 @@ class Fetch:
             self._flight.put(batch)
             self._window.must_search = True
             return [Delivery(run.first, run.last, 1)]
-        for each in found:
+        for each in deliveries:
             batch = InFlightBatch.of(each.first, each.last, AVAILABLE, 0)
             self._lock(batch.whole, self._window.next_turn())
             self._flight.put(batch)
-        return found
+        return deliveries
 
 
 def _batch_end(fetched: Sequence[LogBatch], offset: int) -> int:

@@ -124,10 +124,10 @@ def _owned(group: LiveStreamsGroup, member: StreamsMember, info: ThreadInfo) -> 
 
 
 def _by_subtopology(tasks: Iterable[TaskId]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for subtopology_id, partition in sorted(set(tasks)):
-        found.setdefault(subtopology_id, []).append(partition)
-    return found
+        numbers.setdefault(subtopology_id, []).append(partition)
+    return numbers
 
 
 def sync(op: Operation, request: Request[SyncGroupRequest], group: LiveStreamsGroup) -> Fields:

@@ -78,10 +78,10 @@ def updated(member: StreamsMember, request: Request, data: StreamsGroupHeartbeat
 
 def _by_key(tags: list[StreamsGroupHeartbeatKeyValue]) -> dict[str, str]:
     """The values of tags; raises ApiError where Kafka fails: with two tags of one key."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for key, value in ((tag["key"], tag["value"]) for tag in tags):
-        if key in found:
-            message = f"Duplicate key {key} (attempted merging values {found[key]} and {value})"
+        if key in values:
+            message = f"Duplicate key {key} (attempted merging values {values[key]} and {value})"
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
-        found[key] = value
-    return found
+        values[key] = value
+    return values

@@ -85,18 +85,18 @@ class SharePartitionState:
     @property
     def by_state(self) -> Counter[int]:
         """How many records are in each delivery state."""
-        found = Counter[int]()
+        records = Counter[int]()
         for batch in self.batches:
-            found[batch.state] += batch.records
-        return found
+            records[batch.state] += batch.records
+        return records
 
     @property
     def by_state_and_count(self) -> Counter[tuple[int, int]]:
         """How many records have each delivery state and delivery count."""
-        found = Counter[tuple[int, int]]()
+        records = Counter[tuple[int, int]]()
         for batch in self.batches:
-            found[batch.state, batch.delivery_count] += batch.records
-        return found
+            records[batch.state, batch.delivery_count] += batch.records
+        return records
 
 
 Merge = Callable[[Sequence[StateBatch] | None, Iterable[StateBatch], int], list[StateBatch]]

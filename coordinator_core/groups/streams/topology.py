@@ -261,15 +261,15 @@ def required_topics(topology: Topology | None) -> list[str]:
 
 def subtopology_of_sources(topology: Topology, configured: ConfiguredTopology | None) -> dict[str, str]:
     """Return by topic name the subtopology that reads it; regexes are resolved on the topics of that time."""
-    found = {
+    by_topic = {
         name: subtopology.subtopology_id
         for subtopology in topology.subtopologies
         for name in (*subtopology.source_topics, *(topic.name for topic in subtopology.repartition_source_topics))
     }
     if has_regexes(topology) and configured is not None:
         matched = {name: key for key, each in configured.subtopologies.items() for name in each.source_topics}
-        return matched | found
-    return found
+        return matched | by_topic
+    return by_topic
 
 
 def _missing_internal_topics(
