@@ -16,7 +16,6 @@ NAMED_BY_OTHERS = ("coordinator_core/record_fields", "jobs/cli")
 MORE_OFTEN = {
     "brokers.py": "simulated ones, and what their logs add to answers",
     "commits.py": "the columns of their table, its relation, the fold of them and the questions about them",
-    "lag.py": "its relation, and the questions about it",
     "offsets.py": "of a group, in its table, and each night",
     "records.py": "of the log, of each type of group, and their tables",
     "replay.py": "of a group, each night, its relation, and under another assignor",
