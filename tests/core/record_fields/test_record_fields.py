@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator_core.record_fields import cluster_metadata
+from coordinator_core.records import Family
 from coordinator_core.wire.record_codec import decode_record, record_schema
-from coordinator_core.wire.schema import EmbeddedSchema, RecordSchema, control_schemas, embedded_schemas
+from coordinator_core.wire.schema import EmbeddedSchema, RecordSchema, embedded_schemas
 from tests.core.wire.samples import sample_records
 from tests.core.wire.strategies import every_version, messages, records
 
@@ -22,7 +24,6 @@ MODULES = [
         "cluster_metadata",
         "connect_group",
         "consumer_group",
-        "control",
         "embedded",
         "offset_commit",
         "share_coordinator",
@@ -35,6 +36,11 @@ MODULES = [
 def type_of(message: str) -> Any:
     (found,) = (getattr(module, message) for module in MODULES if hasattr(module, message))
     return found
+
+
+def is_typed(schema: RecordSchema) -> bool:
+    """Whether code reads the fields of such records: of the metadata log it does of some."""
+    return schema.family is not Family.METADATA or hasattr(cluster_metadata, schema.value.name)
 
 
 def wrong(value: Any, hint: Any, path: str = "") -> list[str]:
@@ -66,7 +72,9 @@ def wrong_fields(value: dict[str, Any], hints: dict[str, Any], path: str) -> lis
 
 
 @pytest.mark.parametrize(
-    ("schema", "version"), every_version(), ids=lambda part: part.name if isinstance(part, RecordSchema) else f"v{part}"
+    ("schema", "version"),
+    [(schema, version) for schema, version in every_version() if is_typed(schema)],
+    ids=lambda part: part.name if isinstance(part, RecordSchema) else f"v{part}",
 )
 @given(data=st.data())
 def test_a_record_is_of_its_type_in_every_version(schema: RecordSchema, version: int, data: st.DataObject) -> None:
@@ -83,15 +91,12 @@ def test_a_blob_is_of_its_type_in_every_version(schema: EmbeddedSchema, data: st
         assert wrong(data.draw(messages(schema.message, version)), type_of(schema.message.name)) == []
 
 
-def test_control_records_have_types() -> None:
-    for message in control_schemas().values():
-        assert set(get_type_hints(type_of(message.name))) >= {field.name for field in message.fields}
-
-
 def test_real_records_are_of_their_types() -> None:
     for family, key, value in sample_records():
         record = decode_record(key, value, family)
         schema = record_schema(record.type, family)
+        if not is_typed(schema):
+            continue
         assert schema.key is None or wrong(record.key, type_of(schema.key.name)) == []
         assert record.value is None or wrong(record.value, type_of(schema.value.name)) == []
 
