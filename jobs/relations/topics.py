@@ -240,22 +240,25 @@ def topic_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> i
 def shown_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:
     """Return the time from which runs after ``after`` show the topics, and those before did not; None: of no time.
 
-    What came right before the end of a metadata log may have been behind it by the clock of another broker.
+    Mostly they go on where the log ended. By the clock of the brokers of groups, a change of topics may be earlier.
     """
     if not tables.exists("cluster_records"):
         return None
     (seen,) = tables.rows(
         "SELECT max(timestamp_ms) FILTER (WHERE run_id <= :after) AS known, "
-        "min(timestamp_ms) FILTER (WHERE run_id > :after AND run_id <= :upto) AS new "
+        "min(timestamp_ms) FILTER (WHERE run_id > :after AND run_id <= :upto) AS new, "
+        f"min(timestamp_ms) FILTER (WHERE run_id > :after AND run_id <= :upto AND {SAYS_SOMETHING}) AS news "
         f"{OF_CLUSTER} AND {IN_LOG}",
         cluster=cluster,
         after=after,
         upto=upto,
     )
-    if seen["new"] is None:
+    known, new, news = seen.values()
+    if new is None:
         return None
-    known_ms: int = seen["new"] if seen["known"] is None else min(seen["known"], seen["new"])
-    return known_ms - CLOCK_TOLERANCE_MS
+    goes_on = known is not None and new > known
+    since_ms: int = known + 1 if goes_on else new - CLOCK_TOLERANCE_MS
+    return since_ms if news is None else min(since_ms, news - CLOCK_TOLERANCE_MS)
 
 
 def _log_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:

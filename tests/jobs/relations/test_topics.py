@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.errors import InputError
+from coordinator_core.records import MetadataRecordType
 from jobs.queries.from_logs.given import given_topics
 from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topics_given
 from jobs.sources.files import METADATA_TOPIC, find_logs
@@ -74,19 +74,29 @@ def test_logs_of_one_cluster_are_taken(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("after", "upto", "since_ms"),
-    [("1", "2", 70_000), ("2", "3", 40_000), ("3", "4", None), ("", "1", 50_000), ("4", "5", None)],
-    ids=["it goes on", "late records", "a snapshot alone", "the first", "nothing"],
+    [
+        ("1", "2", 70_001),  # it goes on, and nothing changes
+        ("2", "3", 83_000),  # a topic changes soon, perhaps earlier by the clocks of other brokers
+        ("3", "4", 30_000),  # records that were missing
+        ("4", "5", None),  # a snapshot alone
+        ("5", "6", None),
+        ("", "1", 40_000),  # no topics were known
+    ],
 )
 def test_a_metadata_log_that_goes_on_shows_topics_since_its_end_before(
     tmp_path: Path, after: str, upto: str, since_ms: int | None
 ) -> None:
     """A replay of groups before did not know what the topics were then."""
-    placed = [("1", 50_000), ("1", 70_000), ("2", 71_000), ("2", 90_000), ("3", 40_000), ("3", 91_000)]
-    rows = [{"cluster": CLUSTER, "run_id": run, "timestamp_ms": time_ms} for run, time_ms in placed]
-    rows += [
-        {"cluster": CLUSTER, "run_id": "4", "timestamp_ms": 10_000, "stray": "00000000000000000009-1.checkpoint#0"},
-        {"cluster": "other", "run_id": "2", "timestamp_ms": 5_000},
+    no_op, topic = MetadataRecordType.NO_OP, MetadataRecordType.TOPIC
+    placed = [
+        *(("1", 50_000, topic), ("1", 70_000, no_op), ("2", 70_500, no_op), ("2", 90_000, no_op)),
+        *(("3", 90_500, no_op), ("3", 93_000, topic), ("4", 40_000, no_op), ("4", 94_000, no_op)),
     ]
-    write(tmp_path, {CLUSTER_RECORDS: rows})
-    expected = None if since_ms is None else since_ms - CLOCK_TOLERANCE_MS
-    assert shown_ms(FolderReader(str(tmp_path)), CLUSTER, after, upto) == expected
+    rows = [
+        {"run_id": run, "timestamp_ms": time_ms, "record_type": kind.value, "log_offset": 1, "batch_base": 1}
+        for run, time_ms, kind in placed
+    ]
+    rows.append({"run_id": "5", "timestamp_ms": 10_000, "stray": "00000000000000000009-1.checkpoint#0"})
+    of_other = {"cluster": "other", "run_id": "2", "timestamp_ms": 5_000}
+    write(tmp_path, {CLUSTER_RECORDS: [of_other, *({"cluster": CLUSTER, **row} for row in rows)]})
+    assert shown_ms(FolderReader(str(tmp_path)), CLUSTER, after, upto) == since_ms
