@@ -138,7 +138,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     listener.logged["night"] = run_id
     steps: list[StepRun] = []
     length = timedelta(minutes=settings.nightly.lease_minutes)
-    with held(tables, WRITER, length, CATALOG.values()) as (lease, dead_holder):
+    with held(tables, WRITER, length, CATALOG.values()) as (lease, dead_holder), tables.copying():
         if dead_holder is not None:
             listener.warn(f"the previous run, {dead_holder}, did not finish; this run completes its work")
         times = last_night(tables.engine()) if listener.shows_progress else StepTimes()

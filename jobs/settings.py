@@ -109,6 +109,7 @@ class EngineLimits:
     staged_file_bytes: int = 16 << 20
     findings_bytes: int = 32 << 20
     merged_bytes: int = 64 << 20
+    copied_bytes: int = 8 << 20
 
     @classmethod
     def nothing(cls) -> EngineLimits:

@@ -93,9 +93,14 @@ def parts_here(tables: Tables) -> int | None:
 
     A part has its share of the groups, so that it needs the memory of inputs within the limit.
     """
-    local = [tables.local(table) for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
+    inputs = [table for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
     limit = tables.limits.findings_bytes
-    if limit <= 0 or any(each is None for each in local):
+    if limit <= 0:
+        return None
+    if tables.are_copied(inputs):
+        return 1
+    local = [tables.local(table) for table in inputs]
+    if any(each is None for each in local):
         return None
     parts = -(-sum(each.size() for each in local if each) // limit)
     return max(1, parts) if parts <= MOST_PARTS else None

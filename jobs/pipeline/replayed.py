@@ -28,7 +28,7 @@ class Replayed:
     def __init__(self, tables: Tables) -> None:
         """Open the table as it is now."""
         local = tables.local(REPLAYED)
-        is_small = local is not None and local.size() <= tables.limits.staged_file_bytes
+        is_small = local.size() <= tables.limits.staged_file_bytes if local else tables.are_copied([REPLAYED])
         self._engine = tables.engine() if is_small else tables.engine().in_spark()
 
     def counts(self) -> dict[str, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, is_
 from jobs.tables.spark_reader import SparkReader, read, sql_name, sql_text
 
 if TYPE_CHECKING:
+    from jobs.tables.copies import TableCopies
     from jobs.tables.local_table import LocalTable
 
 P = ParamSpec("P")
@@ -35,6 +37,9 @@ T = TypeVar("T")
 INDEXED_COLUMNS = 12
 """Number of leading columns for which Delta keeps minimum and maximum. The columns by which the jobs select are among
 them; each further column makes every write slower."""
+
+SENT_BYTES = 64 << 20
+"""What this process makes at most to be sent to Spark. Databricks takes rows of 128 MB."""
 
 FENCE = "coordinatorAudit.writer"
 """Property of a table: the random part of the run that took the lease of one that did not give it back."""
@@ -105,7 +110,10 @@ def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[C
 
     @wraps(method)
     def named(self: Tables, table: Table, /, *given: P.args, **options: P.kwargs) -> None:
-        self.commit(table, lambda: method(self, table, *given, **options), adds=method.__name__ == "append")
+        rows = given[0] if given else None
+        grown_by = rows.nbytes if isinstance(rows, pa.Table) else None
+        adds = method.__name__ == "append"
+        self.commit(table, lambda: method(self, table, *given, **options), adds=adds, grown_by=grown_by)
 
     return named
 
@@ -124,6 +132,7 @@ class Tables:
         self._created: set[str] = set()
         self._empty: set[str] = set()
         self._is_format_checked = False
+        self._copies: TableCopies | None = None
         self.location = absolute(location)
         self.check_lease: CheckLease = _no_lease
         """Called before and after each commit."""
@@ -139,6 +148,8 @@ class Tables:
                 return False
             if self.local(table) is not None:
                 return True
+        if self._copies is not None and table.name in self._created:
+            return True
         try:
             self.read(table)
         except MissingTableError:
@@ -158,6 +169,8 @@ class Tables:
         else:
             self._make(table)
             self._empty.add(table.name)
+            if self._copies is not None:
+                self._copies.is_new(table.name)
         self._created.add(table.name)
 
     def is_here(self) -> bool:
@@ -166,12 +179,49 @@ class Tables:
 
     def engine(self, given: Mapping[str, str] | None = None) -> Engine:
         """Return the engine over the tables as they are now; over given texts of ``SparkReader`` it is Spark alone."""
-        here = None
+        here: FolderReader | None = None
+        limits = self.limits
         if given is None and self.is_here():
             from jobs.tables.folder_reader import FolderReader  # not at the top: Python workers have no use for it
 
             here = FolderReader(self.location)
-        return Engine(here, lambda error: SparkReader(self.spark, self.location, given), self.limits)
+        elif given is None and self._copies is not None:
+            from jobs.tables.copies import CopiesReader
+
+            here = CopiesReader(self._copies)
+            limits = replace(limits, staged_bytes=min(limits.staged_bytes, SENT_BYTES))
+        return Engine(here, lambda error: SparkReader(self.spark, self.location, given), limits)
+
+    @contextmanager
+    def copying(self) -> Iterator[None]:
+        """Let this process read copies of small tables where only Spark can open them: for a run that has the lease, so
+        that nothing changes a row but what passes ``commit``.
+        """
+        if self.is_here():
+            yield
+            return
+        from jobs.tables.copies import TableCopies
+
+        with TemporaryDirectory(prefix="coordinator-audit-") as home:
+            self._copies = TableCopies(self.spark, self.location, Path(home), self.limits.copied_bytes)
+            try:
+                yield
+            finally:
+                self._copies = None
+
+    def newest_commit(self, table: Table) -> dict[str, Any]:
+        """Return the newest commit of a table, as Spark says it."""
+        from jobs.tables.copies import newest_commit  # not at the top: Python workers have no use for it
+
+        if self._copies is not None:
+            return self._copies.newest_commit(table.name)
+        return newest_commit(self.spark, self.location, table.name)
+
+    def are_copied(self, wanted: Iterable[Table]) -> bool:
+        """Return whether this process reads copies of all these tables."""
+        names = [table.name for table in wanted]
+        opened = self._copies and self.engine().here(lambda reader: all(map(reader.exists, names)))
+        return bool(opened)
 
     def _make(self, table: Table) -> None:
         """Create the table without a Spark job. Another run may create the same table meanwhile."""
@@ -237,10 +287,10 @@ class Tables:
         """
         return read(self.spark, self.location, table.name)
 
-    def commit(self, table: Table, write: Callable[[], T], *, adds: bool = False) -> T:
+    def commit(self, table: Table, write: Callable[[], T], *, adds: bool = False, grown_by: int | None = None) -> T:
         """Return what ``write`` returns, which makes one commit of the table. Every change of a table passes here.
 
-        ``adds``: it appends rows once, whatever the table has.
+        ``adds``: it appends rows once, whatever the table has. ``grown_by``: the bytes of its rows; None: unknown.
 
         Raises:
             LeaseLostError: another run has taken the lease of this one; nothing was written.
@@ -263,6 +313,9 @@ class Tables:
             except ConflictError:
                 self.check_lease(ask=True)  # the next run is not another program
                 raise
+            finally:
+                if self._copies is not None:
+                    self._copies.forget(table.name, grown_by)
 
     def fence(self, table: Table, token: str) -> None:
         """Change a property of a table, so that every commit of it fails that began before: another run's, too."""

@@ -41,5 +41,4 @@ def _newest(tables: Tables, table: Table) -> dict[str, Any]:
             return commit
         except DeltaError:  # a feature of Delta that delta-rs does not know: Spark says what is wrong if it is not that
             pass
-    (row,) = tables.spark.sql(f"DESCRIBE HISTORY {tables.name(table)} LIMIT 1").collect()
-    return row.asDict()
+    return tables.newest_commit(table)

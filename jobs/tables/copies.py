@@ -1,0 +1,123 @@
+"""Copies of small tables that only Spark can open, such as those of a catalog, for this process to read.
+
+Spark takes longer to plan a question to a small table than to read all of it. A night asks the same small tables many
+questions, so it reads each of them once a version, and asks the copy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
+from jobs.tables.format import check_format
+from jobs.tables.spark_reader import read, sql_name
+
+FILE_BYTES: Final = 1 << 16
+"""What a file of a table has beside its rows, as far as a size that decides about copying has to know it."""
+
+
+class TableCopies:
+    """Copies of the tables at one location, in the folder ``home`` of this machine.
+
+    A copy is made when it is asked for, and stays as it was until ``forget``. ``most_bytes``: the largest table that is
+    copied, as Parquet.
+    """
+
+    def __init__(self, spark: SparkSession, location: str, home: Path, most_bytes: int) -> None:
+        self.location = location
+        self._spark = spark
+        self._home = home
+        self._most = most_bytes
+        self._places: dict[str, Path | None] = {}
+        self._commits: dict[str, dict[str, Any]] = {}
+        self._sizes: dict[str, int] = {}
+        self._made = 0
+
+    def place(self, name: str) -> Path:
+        """Return the folder of the copy of a table.
+
+        Raises:
+            UnsupportedTableError: the table is too large to be copied.
+            MissingTableError: the table does not exist.
+            InputError: the table cannot be read.
+        """
+        if name not in self._places:
+            self._places[name] = self._copied(name)
+        found = self._places[name]
+        if found is None:
+            raise UnsupportedTableError(f"table {sql_name(self.location, name)} has more than {self._most} bytes")
+        return found
+
+    def is_new(self, name: str) -> None:
+        """Take note that a table was created, without rows."""
+        self._sizes[name] = 0
+
+    def forget(self, name: str, grown_by: int | None = None) -> None:
+        """Take note that a table has changed. Readers keep the copies that they have opened.
+
+        ``grown_by``: how many bytes it has more at most, but for what each file has beside its rows; None: unknown.
+        """
+        self._places.pop(name, None)
+        self._commits.pop(name, None)
+        before = self._sizes.pop(name, None)
+        if before is not None and grown_by is not None:
+            self._sizes[name] = before + grown_by + FILE_BYTES
+
+    def newest_commit(self, name: str) -> dict[str, Any]:
+        """Return the newest commit of a table, as Delta's history has it; it is asked for once until ``forget``."""
+        if name not in self._commits:
+            self._commits[name] = newest_commit(self._spark, self.location, name)
+        return self._commits[name]
+
+    def _copied(self, name: str) -> Path | None:
+        """Copy a table, in one Spark job. Return None for one that is too large."""
+        rows = read(self._spark, self.location, name)
+        size = self._size(name)
+        if size > self._most:
+            return None
+        self._made += 1
+        place = self._home / f"{name}-{self._made}"
+        write_deltalake(str(place), _rows(rows, is_empty=size == 0))
+        return place
+
+    def _size(self, name: str) -> int:
+        """Return how many bytes a table has at most. To ask Delta takes longer than a copy, and is the last resort."""
+        if self._sizes.get(name, self._most + 1) > self._most:
+            (details,) = self._spark.sql(f"DESCRIBE DETAIL {sql_name(self.location, name)}").collect()
+            check_format(self.location, details.properties)
+            self._sizes[name] = int(details.sizeInBytes)
+        return self._sizes[name]
+
+
+def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, Any]:
+    """Return the newest commit of a table, as Delta's history has it."""
+    (row,) = spark.sql(f"DESCRIBE HISTORY {sql_name(location, name)} LIMIT 1").collect()
+    return row.asDict()
+
+
+def _rows(rows: DataFrame, *, is_empty: bool) -> pa.Table:
+    """Return the rows of a small table; its times are in UTC, whatever the session's zone is."""
+    schema = to_arrow_schema(rows.schema)
+    return schema.empty_table() if is_empty else rows.toArrow().cast(schema)
+
+
+class CopiesReader(FolderReader):
+    """Reads copies; a table that is too large is for Spark (UnsupportedTableError)."""
+
+    def __init__(self, copies: TableCopies) -> None:
+        super().__init__(copies.location)
+        self.location = copies.location
+        self._is_local = False
+        self._copies = copies
+
+    def _open(self, name: str) -> str:
+        if name not in self._known:
+            self._engine.register(name, DeltaTable(self._copies.place(name)))
+            self._known.add(name)
+        return name

@@ -1,0 +1,78 @@
+"""Tables that only Spark can open, read by this process from copies of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from jobs.settings import EngineLimits
+from jobs.tables.delta import Tables, few
+from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.spark_reader import SparkReader
+
+AT = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
+STEPS = "SELECT number, started_at, counts FROM $nightly_steps ORDER BY number"
+
+
+def step(number: int) -> dict[str, Any]:
+    row = dict.fromkeys(NIGHTLY_STEPS.schema.names)
+    return row | {"night": "n", "number": number, "started_at": AT, "counts": [("records", number)]}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The questions that Spark is asked."""
+    texts: list[str] = []
+    frame = SparkReader._frame
+
+    def noted(self: SparkReader, sql: str, values: Any) -> Any:
+        texts.append(sql)
+        return frame(self, sql, values)
+
+    monkeypatch.setattr(SparkReader, "_frame", noted)
+    return texts
+
+
+@pytest.fixture
+def catalog(spark: SparkSession) -> Iterator[str]:
+    """A schema of Spark's catalog."""
+    spark.sql("CREATE SCHEMA IF NOT EXISTS copied")
+    yield "spark_catalog.copied"
+    spark.sql("DROP SCHEMA copied CASCADE")
+
+
+def test_a_copy_is_what_the_table_was_at_the_last_commit(spark: SparkSession, catalog: str, asked: list[str]) -> None:
+    tables = Tables(spark, catalog)
+    with tables.copying():
+        assert not tables.engine().exists("nightly_steps")
+        tables.create(NIGHTLY_STEPS)
+        before = tables.engine()
+        assert list(before.rows(STEPS)) == []
+        for number in (1, 2):
+            tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(number)]), str(number))
+            assert [row["number"] for row in tables.engine().rows(STEPS)] == [*range(1, number + 1)]
+        assert list(before.rows(STEPS)) == []
+        here = list(tables.engine().rows(STEPS))
+        assert tables.are_copied([NIGHTLY_STEPS])
+    assert asked == []
+    in_spark = list(tables.engine().rows(STEPS))
+    assert asked == [STEPS]
+    assert [row["started_at"] for row in here] == [AT, AT]
+    assert [row["started_at"].astimezone(UTC) for row in in_spark] == [AT, AT]
+    assert (
+        [dict(row["counts"]) for row in here] == [row["counts"] for row in in_spark] == [{"records": 1}, {"records": 2}]
+    )
+
+
+def test_a_table_that_is_too_large_is_read_by_spark(spark: SparkSession, catalog: str, asked: list[str]) -> None:
+    tables = Tables(spark, catalog, EngineLimits(copied_bytes=100))
+    with tables.copying():
+        tables.create(NIGHTLY_STEPS)
+        tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1)]), "1")
+        assert [row["number"] for row in tables.engine().rows(STEPS)] == [1]
+        assert not tables.are_copied([NIGHTLY_STEPS])
+    assert asked == [STEPS]
