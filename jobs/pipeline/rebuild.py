@@ -153,6 +153,7 @@ def _set_aside(tables: Tables, table: Table, now: datetime) -> str:
             f"folders of {tables.location} cannot be moved from here: move {table.name} away with the tools of the "
             "store, then run this command again"
         )
-    name = f"{tables.name(table)}_damaged_{now:%Y%m%dT%H%M%S%f}"
-    tables.spark.sql(f"ALTER TABLE {tables.name(table)} RENAME TO {name}")
-    return name
+    ending = f"_damaged_{now:%Y%m%dT%H%M%S%f}"
+    # Within its schema: Spark's own catalog takes no new name that has the catalog in it.
+    tables.spark.sql(f"ALTER TABLE {tables.name(table)} RENAME TO {table.name}{ending}")
+    return f"{tables.name(table)}{ending}"

@@ -1,7 +1,8 @@
 """``python -m tests.jobs.catalog_life``: commands on tables, one after the other, in a process that may be killed.
 
 Arguments, each as JSON: the settings of Spark, the SQL that makes the schema (null: the tables are in a folder), the
-table before whose commit the last command is killed (null: it is not), and the commands.
+table before whose commit the last command is killed (null: it is not), and the commands. Prints a JSON line for each
+command: what it printed, and its exit code.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ def main(conf: dict[str, str], schema: str | None, killed_before: str | None, co
             kill_before(killed_before)
         done = CliRunner().invoke(app, command)
         assert done.exit_code in (0, 3), (command, done.output, repr(done.exception))
+        print(json.dumps({"printed": done.stdout, "code": done.exit_code}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Killed nights in a schema of Hive's metastore, which Spark has built in: the rows are those of a folder."""
+"""A whole life in a schema of Hive's metastore, which Spark has built in: rows and answers are those of a folder."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from deltalake import DeltaTable
 
+from jobs.tables.nightly import NIGHTLY_STEPS
 from tests.jobs.catalog_life import hive
 from tests.jobs.conftest import SMALL
 from tests.kills.lives import CLUSTER, found_in
@@ -18,12 +21,19 @@ from tests.kills.logs import write_logs
 from tests.shared_data import ROOT
 
 pytestmark = pytest.mark.long
-"""Four JVMs, of which two are killed."""
+"""Five JVMs, of which two are killed."""
 
 SCHEMA = "spark_catalog.audit"
 NIGHT = """
 nightly: {steps: [ingest, decode, replay, offsets, findings, checks, trend]}
 """
+MAINTENANCE = """
+nightly: {steps: [maintenance]}
+maintenance: {every_days: 0, vacuum_hours: 0, keep_values_days: 0}
+"""
+QUESTIONS = (("describe", "--all"), ("findings",), ("commits", "billing"), ("offsets", "legacy"), ("owners", "orders"))
+MADE_AGAIN = {"made_ms", "nights", "checks"}
+"""Fields of a report that name the time, or runs by their ids."""
 
 
 class Home(NamedTuple):
@@ -45,10 +55,14 @@ class Home(NamedTuple):
         schema = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} LOCATION '{(place / 'tables').as_uri()}'"
         return cls(place, SCHEMA, hive(place), schema)
 
-    def run(self, *commands: tuple[str, ...], killed_before: str | None = None) -> None:
-        """Run commands in one process; the last is killed when it is about to commit to the table ``killed_before``."""
+    def run(self, *commands: tuple[str, ...], killed_before: str | None = None) -> list[dict[str, Any]]:
+        """Run commands in one process. Return what they printed, and their codes.
+
+        ``killed_before``: the last of them is killed when it is about to commit to this table.
+        """
         given = (self.conf, self.schema, killed_before, [[*command] for command in commands])
         (self.place / "night.yaml").write_text(NIGHT)
+        (self.place / "maintenance.yaml").write_text(MAINTENANCE)
         done = subprocess.run(
             [sys.executable, "-m", "tests.jobs.catalog_life", *map(json.dumps, given)],
             cwd=ROOT,
@@ -59,11 +73,32 @@ class Home(NamedTuple):
         )
         wanted = 0 if killed_before is None else -signal.SIGKILL
         assert done.returncode == wanted, done.stdout[-2000:] + done.stderr[-5000:]
+        return [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"printed"')]
 
-    def night(self, *logs: Path) -> tuple[str, ...]:
+    def night(self, *logs: Path, settings: str = "night") -> tuple[str, ...]:
         """Return the command of a night over logs."""
-        chosen = ("--cluster", CLUSTER, "--tables", self.location, "--config", str(self.place / "night.yaml"))
+        chosen = ("--cluster", CLUSTER, "--tables", self.location, "--config", str(self.place / f"{settings}.yaml"))
         return ("nightly", *map(str, logs), *chosen)
+
+    def answers(self) -> Iterator[tuple[str, ...]]:
+        """Yield the commands that ask."""
+        stored = ("--store", self.location, "--cluster", CLUSTER)
+        for question in QUESTIONS:
+            yield (*question, *stored, "--json")
+
+    def report_command(self) -> tuple[str, ...]:
+        """Return the command that writes the report."""
+        return ("report", "--store", self.location, "--cluster", CLUSTER, "--out", str(self.place / "report.html"))
+
+    def steps(self) -> set[str]:
+        """Return the names of the steps that nights have done."""
+        rows = DeltaTable(self.place / "tables" / NIGHTLY_STEPS.name).to_pyarrow_table().to_pylist()
+        return {row["step"] for row in rows if row["ended"] == "done"}
+
+    def report(self) -> dict[str, Any]:
+        """Return the data of the report, but for what names the time and runs."""
+        data = json.loads((self.place / "report.json").read_text())
+        return {name: value for name, value in data.items() if name not in MADE_AGAIN}
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +108,26 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     return write_logs(place), place
 
 
-def test_nights_in_a_catalog_are_those_of_a_folder(logs: tuple[list[Path], Path], tmp_path: Path) -> None:
+def test_a_life_in_a_catalog_is_that_of_a_folder(logs: tuple[list[Path], Path], tmp_path: Path) -> None:
     folder, catalog = Home.in_folder(tmp_path / "folder"), Home.in_catalog(tmp_path / "catalog")
     for home in (folder, catalog):
         home.place.mkdir()
-    folder.run(folder.night(*logs[0]), folder.night(logs[1]))
+    quiet = folder.run(folder.night(*logs[0]), folder.night(logs[1]), *folder.answers(), folder.report_command())[2:-1]
     expected = found_in(folder.place)
     first, both = catalog.night(*logs[0]), catalog.night(logs[1])
     # Other tables have the rows of the first night then; the second night has replayed all that it has to.
     catalog.run(first, killed_before="log_records")
     catalog.run(first, both, killed_before="group_states")
-    catalog.run(both)
+    maintenance = catalog.night(logs[1], settings="maintenance")
+    answers = catalog.run(both, *catalog.answers(), catalog.report_command(), maintenance)[1:-2]
+    for one, other in zip(answers, quiet, strict=True):
+        assert one["code"] == other["code"]
+        assert sorted(one["printed"].splitlines()) == sorted(other["printed"].splitlines())
+    assert catalog.report() == folder.report()
+    assert catalog.report()["groups"]
     assert found_in(catalog.place).difference(expected) is None
+    assert "maintenance" in catalog.steps()
     assert expected.rows["target_audits"]
+    place = ("--tables", catalog.location, "--config", str(catalog.place / "night.yaml"))
+    catalog.run(("rebuild", "group_epochs", *place), both, ("rebuild", "group_records", *place), both)
+    assert found_in(catalog.place).difference(expected) is None
