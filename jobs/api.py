@@ -29,6 +29,7 @@ from coordinator_core.audit.explain import Sentence, explain_rebalance
 from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
 from coordinator_core.errors import InputError
 from jobs import times
+from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.relations.brokers import lines_about_removals
@@ -132,7 +133,7 @@ class CoordinatorAudit:
         """Ingest dumps into the tables, each record once, decoded. Return the rows added to ``runs``.
 
         Raises:
-            InputError: a path does not exist, or is not a dump.
+            InputError: a path does not exist, or is not a dump, or the records are of two logs or clusters.
         """
         with self._writing(begin=True):
             dumps = open_dump(self.tables.spark, paths, dump_format=dump_format, topic=topic)
@@ -168,11 +169,13 @@ class CoordinatorAudit:
 
         Raises:
             MissingTableError: nothing was ingested into these tables, and ``begin`` is not set.
+            InputError: the records contradict each other, such as those of two clusters.
         """
         check_damage(self.tables)
         if not begin:
             self.tables.read(LOG_RECORDS)
-        with held(self.tables, WRITER, timedelta(minutes=self.settings.nightly.lease_minutes), CATALOG.values()):
+        lease = timedelta(minutes=self.settings.nightly.lease_minutes)
+        with own_errors(), held(self.tables, WRITER, lease, CATALOG.values()):
             yield
 
     # --- tables ------------------------------------------------------------------------------------------------------

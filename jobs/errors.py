@@ -1,11 +1,13 @@
-"""Errors of Spark, shortened to one line."""
+"""Errors of Spark, shortened to one line, or as those of this project."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from coordinator_core.errors import CoordinatorAuditError
+from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.secret_values import redacted
 
 OURS = re.compile(r"^coordinator_core\.errors\.\w+: (.+)$", re.MULTILINE)
@@ -42,6 +44,24 @@ def one_line(error: Exception) -> str:
     if _is_of_jvm(error) and (causes := CAUSED_BY.findall(text) or THROWN.findall(text)):
         return str(causes[-1])
     return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Raise what a task of Spark raised on purpose as an error of this project; all other errors pass as they are.
+
+    Raises:
+        InputError: a task raised one of the project's own errors; Spark's is the cause.
+    """
+    try:
+        yield
+    except CoordinatorAuditError:
+        raise
+    except Exception as error:
+        text = str(error)
+        if OURS.search(text) or RAISED.search(text):
+            raise InputError(one_line(error)) from error
+        raise
 
 
 def _is_of_jvm(error: Exception) -> bool:

@@ -10,6 +10,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from coordinator_core.errors import InputError
+from jobs.api import CoordinatorAudit
 from jobs.errors import one_line
 from jobs.pipeline import ingest
 from jobs.sources.dump import open_dump
@@ -42,6 +44,15 @@ def test_a_dump_of_another_log_is_refused(spark: SparkSession, tmp_path: Path, d
         take(tables, dumps[1])
     assert re.match(SAYS, one_line(refused.value))
     assert tables.read(LOG_RECORDS).count() == RECORDS
+
+
+def test_the_python_api_refuses_it_with_an_error_of_its_own(
+    spark: SparkSession, tmp_path: Path, dumps: list[str]
+) -> None:
+    audit = CoordinatorAudit(spark, str(tmp_path), cluster="c")
+    with pytest.raises(InputError, match=SAYS) as refused:
+        audit.ingest(*dumps)
+    assert isinstance(refused.value.__cause__, (PySparkException, Py4JError))
 
 
 def test_two_logs_in_one_run_are_refused(spark: SparkSession, tmp_path: Path, dumps: list[str]) -> None:
