@@ -68,7 +68,8 @@ class Knowledge:
     records that cannot be decoded. ``topics`` is what was given of the topics, ``first_ms`` and ``last_ms`` are the
     times of the first and the last record of the logs of groups (None: there is none). ``share_state`` tells what was
     given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
-    of dumps that show no transactions, and lack offsets at which some may have ended.
+    of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
+    records without a time.
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -79,6 +80,7 @@ class Knowledge:
     last_ms: int | None = None
     share_state: Callable[[], GivenShareState] | None = None
     without_ends: Sequence[str] = ()
+    without_times: Sequence[str] = ()
 
     @property
     def lists_all(self) -> bool:
@@ -93,7 +95,13 @@ class Knowledge:
 
     def reasons(self) -> list[str]:
         """Return what is missing of the logs of groups, in words; the list is empty if nothing is."""
-        return [*self.about_end(), *self._of_gaps(), *self._of_absence(), *self._of_unreadable()]
+        return [
+            *self.about_end(),
+            *self._of_gaps(),
+            *self._of_absence(),
+            *self._of_unreadable(),
+            *self._of_missing_times(),
+        ]
 
     def about_end(self) -> list[str]:
         """Return in words that the logs end before the moment of the answer; the list is empty if they do not."""
@@ -151,6 +159,14 @@ class Knowledge:
         for topic, missing in self.given.absent().items():
             many = f"{len(missing)} of {self.given.count(topic)} partitions of {topic} were not given"
             yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
+
+    def _of_missing_times(self) -> Iterator[str]:
+        if self.without_times:
+            more = " and others" * (len(self.without_times) > MOST_NAMED)
+            yield (
+                f"records of {', '.join(self.without_times[:MOST_NAMED])}{more} have no times, as a dump without "
+                "timestamps: no time or duration of this answer counts, and what rests on them is missing"
+            )
 
     def _of_unreadable(self) -> Iterator[str]:
         notes = []

@@ -39,7 +39,7 @@ def audit_command(
     With --json every verdict and every violation is printed.
     """
     failing = read_kinds(fail_on, KINDS)
-    start = 0 if since is None else parse_time(since)
+    start = -1 if since is None else parse_time(since)
     known = source.answers()
     counts: Counter[tuple[str, ...]] = Counter()
     unlike: list[Line] = []

@@ -71,7 +71,7 @@ def history_command(
     steps = [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
     parts = by_log(known)
     rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
-    start = 0 if since is None else parse_time(since)
+    start = -1 if since is None else parse_time(since)
     if source.json:
         _print_rows(known, rows, resets, steps, start)
         return
@@ -93,7 +93,7 @@ def history_command(
         for _, (at, what, detail, log) in moments
         if at.timestamp_ms >= start
     ]
-    lines = with_lines(lines, (line for line in told_lines(known) if (line.timestamp_ms or -1) >= start))
+    lines = with_lines(lines, (line for line in told_lines(known) if (line.timestamp_ms or -1) >= max(start, 0)))
     lines += _not_ready_at_the_end(known, start)
     print_lines(lines, as_json=False, title=f"history of {group}")
 
@@ -166,7 +166,7 @@ def rebalances_command(
     """List rebalances in order of time, or the slowest first: causes, duration, moved partitions, delaying member."""
     if cause is not None and cause not in set(CauseKind):
         raise UsageError(f"unknown cause {cause!r}: use one of {', '.join(sorted(CauseKind))}")
-    wanted = RebalanceFilter(group, 0 if since is None else parse_time(since), cause, slowest)
+    wanted = RebalanceFilter(group, -1 if since is None else parse_time(since), cause, slowest)
     answers = source.answers()
     rows = answers.rebalances(wanted)
     if not rows:

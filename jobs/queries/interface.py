@@ -41,10 +41,12 @@ def sure_ms(end: int | None, left_out: int, left_out_ms: int, last_ms: int | Non
 
 
 class RebalanceFilter(NamedTuple):
-    """Selects rebalances: by group (None: all), earliest time, cause, and number of the slowest ones."""
+    """Selects rebalances: by group (None: all), earliest time (-1: all, also without one), cause, and number of the
+    slowest ones.
+    """
 
     group_id: str | None = None
-    since_ms: int = 0
+    since_ms: int = -1
     cause: str | None = None
     slowest: int | None = None
 

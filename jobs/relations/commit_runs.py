@@ -13,6 +13,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commits import ABORTED, KEY, OF_GROUP, in_order
+from jobs.relations.positions import stored_position
 from jobs.relations.topics import topics_given
 from jobs.tables.reader import TableReader
 
@@ -121,7 +122,7 @@ def _run(row: Mapping[str, Any]) -> CommitRun:
     log = row["log_partition"]
     held = None
     if row["gone_before"] is False:
-        at = LogPosition(log, row["held_at"], row["before_ms"])
+        at = stored_position(log, row["held_at"], row["before_ms"])
         held = Held(
             at,
             row["held_offset"],
@@ -131,8 +132,8 @@ def _run(row: Mapping[str, Any]) -> CommitRun:
         )
     return CommitRun(
         TopicPartition(row["topic"], row["partition"]),
-        LogPosition(log, row["first_at"], row["first_ms"]),
-        LogPosition(log, row["last_at"], row["last_ms"]),
+        stored_position(log, row["first_at"], row["first_ms"]),
+        stored_position(log, row["last_at"], row["last_ms"]),
         row["commits"],
         held,
         row["first_offset"],
@@ -163,4 +164,4 @@ def _group_ends(tables: TableReader, cluster: str, group_id: str) -> list[LogPos
         topic=GROUP_LOG,
         types=sorted(record_type.value for record_type in GROUP_ENDS),
     )
-    return [LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]) for row in rows]
+    return [stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"]) for row in rows]

@@ -20,6 +20,7 @@ from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.records import LogPosition
 from coordinator_core.wire.transactions import TransactionOutcome
+from jobs.relations.positions import stored_position
 from jobs.tables.reader import TableReader
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
@@ -165,7 +166,7 @@ def removal_rows(
 
     def with_cause(row: dict[str, Any]) -> dict[str, Any]:
         in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
-        at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         proven = removal_cause(at.timestamp_ms, topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
         cause = how_told(proven, about(row["group_id"]), row["topic"], row["partition"], at, reach)
         return {**row, "cause": cause}
@@ -208,8 +209,8 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
         row.topic,
         row.partition,
         row.commits or 0,
-        LogPosition(row.first_partition, row.first_offset, row.first_ms),
-        LogPosition(row.last_partition, row.last_offset, row.last_ms),
+        stored_position(row.first_partition, row.first_offset, row.first_ms),
+        stored_position(row.last_partition, row.last_offset, row.last_ms),
         row.offset,
         rewinds,
         removals,
@@ -217,12 +218,13 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
 
 
 def _rewind(row: Mapping[str, Any]) -> Rewind:
-    return Rewind(LogPosition(**row["at"]), row["before"], row["after"])
+    return Rewind(stored_position(**row["at"]), row["before"], row["after"])
 
 
 def _removal(row: Mapping[str, Any], group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
-    at = LogPosition(**row["at"])
-    in_deletion = any(end.timestamp_ms == at.timestamp_ms and end.log_offset > at.offset for end in group_ends)
+    at = stored_position(**row["at"])
+    same_time = (end for end in group_ends if end.timestamp_ms == at.timestamp_ms >= 0)
+    in_deletion = any(end.log_offset > at.offset for end in same_time)
     return Removal(at, row["offset"], removal_cause(at.timestamp_ms, topic_ends, row, in_deletion=in_deletion))
 
 
@@ -249,7 +251,7 @@ def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction
         for commit in row.pending or ():
             if commit["outcome"] == TransactionOutcome.OPEN.value and commit["log_offset"] > ended:
                 producer_id = commit["producer_id"]
-                at = LogPosition(row.log_partition, commit["log_offset"], commit["timestamp_ms"])
+                at = stored_position(row.log_partition, commit["log_offset"], commit["timestamp_ms"])
                 positions[producer_id].append(at)
                 partitions[producer_id].add((row.topic, row.partition))
     for producer_id, of_producer in positions.items():

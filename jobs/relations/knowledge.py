@@ -6,7 +6,7 @@ from functools import partial
 
 from coordinator_core.history.knowledge import Knowledge
 from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
-from jobs.relations.logs import lost_records, times_of_groups
+from jobs.relations.logs import lost_records, times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.share_state import given_share_state, rests_on_share_state
 from jobs.relations.topics import topics_given
@@ -26,6 +26,7 @@ def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
         *times_of_groups(tables, cluster),
         partial(given_share_state, tables, cluster),
         names_without_ends(extents),
+        without_times(tables, cluster),
     )
 
 

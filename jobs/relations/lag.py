@@ -29,10 +29,11 @@ from coordinator_core.audit.offsets.burrow import (
     point_order,
 )
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations.commits import KEY as GROUP_KEY
 from jobs.relations.commits import OF_GROUP, in_order
 from jobs.relations.logs import log_reaches
+from jobs.relations.positions import stored_position
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -258,6 +259,6 @@ def _commits(row: Row) -> list[TimedCommit]:
 
 
 def _commit(log_partition: int, row: Row) -> TimedCommit:
-    at = LogPosition(log_partition, row["log_offset"], row["timestamp_ms"])
+    at = stored_position(log_partition, row["log_offset"], row["timestamp_ms"])
     around = row.get("earlier_end"), row.get("later_end")
     return TimedCommit(row["held_ms"], at, row["committed_offset"], row["topic_id"], *around)

@@ -168,6 +168,17 @@ def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int 
     return span["first_ms"], span["last_ms"]
 
 
+def without_times(tables: TableReader, cluster: str) -> list[str]:
+    """Return the partitions of the logs of groups of which some records have no time, by name."""
+    rows = tables.rows(
+        "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND log_topic IN :topics "
+        "AND coalesce(last_ms, -1) < 0 AND log_partition IS NOT NULL ORDER BY log_topic, log_partition",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return [f"{row['log_topic']}-{row['log_partition']}" for row in rows]
+
+
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
     """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
     lost = {

@@ -19,6 +19,7 @@ from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, 
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
+from jobs.relations.positions import stored_position
 from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
@@ -137,7 +138,7 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
     if not tables.exists("group_records"):
         return
     rows = tables.rows(
-        "SELECT log_partition, log_offset, coalesce(timestamp_ms, -1) AS timestamp_ms, batch_base, key, value "
+        "SELECT log_partition, log_offset, timestamp_ms, batch_base, key, value "
         "FROM $group_records WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types "
         f"AND value IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
         cluster=cluster,
@@ -146,7 +147,7 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
     )
     decoder = RecordDecoder(Family.GROUP)
     for row in rows:
-        at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+        at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         yield decoder.record(at, bytes(row["key"]), bytes(row["value"]), row["batch_base"])
 
 

@@ -31,6 +31,8 @@ FAR_MS = (-10_000, -2_000, 2_000, 10_000)
 """Within the tolerance of clocks, and further apart than topics and generations are."""
 OF_TIMES = r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by"
 """Fields with a time of the metadata log, or with what happened about the same time."""
+TIMES = r".*_ms(\[\d+\])?|.*since|.*until|.*per_second|topics_at.*|topics_proven|fitted|causes.*|.*hint|held_up_by"
+"""Fields with a time, a duration or a rate, or that were found by a time."""
 OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail"
 
 
@@ -141,7 +143,9 @@ def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
     return {
         "Parquet of a consumer": Removal(dump(write_parquet), lost, touched, is_dump=True),
         "JSON lines of a consumer": Removal(dump(json_lines), lost, touched, is_dump=True),
-        "JSON lines without times": Removal(dump(json_lines, "timestamp"), "time", touched, True, is_dump=True),
+        "JSON lines without times": Removal(
+            dump(json_lines, "timestamp"), "have no times", touched, True, forgets=True, is_dump=True, changes=TIMES
+        ),
         "JSON lines without offsets": Removal(dump(json_lines, "offset"), "offset|place", touched, True, is_dump=True),
         "JSON lines without partitions": Removal(
             dump(json_lines, "partition"), "partition", touched, True, is_dump=True

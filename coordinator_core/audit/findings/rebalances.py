@@ -18,8 +18,11 @@ DRIVES_ONE_IN = 3
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the periods in which every window has too many rebalances, each with the client that causes most."""
-    rows = _in_order(history)
+    """Yield the periods in which every window has too many rebalances, each with the client that causes most.
+
+    Those of which the log has no time are left out.
+    """
+    rows = [row for row in _in_order(history) if row.at.timestamp_ms >= 0]
     stretch: list[RebalanceRow] = []
     known: set[int] = set()
     begin, following, most = 0, 0, 0

@@ -34,8 +34,8 @@ def removal_window(deleted_ms: Any) -> tuple[Any, Any]:
 
 
 def shows_deletions(reach: TopicReach, removed_ms: int) -> bool:
-    """Whether the deletion of a topic with which an offset was removed at this time would be known."""
-    return reach.covers(max(removed_ms - TOPIC_CLEANUP_MS - CLOCK_TOLERANCE_MS, 0), removed_ms)
+    """Whether the deletion of a topic with which an offset was removed at this time (-1: unknown) would be known."""
+    return removed_ms >= 0 and reach.covers(max(removed_ms - TOPIC_CLEANUP_MS - CLOCK_TOLERANCE_MS, 0), removed_ms)
 
 
 def how_removed(age_ms: int | None, *, past_expiry: bool) -> str:

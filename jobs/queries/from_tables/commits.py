@@ -11,10 +11,10 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
-from coordinator_core.records import LogPosition
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
 from jobs.relations.log_extent import Extents, any_of, before_end, followed, is_of
+from jobs.relations.positions import stored_position
 from jobs.relations.up_to_date import has_all_commits
 from jobs.tables.columns import PLACED
 
@@ -236,7 +236,7 @@ def read_offsets(held: Iterable[Row]) -> GroupOffsets:
             row["commit_timestamp"],
             None if row["expire_timestamp"] in (None, -1) else row["expire_timestamp"],
             row["topic_id"],
-            LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"]),
+            stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"]),
             producer_id,
         )
         opened_by = -1 if producer_id is None else producer_id

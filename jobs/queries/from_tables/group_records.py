@@ -11,12 +11,13 @@ from coordinator_core.groups.certainty import record_key
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupKeys
 from coordinator_core.groups.shard import CoordinatorShard
-from coordinator_core.records import AnyRecord, LogPosition
+from coordinator_core.records import AnyRecord
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.commits import OF_GROUP, GroupKey, Row
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.log_extent import Extents, before_end, followed
+from jobs.relations.positions import stored_position
 from jobs.sources.files import FAMILIES
 
 GROUP: Final = ("log_topic", "log_partition", "group_id")
@@ -25,7 +26,7 @@ RECORD: Final = ", ".join((*GROUP, "log_offset", "timestamp_ms", "batch_base", "
 
 def record_of(row: Row, decoder: RecordDecoder) -> AnyRecord:
     """Return the record of a row with the columns ``RECORD``."""
-    at = LogPosition(row["log_partition"], row["log_offset"], row["timestamp_ms"])
+    at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
     return decoder.record(at, row["key"], row["value"], row["batch_base"])
 
 

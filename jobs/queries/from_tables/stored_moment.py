@@ -22,7 +22,7 @@ from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
 from jobs.queries.interface import sure_ms
 from jobs.relations.log_extent import Extents, before_end, extents_at, gaps_by_name, names_without_ends
-from jobs.relations.logs import times_of_groups
+from jobs.relations.logs import times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.topics import stored_topics, topics_given
 from jobs.relations.unreadable import unreadable_of_groups
@@ -36,18 +36,21 @@ class MomentTimes(NamedTuple):
 
     ``topics_ms``: topics are those of the last record that counts. ``shares_ms``: share state is that before the first
     record that does not count. ``sure_ms``: see ``interface.sure_ms``; None: the moment is a time, or the end.
+    ``is_timed``: no offset of the moment is that of a record without a time.
     """
 
     topics_ms: int | None
     shares_ms: int | None
     sure_ms: int | None = None
+    is_timed: bool = True
 
     @classmethod
     def of(cls, moment: AsOf, extents: Extents) -> MomentTimes:
         """Return those of a moment at which the log partitions end."""
         cuts = [extent for extent in extents.values() if extent.left_out_ms is not None]
         if not cuts or moment.time_ms is not None:
-            return cls(moment.time_ms, moment.time_ms)
+            is_timed = moment.time_ms is not None or all(extent.left_out is None for extent in extents.values())
+            return cls(moment.time_ms, moment.time_ms, is_timed=is_timed)
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
@@ -106,6 +109,7 @@ class StoredMoment:
             last_ms,
             lambda: self._shares.given,
             names_without_ends(self._extents),
+            without_times(tables, cluster),
         )
 
     @cached_property
@@ -117,8 +121,10 @@ class StoredMoment:
         return self._topics
 
     def image(self) -> TopicImage | None:
-        """Return the topics at the moment; None if they are unknown."""
-        return None if self._topics is None else self._topics.image_at(self._times.topics_ms, self._span[1] or 0)
+        """Return the topics at the moment; None if they are unknown, as at an offset whose record has no time."""
+        if self._topics is None or not self._times.is_timed:
+            return None
+        return self._topics.image_at(self._times.topics_ms, self._span[1] or 0)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""

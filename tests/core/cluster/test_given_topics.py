@@ -57,6 +57,11 @@ def test_only_answers_about_topics_say_what_is_missing_of_them() -> None:
     assert Knowledge(GivenLogs({"__worker_offsets": frozenset([0])})).reasons_with_topics() == []
 
 
+def test_records_without_times_are_said() -> None:
+    (said,) = Knowledge(without_times=["__consumer_offsets-3"]).reasons()
+    assert said.startswith("records of __consumer_offsets-3 have no times")
+
+
 def test_topics_are_known_up_to_the_end_of_the_log_or_the_first_hole() -> None:
     known = history()
     assert [known.partitions_at("id-t", hour * HOUR) for hour in (2, 5, 11)] == [3, 0, None]

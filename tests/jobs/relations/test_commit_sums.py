@@ -10,12 +10,22 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS
+from coordinator_core.audit.folds.commits import PartitionCommits
+from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED, SHORTEST_RETENTION_MS, shows_deletions
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from jobs.api import REMOVALS_SCHEMA
 from jobs.relations.brokers import lines_about_removals
-from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
+from jobs.relations.commit_sums import (
+    END_TYPES,
+    REMOVALS,
+    REWINDS,
+    GroupEnd,
+    Summary,
+    removal_rows,
+    sums_of_group,
+    topic_ends,
+)
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
@@ -150,6 +160,18 @@ def test_offsets_may_have_gone_with_a_topic_whose_deletion_is_not_shown(home: Pa
         for topic, (*_, cause) in REMOVED.items()
     }
     assert set(causes(home, reach=NO_REACH)) == expected
+
+
+def test_a_tombstone_without_a_time_proves_neither_group_nor_topic(home: Path) -> None:
+    end = GroupEnd("log", 0, 9, -1)
+    row = dict.fromkeys(Summary._fields) | {"log_topic": "log", "log_partition": 0, "topic": "t", "partition": 0}
+    row |= {"commits": 1, "first_partition": 0, "first_offset": 1, "last_partition": 0, "last_offset": 1}
+    removal = {"at": {"partition": 0, "offset": 2, "timestamp_ms": None}, "offset": 5, "age_ms": None}
+    summary = Summary(**(row | {"removals": [removal | {"past_expiry": None}]}))
+    (sums,) = sums_of_group([summary], [end], {})
+    assert isinstance(sums, PartitionCommits)
+    assert [(each.at.timestamp_ms, each.how) for each in sums.removals] == [(-1, EXPIRED_OR_DELETED)]
+    assert not shows_deletions(EVERYWHEN, -1)
 
 
 LINES: list[tuple[EventKind, int, dict[str, Any]]] = [

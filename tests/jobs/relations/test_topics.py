@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from coordinator_core.errors import InputError
 from coordinator_core.records import MetadataRecordType
 from jobs.queries.from_logs.given import given_topics
+from jobs.relations.logs import without_times
 from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topics_given
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
@@ -47,6 +48,9 @@ def test_records_of_groups_without_times_are_taken(tmp_path: Path) -> None:
     read, given = stored_topics(tables, CLUSTER), topics_given(tables, CLUSTER)
     assert read is not None
     assert (read.strange, given.is_strange, len(read) > 0) == (None, False, True)
+    assert without_times(tables, CLUSTER) == []
+    DeltaTable(tmp_path / "tables" / "log_ranges").update(updates={"first_ms": "NULL", "last_ms": "NULL"})
+    assert without_times(FolderReader(tables.location), CLUSTER)[0] == f"{GROUP_LOG}-0"
 
 
 def test_logs_of_two_clusters_are_refused(tmp_path: Path) -> None:

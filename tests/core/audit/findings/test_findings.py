@@ -82,6 +82,10 @@ def test_two_storms_far_apart_are_two() -> None:
     assert [row.number for row in found(FindingKind.REBALANCE_STORM, rebalances=early + late)] == [12, 11]
 
 
+def test_rebalances_without_times_are_no_storm() -> None:
+    assert found(FindingKind.REBALANCE_STORM, rebalances=[rebalance(e, at(e, -1)) for e in range(2, 14)]) == []
+
+
 def test_a_slow_rebalance_names_who_held_it_up() -> None:
     slow = rebalance(2, at(2), duration_min_ms=61_000, held_up_by="m1", finished=at(63))
     quick = rebalance(3, at(70), duration_min_ms=59_000)
