@@ -27,7 +27,7 @@ from jobs.tables.engine import Rows
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
-    from deltalake.transaction import RemoveAction  # 1.6.1 does not have it
+    from deltalake.transaction import RemoveAction
 
 ROWS_TOGETHER: Final = 1 << 18
 """Number of rows of a table with an order that are sorted and written together: all that a task holds of it."""
