@@ -3,7 +3,7 @@
 Both in one ``local[2]`` session, over the same generated log: a first night of all but the last hundredth, then one of
 the hundredth; the folder's nights come first in each pair, so that they pay for what the session does once. Then the
 findings of all groups, by this process and by Spark, and answers from the catalog in one process, each asked twice.
-Prints JSON: seconds of the clock, for nights by step, too, and the ratios.
+Prints JSON: seconds of the clock, for nights by step, too, and the ratios; then a line for each answer.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,7 @@ def ask(question: tuple[str, ...], cluster: str) -> None:
     """
     done = CliRunner().invoke(app, [*question, "--store", SCHEMA, "--cluster", cluster, "--json"])
     if done.exit_code != 0:
-        raise RuntimeError(f"{' '.join(question)}: {done.output}")
+        raise RuntimeError(f"{' '.join(question)}: {done.output}") from done.exception
 
 
 def main() -> None:
@@ -91,11 +92,10 @@ def main() -> None:
             nights = {home: night(tables, chosen) for home, tables in homes.items()}
             found[name] = nights | {"ratio": round(nights["catalog"]["seconds"] / nights["folder"]["seconds"], 2)}
         found["findings"] = findings_of_all(homes["folder"], chosen)
-        found["answers"] = {
-            " ".join(question): [seconds(lambda: ask(question, chosen.cluster)) for _ in range(2)]  # noqa: B023
-            for question in QUESTIONS
-        }
-    print(json.dumps(found, indent=1))
+        print(json.dumps(found, indent=1), flush=True)
+        for question in QUESTIONS:
+            twice = [seconds(partial(ask, question, chosen.cluster)) for _ in range(2)]
+            print(json.dumps({"answer": " ".join(question), "seconds": twice}), flush=True)
 
 
 if __name__ == "__main__":
