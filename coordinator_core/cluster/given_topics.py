@@ -29,10 +29,11 @@ class TopicReach(NamedTuple):
         return self.since_ms <= first_ms and last_ms <= self.until_ms
 
     def covers_end(self, now_ms: int) -> bool:
-        """Whether the topics at the end of the logs of groups are shown: logs that were copied together do not end
-        at the same time.
+        """Whether the topics at the end of the logs of groups are shown; 0: these have no times.
+
+        Logs that were copied together do not end at the same time.
         """
-        return self.since_ms <= now_ms <= self.until_ms + COPIED_MS
+        return self.since_ms <= now_ms <= self.until_ms + COPIED_MS and now_ms > 0
 
 
 NO_REACH: Final = TopicReach(0, -1 - COPIED_MS)

@@ -246,7 +246,7 @@ class TopicHistory:
         if number < 0:
             return None
         if time_ms is None:
-            is_whole = self.complete and self.reach.covers_end(max(asked_ms, self.first_seen_ms))
+            is_whole = self.complete and self.reach.covers_end(max(asked_ms, self.first_seen_ms, 1))
         else:
             is_whole = self.shows_all(time_ms)
         return replace(self.version(number).image, is_whole=is_whole)
@@ -325,6 +325,8 @@ class TopicHistory:
         """Return why the topics at a time may differ from this history; None if there is no reason to doubt it."""
         if self.strange is not None or self.gaps:
             return self.strange or self.gaps[0].cause
+        if time_ms < 0:
+            return "the record has no time"
         if self.last_seen_ms < time_ms:
             return "the history of topics ends before"
         return None

@@ -85,7 +85,8 @@ class GroupFold:
         writer = self._recorder
         open_history = writer.open_history
         writer.follow(record)
-        operation = (at.timestamp_ms, batch)
+        # Without batch and time each record counts as an operation: as one, all of them would never end.
+        operation = (at.timestamp_ms if batch >= 0 or at.timestamp_ms >= 0 else at.offset, batch)
         if operation != open_history.operation:
             writer.begin_operation(operation)
         if value is not None and (open_history.type != group_type or open_history.ended is not None):

@@ -276,12 +276,13 @@ class GroupHistory:
         """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
 
         ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding is not
-        complete if records of the log are lost in which its evidence lies.
+        complete if records of the log are lost in which its evidence lies, or have no time: nothing tells which of them
+        were written together.
         """
         own_log = Family.CONNECT if self.group_type == GroupType.CONNECT else Family.GROUP
         log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
-        complete = complete and not self._lacks_some(log, evidence)
         times = [at.timestamp_ms for at in evidence]
+        complete = complete and min(times, default=0) >= 0 and not self._lacks_some(log, evidence)
         return FindingRow(
             self.group_id,
             self.group_type,

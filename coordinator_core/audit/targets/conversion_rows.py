@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from coordinator_core.audit.rows import Basis, TargetAuditRow
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import Judgement
+from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord
@@ -19,6 +20,16 @@ class CopyOutcome(NamedTuple):
     judgement: Judgement
     missing: str | None = None
     fitted: str | None = None
+
+
+def divergent_copy(found: Sequence[str], record: CoordinatorRecord) -> CopyOutcome:
+    """Return the outcome of a copy that differs; ``found`` are the differences, ``record`` ends the operation.
+
+    Records without times do not say which of them one operation wrote, nor which topics there were then.
+    """
+    if record.at.timestamp_ms < 0:
+        return CopyOutcome(UNDECIDED, missing="the time of the records, which tells what was written together")
+    return CopyOutcome(Judgement(Verdict.DIVERGENT, tuple(found[:MOST_DIFFERENCES]), len(found)))
 
 
 def upgraded_row(

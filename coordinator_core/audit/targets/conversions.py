@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.conversion_rows import CopyOutcome, downgraded_row, upgraded_row
+from coordinator_core.audit.targets.conversion_rows import CopyOutcome, divergent_copy, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences
+from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, differences
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -184,8 +184,7 @@ def _judge(
             return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
     if gap is not None:
         return CopyOutcome(UNDECIDED, missing=gap.what)
-    found = tuple(differences(expected, recorded, str))
-    return CopyOutcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
+    return divergent_copy(tuple(differences(expected, recorded, str)), record)
 
 
 def _images(

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from coordinator_core.assignors.coordinator_view import StreamsView
 from coordinator_core.assignors.inputs import Partitions, Tasks
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
-from coordinator_core.audit.targets.conversion_rows import CopyOutcome, downgraded_row, upgraded_row
+from coordinator_core.audit.targets.conversion_rows import CopyOutcome, divergent_copy, downgraded_row, upgraded_row
 from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import recorded_tasks
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, differences, units
+from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, differences, units
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.epoch_records import MemberTargetRecord
 from coordinator_core.groups.group_type import GroupType
@@ -94,4 +94,4 @@ def _judge(
         return CopyOutcome(UNDECIDED, missing=gap.what)
     if not found:
         return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=story)
-    return CopyOutcome(Judgement(Verdict.DIVERGENT, found[:MOST_DIFFERENCES], len(found)))
+    return divergent_copy(found, record)

@@ -125,6 +125,13 @@ def test_the_last_member_leaves():
     assert [row.state for row in log.epochs()] == ["STABLE", "EMPTY"]
 
 
+def test_without_batches_and_times_a_member_that_left_is_not_there():
+    """Each record counts as an operation: taken together, none would ever end."""
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3))
+    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
+    assert not log.memberships()["m1"].is_open
+
+
 def test_a_static_member_leaves_and_returns_without_a_rebalance():
     log = GroupLog().write(
         member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2), current("s1", 2, 0)

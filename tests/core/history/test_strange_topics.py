@@ -98,6 +98,11 @@ def test_topics_of_another_cluster_tell_nothing() -> None:
     ]
 
 
+def test_a_record_without_a_time_is_of_topics_that_are_not_known() -> None:
+    assert history().doubt(-1) == "the record has no time"
+    assert history().doubt(0) is None
+
+
 def test_a_topic_may_be_created_just_behind_the_end_of_the_metadata_log() -> None:
     known = history()
     end_ms = known.last_seen_ms

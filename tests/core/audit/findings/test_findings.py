@@ -86,6 +86,16 @@ def test_rebalances_without_times_are_no_storm() -> None:
     assert found(FindingKind.REBALANCE_STORM, rebalances=[rebalance(e, at(e, -1)) for e in range(2, 14)]) == []
 
 
+def test_a_finding_on_records_without_times_is_not_complete() -> None:
+    """What was written together, such as the leave and the return of a static member, is not known."""
+    for time_s, is_complete in ((60, True), (-0.001, False)):
+        (row,) = found(
+            FindingKind.STATIC_MEMBER_EXPIRED,
+            memberships=[member("b", at(5), at(60, time_s), instance_id="i", away_since=at(10))],
+        )
+        assert row.history_complete is is_complete
+
+
 def test_a_slow_rebalance_names_who_held_it_up() -> None:
     slow = rebalance(2, at(2), duration_min_ms=61_000, held_up_by="m1", finished=at(63))
     quick = rebalance(3, at(70), duration_min_ms=59_000)

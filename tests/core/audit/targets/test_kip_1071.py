@@ -118,6 +118,10 @@ def test_a_wrong_copy_diverges() -> None:
         Verdict.DIVERGENT,
         ("standby task 0_5: A expected, no member recorded",),
     )
+    play.log[:] = [each._replace(at=each.at._replace(timestamp_ms=-1)) for each in play.log]
+    timeless = _of_epoch(audited(play), 23, Basis.UPGRADE)
+    assert (timeless.verdict, timeless.differences) == (Verdict.UNKNOWN, ())
+    assert (timeless.missing or "").startswith("the time of the records")
 
 
 @pytest.mark.parametrize(
