@@ -56,11 +56,11 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
     loads: list[int] = []
     kept = moved = fresh = misses = 0
     for member, had in spec.members.items():
-        work, mine = works[member], before[member]
+        work, former = works[member], before[member]
         loads.append(len(work))
         stay = known = len(work)
-        if mine is not work:
-            stay, known = sum(map(set(mine).__contains__, work)), sum(map(held.__contains__, work))
+        if former is not work:
+            stay, known = sum(map(set(former).__contains__, work)), sum(map(held.__contains__, work))
         kept += stay
         moved += known - stay
         fresh += len(work) - known

@@ -57,8 +57,8 @@ def assign(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile = DE
     """
     assignment = assignor(spec.type, name)(spec, image, profile)
     if isinstance(spec, StreamsGroupSpec) and spec.stale:
-        before = {member_id: each.previous for member_id, each in spec.members.items()}
-        processes = {member_id: each.process_id for member_id, each in spec.members.items()}
+        before = {member_id: member.previous for member_id, member in spec.members.items()}
+        processes = {member_id: member.process_id for member_id, member in spec.members.items()}
         targets = {member_id: assignment.members.get(member_id, Tasks()) for member_id in spec.members}
         return Assignment(retain_only(targets, spec.stale, before, processes))
     return assignment

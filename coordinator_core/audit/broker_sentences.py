@@ -49,7 +49,7 @@ def about_coordinator(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     """Yield the times in which the coordinator was away."""
     for away in absences_within(row, lines.away):
         since = "" if away.since is None else f"from {_time(away.since)} "
-        places = ", ".join(each.place for each in (away.since, away.until) if each is not None)
+        places = ", ".join(event.place for event in (away.since, away.until) if event is not None)
         until = _time(away.until)
         yield f"The coordinator of the group was away {since}until {until}: no member delayed it then ({places})."
 

@@ -132,13 +132,13 @@ def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: i
         InputError: the group has no such rebalance.
     """
     parts = by_log(history)
-    found: list[tuple[GroupHistory, RebalanceRow]] = []
+    candidates: list[tuple[GroupHistory, RebalanceRow]] = []
     for part in parts:
         with suppress(InputError):
-            found.append((part, find_rebalance(part, epoch, offset)))
-    if not found:
+            candidates.append((part, find_rebalance(part, epoch, offset)))
+    if not candidates:
         find_rebalance(parts[-1], epoch, offset)
-    part, rebalance = max(found, key=lambda each: time_order(each[0], each[1].at))
+    part, rebalance = max(candidates, key=lambda candidate: time_order(candidate[0], candidate[1].at))
     sentences = explain(part, rebalance)
     return sentences if part is history else with_log(sentences, log_topic(part))
 
@@ -147,27 +147,27 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
     """Return what happened in a rebalance: its epochs, what has two owners since, its causes, target, revocations, end,
     moves and broken rules.
     """
-    twice = [each for each in two_owners_of(history) if _within(rebalance, each.at)]
+    twice = [overlap for overlap in two_owners_of(history) if _within(rebalance, overlap.at)]
     return [
         *_opening(history, rebalance),
         *_two_owners(history, twice),
-        *_said(rebalance, about_beginning(rebalance, history.lines)),
+        *_sentences(rebalance, about_beginning(rebalance, history.lines)),
         *_why(history, rebalance),
-        *_said(rebalance, about_silence(rebalance, history.lines)),
+        *_sentences(rebalance, about_silence(rebalance, history.lines)),
         *_readiness(history, rebalance),
         *_target(history, rebalance, has_two_owners=bool(twice)),
-        *_said(rebalance, about_assignor(rebalance, history.lines)),
+        *_sentences(rebalance, about_assignor(rebalance, history.lines)),
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
-        *_said(rebalance, about_coordinator(rebalance, history.lines)),
-        *_said(rebalance, about_refusals(rebalance, history.lines)),
+        *_sentences(rebalance, about_coordinator(rebalance, history.lines)),
+        *_sentences(rebalance, about_refusals(rebalance, history.lines)),
         *_moves(history, rebalance, twice),
         *_broken(history, rebalance),
         *_unknown(rebalance),
     ]
 
 
-def _said(row: RebalanceRow, texts: Iterable[str]) -> Iterator[Sentence]:
+def _sentences(row: RebalanceRow, texts: Iterable[str]) -> Iterator[Sentence]:
     """What brokers' application logs say; the sentences name file and line."""
     return (Sentence(text, (row.at,)) for text in texts)
 
@@ -191,20 +191,20 @@ def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
     """The gravest that a rebalance can do."""
-    for each in twice:
-        names = " and ".join(_member(history, member_id) for member_id in each.members)
-        how = "and still have" if each.until is None else "for"
-        lasted = f"{how} {each.lasted_ms(history.now_ms)} ms" if each.until is not None else how
+    for overlap in twice:
+        names = " and ".join(_member(history, member_id) for member_id in overlap.members)
+        how = "and still have" if overlap.until is None else "for"
+        lasted = f"{how} {overlap.lasted_ms(history.now_ms)} ms" if overlap.until is not None else how
         yield Sentence(
-            f"Two owners: it gave {each.counted} to a second member: {names} both had {each.listed} ({lasted}); "
-            f"{each.meaning}.",
-            (each.at, *([each.until] if each.until is not None else [])),
+            f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
+            f"{overlap.meaning}.",
+            (overlap.at, *([overlap.until] if overlap.until is not None else [])),
         )
 
 
 def _began(row: RebalanceRow, after_ms: int) -> str:
     """When a rebalance began of which the log has the end."""
-    most, least = (max(row.at.timestamp_ms - each, 0) for each in (after_ms, row.began_before_ms))
+    most, least = (max(row.at.timestamp_ms - begin_ms, 0) for begin_ms in (after_ms, row.began_before_ms))
     return f"between {most} and {least} ms before it completed" if least else f"at most {most} ms before it completed"
 
 
@@ -227,8 +227,8 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
     seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, GROUP_LOG)
     yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
-    later = sorted((each for each in history.epochs if each.opened.offset >= epoch.opened.offset), key=_opened)
-    run = list(takewhile(lambda each: each.state == NOT_READY, later))
+    later = sorted((other for other in history.epochs if other.opened.offset >= epoch.opened.offset), key=_opened)
+    run = list(takewhile(lambda other: other.state == NOT_READY, later))
     ended = run[-1].ended
     until_ms = history.now_ms if ended is None else ended.timestamp_ms
     how = "has had no tasks for at least" if ended is None else "had no tasks for"
@@ -298,15 +298,15 @@ def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]
     unit = CONNECTOR_OR_TASK if history.is_connect else "task" if row.group_type == "STREAMS" else "partition"
     for revocation in row.revocations:
         who = _capital(_member(history, revocation.member_id))
-        what = f"{who} was asked to give up {counted(revocation.units, unit)}"
+        request = f"{who} was asked to give up {counted(revocation.units, unit)}"
         if revocation.given is not None:
             yield Sentence(
-                f"{what} and did so after {revocation.duration_ms} ms.", (revocation.asked, revocation.given)
+                f"{request} and did so after {revocation.duration_ms} ms.", (revocation.asked, revocation.given)
             )
         elif row.group_type == "CLASSIC":
-            yield Sentence(f"{what}; when it did is not logged.", (revocation.asked,))
+            yield Sentence(f"{request}; when it did is not logged.", (revocation.asked,))
         else:
-            yield Sentence(f"{what} and did not do so within this rebalance.", (revocation.asked,))
+            yield Sentence(f"{request} and did not do so within this rebalance.", (revocation.asked,))
 
 
 def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -344,15 +344,15 @@ def _behind(history: GroupHistory, row: RebalanceRow) -> str:
 
 def _moves(history: GroupHistory, row: RebalanceRow, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
     changed = [assignment for assignment in history.assignments if assignment.kind == "current"]
-    got = [each for each in changed if _within(row, each.since)]
-    gave = [each for each in changed if each.until is not None and _within(row, each.until)]
+    got = [assignment for assignment in changed if _within(row, assignment.since)]
+    gave = [assignment for assignment in changed if assignment.until is not None and _within(row, assignment.until)]
     if row.units_moved is not None:
-        what = _unit_of(history, {each.role for each in (*got, *gave)})
-        second = sum(len(each.units) for each in twice)
+        noun = _unit_of(history, {assignment.role for assignment in (*got, *gave)})
+        second = sum(len(overlap.units) for overlap in twice)
         epoch = _epoch_of(history, row)
         goes_on = " by then, and stay so" if epoch is not None and epoch.state == NOT_READY and row.units_lost else ""
-        yield Sentence(_balance_of_moves(row, what, second, goes_on), (row.at,))
-    members = sorted({each.member_id for each in (*got, *gave)})
+        yield Sentence(_balance_of_moves(row, noun, second, goes_on), (row.at,))
+    members = sorted({assignment.member_id for assignment in (*got, *gave)})
     for member_id in members[:MOST_MEMBERS]:
         yield _member_moves(history, member_id, got, gave)
     if len(members) > MOST_MEMBERS:
@@ -369,17 +369,17 @@ def _within(row: RebalanceRow, at: LogPosition) -> bool:
     return row.at.offset <= at.offset and (row.finished is None or at.offset <= row.finished.offset)
 
 
-def _balance_of_moves(row: RebalanceRow, what: str, second: int, goes_on: str) -> str:
-    text = f"{counted(row.units_moved or 0, what)} moved from one member to another"
+def _balance_of_moves(row: RebalanceRow, noun: str, second: int, goes_on: str) -> str:
+    text = f"{counted(row.units_moved or 0, noun)} moved from one member to another"
     if second:
-        text = f"{counted(second, what)} got a second owner, {row.units_moved or 0} moved from one member to another"
+        text = f"{counted(second, noun)} got a second owner, {row.units_moved or 0} moved from one member to another"
     if row.units_moved_back:
         text += f", {row.units_moved_back} went back to their former owner"
     if row.units_lost:
         text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left without an owner"
     if row.idle_ms:
         least = "at least " if row.group_type == "CLASSIC" else ""
-        text += f"; {plural(what)} were without an owner for {least}{row.idle_ms} ms in total"
+        text += f"; {plural(noun)} were without an owner for {least}{row.idle_ms} ms in total"
         text += f", {f'{row.idle_max_ms} ms' if least else f'at most {row.idle_max_ms} ms'} for one{goes_on}"
     return f"{text}."
 
@@ -387,11 +387,11 @@ def _balance_of_moves(row: RebalanceRow, what: str, second: int, goes_on: str) -
 def _member_moves(
     history: GroupHistory, member_id: str, got: Iterable[AssignmentRow], gave: Iterable[AssignmentRow]
 ) -> Sentence:
-    own = [each for each in got if each.member_id == member_id]
-    lost = [each for each in gave if each.member_id == member_id]
+    own = [row for row in got if row.member_id == member_id]
+    lost = [row for row in gave if row.member_id == member_id]
     parts = [f"got {_units(own)}"] if own else []
     parts += [f"gave up {_units(lost)}"] if lost else []
-    proof = sorted({each.since for each in own} | {each.until for each in lost if each.until is not None})
+    proof = sorted({row.since for row in own} | {row.until for row in lost if row.until is not None})
     return Sentence(f"{_capital(_member(history, member_id))} {' and '.join(parts)}.", tuple(proof[:MOST_PROOF]))
 
 
@@ -409,8 +409,8 @@ def _units(rows: Iterable[AssignmentRow]) -> str:
 
 def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     within = [violation for violation in history.violations if _within(row, violation.at)]
-    for rule, count in Counter(each.rule for each in within).items():
-        first = next(each for each in within if each.rule == rule)
+    for rule, count in Counter(violation.rule for violation in within).items():
+        first = next(violation for violation in within if violation.rule == rule)
         times = "" if count == 1 else f" ({count} times)"
         yield Sentence(f"It broke the rule {rule}{times}: {first.detail}.", (first.at,))
 

@@ -60,11 +60,11 @@ class AuditSettings:
         """Return the profiles of these names on each possible Java version, each with a text that names it in a
         verdict; the usual one needs no text (``names_usual``: it does, as the log has brokers of several releases).
         """
-        found = []
+        profiles = []
         for name in names:
             for jdk in (17, 21) if self.jdk is None else (self.jdk,):
                 # KIP-1071 goes without saying only where the setting names it, and not where the log shows it.
                 is_usual = name in (DEFAULT.name, KIP_1071 if self.profile == KIP_1071 else "") and jdk == DEFAULT.jdk
-                said = "" if is_usual and not names_usual else f", {name} on Java {jdk}"
-                found.append((replace(PROFILES[name], jdk=jdk), said))
-        return found
+                named = "" if is_usual and not names_usual else f", {name} on Java {jdk}"
+                profiles.append((replace(PROFILES[name], jdk=jdk), named))
+        return profiles

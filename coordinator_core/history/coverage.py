@@ -64,7 +64,7 @@ class Coverage:
 
     def restore(self, partition: int, ranges: Sequence[tuple[int, int]]) -> None:
         """Take ranges that ``newest_ranges`` gave, of a partition of which nothing was noted."""
-        self._first[partition], self._last[partition] = [each[0] for each in ranges], [each[1] for each in ranges]
+        self._first[partition], self._last[partition] = [pair[0] for pair in ranges], [pair[1] for pair in ranges]
 
     def set_unbroken(self, partition: int, first: int, last: int, *, gap_follows: bool) -> None:
         """Note that from ``first`` to ``last`` no offset of the partition is missing, and forget what was noted before.

@@ -74,13 +74,13 @@ def _task(text: str) -> ConnectorTask:
 def _step(assigned: Assignment[LeaderAssignment]) -> dict[str, Any]:
     workers = {}
     for worker in sorted(assigned.members, key=utf16):
-        mine = assigned.members[worker]
-        workers[worker] = {"connectors": list(mine.connectors), "tasks": _names(mine.tasks)}
-        if mine.revoked_connectors:
-            workers[worker]["revoked_connectors"] = list(mine.revoked_connectors)
-        if mine.revoked_tasks:
-            workers[worker]["revoked_tasks"] = _names(mine.revoked_tasks)
-    return {"assignment": workers, "delay": mine.delay_ms, "error_code": mine.error, "offset": mine.config_offset}
+        given = assigned.members[worker]
+        workers[worker] = {"connectors": list(given.connectors), "tasks": _names(given.tasks)}
+        if given.revoked_connectors:
+            workers[worker]["revoked_connectors"] = list(given.revoked_connectors)
+        if given.revoked_tasks:
+            workers[worker]["revoked_tasks"] = _names(given.revoked_tasks)
+    return {"assignment": workers, "delay": given.delay_ms, "error_code": given.error, "offset": given.config_offset}
 
 
 def _names(tasks: Iterable[ConnectorTask]) -> list[str]:

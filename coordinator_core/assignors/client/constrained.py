@@ -105,7 +105,7 @@ class ConstrainedAssignment:
 
     def _free(self) -> list[int]:
         partitions = self.view.partitions
-        kept = [partition for mine in self.work for partition in mine]
+        kept = [partition for held in self.work for partition in held]
         if partitions.any_missing:
             kept.sort(key=lambda partition: (partitions.topic_of[partition], partitions.number_of[partition]))
         else:

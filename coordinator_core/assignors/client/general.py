@@ -48,22 +48,22 @@ class GeneralAssignment:
         """Assign everything; raises AssignorError where Kafka's class fails."""
         self._keep_owned()
         everything = self._by_subscribers(range(self.partitions.total))
-        kept = self._by_subscribers(partition for mine in self.work for partition in mine)
+        kept = self._by_subscribers(partition for held in self.work for partition in held)
         free = unassigned(everything, kept)
         initial = not kept
         self._assign(free)
         self._balance(everything, free, initial)
 
     def _keep_owned(self) -> None:
-        for m, mine in enumerate(self.work):
+        for m, held in enumerate(self.work):
             subscribed = set(self.view.subscribed[m])
             kept = [
                 partition
-                for partition in mine
+                for partition in held
                 if self.partitions.topic_of[partition] in subscribed
                 and not (self.by_racks and self.racks.mismatch(m, partition))
             ]
-            self.must_revoke |= len(kept) < len(mine)
+            self.must_revoke |= len(kept) < len(held)
             self.work[m] = kept
             self.loads.size[m] = len(kept)
             for partition in kept:
@@ -105,11 +105,11 @@ class GeneralAssignment:
         self.loads.settle(
             [
                 m
-                for m, mine in enumerate(self.work)
-                if len(mine) >= self.loads.most[m] and not any(shared[topic_of[partition]] for partition in mine)
+                for m, held in enumerate(self.work)
+                if len(held) >= self.loads.most[m] and not any(shared[topic_of[partition]] for partition in held)
             ]
         )
-        before = [list(mine) for mine in self.work]
+        before = [list(held) for held in self.work]
         spread_before = int32(self.loads.spread())
         if not self.must_revoke:
             self._move_while_uneven(free)
@@ -178,10 +178,10 @@ class GeneralAssignment:
         for m in sorted(active.nonzero()[0].tolist(), key=lambda m: (size[m], m)):
             if size[m] == self.loads.most[m]:
                 continue
-            mine = set(self.work[m])
+            held = set(self.work[m])
             for topic in self.view.subscribed[m]:
                 for partition in self.partitions.of_topic(topic):
-                    if partition not in mine:
+                    if partition not in held:
                         other = holder.get(partition, -1)
                         self._require_active(other)
                         if size[m] + 1 < size[other]:

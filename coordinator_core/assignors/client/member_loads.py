@@ -25,8 +25,8 @@ class MemberLoads:
         counts = view.partitions.counts
         self.most: Ints = np.array(
             [
-                view.partitions.total if len(mine) == topics else sum(counts[topic] for topic in mine)
-                for mine in view.subscribed
+                view.partitions.total if len(subscribed) == topics else sum(counts[topic] for topic in subscribed)
+                for subscribed in view.subscribed
             ],
             np.int64,
         )
@@ -34,10 +34,10 @@ class MemberLoads:
         self._subscribers: list[Ints] = [np.unique(np.array(members, np.int64)) for members in subscribers]
         self._near: dict[tuple[int, int], Ints] = {}
         self._first = np.array(view.partitions.first[:-1], np.int64)
-        self._choosers = np.array([m for m, mine in enumerate(view.subscribed) if mine], np.int64)
+        self._choosers = np.array([m for m, subscribed in enumerate(view.subscribed) if subscribed], np.int64)
         chosen = [view.subscribed[m] for m in self._choosers]
         self._chosen = np.array(list(chain.from_iterable(chosen)), np.int64)
-        self._chosen_from = np.array(list(accumulate((len(mine) for mine in chosen[:-1]), initial=0)), np.int64)
+        self._chosen_from = np.array(list(accumulate((len(each) for each in chosen[:-1]), initial=0)), np.int64)
 
     def give(self, partition: int, m: int) -> None:
         """Count the partition for the member."""

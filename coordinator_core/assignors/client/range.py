@@ -40,8 +40,8 @@ def assign_range(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) ->
     for topic in shares:
         topic.assign_ranges(work, lambda member, partition: True)
     if by_racks:
-        for mine in work:
-            mine.sort()
+        for partitions in work:
+            partitions.sort()
     return Assignment(view.result(work))
 
 

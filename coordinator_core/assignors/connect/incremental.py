@@ -130,9 +130,9 @@ class _Round:
 
     def _stop_everywhere(self, work: ConnectorsAndTasks) -> None:
         """Tell all workers that run some of this work to stop it."""
-        for worker, mine in self.now.items():
-            connectors = (c for c in copied_order(STRING, list(mine.connectors), self.jdk) if c in work.connectors)
-            tasks = (t for t in copied_order(TASK_ID, list(mine.tasks), self.jdk) if t in work.tasks)
+        for worker, running in self.now.items():
+            connectors = (c for c in copied_order(STRING, list(running.connectors), self.jdk) if c in work.connectors)
+            tasks = (t for t in copied_order(TASK_ID, list(running.tasks), self.jdk) if t in work.tasks)
             self.stop[worker].add(ConnectorsAndTasks.of(connectors, tasks))
 
     def _handle_lost(self, lost: ConnectorsAndTasks) -> ConnectorsAndTasks:
@@ -217,19 +217,19 @@ def _duplicated(works: Iterable[ConnectorsAndTasks]) -> ConnectorsAndTasks:
 def _above_share(total: int, running: Mapping[str, Mapping[E, None]]) -> dict[str, list[E]]:
     """The first of each worker's that it must stop so that none has more than an even share."""
     least, extras = divmod(total, len(running))
-    sizes = Counter(len(mine) for mine in running.values())
+    sizes = Counter(len(units) for units in running.values())
     if sizes[least + 1] == extras and sizes[least] + sizes[least + 1] == len(running):
         return {}
     surplus: dict[str, list[E]] = {}
-    for worker, mine in running.items():
-        if len(mine) <= least:
+    for worker, units in running.items():
+        if len(units) <= least:
             continue
         keep = least
         if extras:
             extras -= 1
             keep += 1
-        if len(mine) > keep:
-            surplus[worker] = list(mine)[: len(mine) - keep]
+        if len(units) > keep:
+            surplus[worker] = list(units)[: len(units) - keep]
     return surplus
 
 

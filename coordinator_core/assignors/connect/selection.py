@@ -79,10 +79,10 @@ class WorkInvariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkBreach:
-    """One broken invariant: about which connector, task or worker (``what``), and the workers that hold it."""
+    """One broken invariant: about which connector, task or worker (``unit``), and the workers that hold it."""
 
     invariant: WorkInvariant
-    what: ConnectorOrTask
+    unit: ConnectorOrTask
     workers: tuple[str, ...] = ()
 
 
@@ -96,17 +96,17 @@ def breaches(
 
     ``workers`` and ``configured`` are those that the assignment was computed from, even if the group has changed since.
     """
-    found = [WorkBreach(WorkInvariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
+    broken = [WorkBreach(WorkInvariant.WORKERS_EXIST, worker, (worker,)) for worker in target if worker not in workers]
     holders: dict[ConnectorOrTask, list[str]] = {}
     for worker, units in target.items():
         for unit in units:
             holders.setdefault(unit, []).append(worker)
-    found += [
+    broken += [
         WorkBreach(WorkInvariant.ASSIGNED_ONCE, unit, tuple(held)) for unit, held in holders.items() if len(held) > 1
     ]
-    found += [
+    broken += [
         WorkBreach(WorkInvariant.ALL_ASSIGNED, unit)
         for unit in configured
         if unit not in holders and unit not in waiting
     ]
-    return found
+    return broken

@@ -144,7 +144,7 @@ def _by_connector(connectors: Iterable[str], tasks: Collection[ConnectorTask]) -
     numbers: dict[str, list[int]] = {connector: [] for connector in connectors}
     for connector, number in tasks:
         numbers.setdefault(connector, []).append(number)
-    return [(connector, number) for connector, mine in numbers.items() for number in mine]
+    return [(connector, number) for connector, of_connector in numbers.items() for number in of_connector]
 
 
 def target(

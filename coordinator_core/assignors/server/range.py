@@ -84,8 +84,8 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
     }
     for number in crowded:
         given = ranges[members[number]]
-        mine = subscriptions[number]
-        in_order = hash_order(UUID, mine.topics, int(capacity[number]))
+        subscription = subscriptions[number]
+        in_order = hash_order(UUID, subscription.topics, int(capacity[number]))
         ranges[members[number]] = {name: given[name] for name in in_order if name in given}
     return ranges
 

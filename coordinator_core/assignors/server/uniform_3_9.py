@@ -174,9 +174,9 @@ class _Builder:
             return True
         for load, _, member in ranked:
             for topic in self.spec.members[member].topics:
-                mine = self.targets[member].get(topic)
+                held = self.targets[member].get(topic)
                 for number in range(self.counts[topic]):
-                    others = mine is None or number not in mine
+                    others = held is None or number not in held
                     if others and load + 1 < self._load(self.owners[topic, number]):
                         return False
         return True

@@ -48,10 +48,10 @@ class TaskInvariant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskBreach:
-    """One broken invariant: the task, partition or topic (``what``), and the members that break it."""
+    """One broken invariant: the task, partition or topic (``subject``), and the members that break it."""
 
     invariant: TaskInvariant
-    what: Task | Partition | str
+    subject: Task | Partition | str
     members: tuple[str, ...]
 
 
@@ -78,13 +78,13 @@ def streams_consumer(
     """Return a consumer from the decoded blobs of its group's record; None if their user data is not that of
     Streams.
     """
-    said = blob_of(StreamsSubscriptionInfo, subscription.nested)
-    told = blob_of(StreamsAssignmentInfo, assignment.nested)
-    if said is None or told is None:
+    subscribed = blob_of(StreamsSubscriptionInfo, subscription.nested)
+    assigned = blob_of(StreamsAssignmentInfo, assignment.nested)
+    if subscribed is None or assigned is None:
         return None
-    info = told.fields
+    info = assigned.fields
     return StreamsConsumer(
-        process_id=said.fields["processId"],
+        process_id=subscribed.fields["processId"],
         topics=subscription.fields["topics"],
         owned=list(_partitions(subscription.fields.get("ownedPartitions") or ())),
         partitions=sorted(_partitions(assignment.fields["assignedPartitions"]), key=lambda p: (utf16(p[0]), p[1])),
@@ -124,27 +124,27 @@ class _Generation:
         readers: dict[Partition, list[str]] = defaultdict(list)
         runners: dict[Task, dict[str, None]] = defaultdict(dict)
         standbys: dict[tuple[Task, str], list[str]] = defaultdict(list)
-        for member, mine in members.items():
-            for partition in mine.partitions:
+        for member, consumer in members.items():
+            for partition in consumer.partitions:
                 readers[partition].append(member)
-            for task in mine.active:
+            for task in consumer.active:
                 runners[task][member] = None
-            for task in mine.standby:
-                standbys[task, mine.process_id].append(member)
-        owners = {partition: member for member, mine in members.items() for partition in mine.owned}
+            for task in consumer.standby:
+                standbys[task, consumer.process_id].append(member)
+        owners = {partition: member for member, consumer in members.items() for partition in consumer.owned}
         return cls(members, image, readers, runners, standbys, owners)
 
 
 def _tasks_and_subscriptions(generation: _Generation) -> Iterator[TaskBreach]:
     """TASKS_MATCH and SUBSCRIBED, member by member."""
-    for member, mine in generation.members.items():
-        if len(mine.active) != len(mine.partitions):
+    for member, consumer in generation.members.items():
+        if len(consumer.active) != len(consumer.partitions):
             yield TaskBreach(TaskInvariant.TASKS_MATCH, member, (member,))
-        for partition, task in zip(mine.partitions, mine.active, strict=False):
+        for partition, task in zip(consumer.partitions, consumer.active, strict=False):
             if partition[1] != task[1]:
                 yield TaskBreach(TaskInvariant.TASKS_MATCH, partition, (member,))
-        for partition in mine.partitions:
-            if partition[0] not in mine.topics:
+        for partition in consumer.partitions:
+            if partition[0] not in consumer.topics:
                 yield TaskBreach(TaskInvariant.SUBSCRIBED, partition, (member,))
 
 
@@ -173,8 +173,8 @@ def _standbys(generation: _Generation) -> Iterator[TaskBreach]:
 
 def _one_subtopology(generation: _Generation) -> Iterator[TaskBreach]:
     reading: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for member, mine in generation.members.items():
-        for (topic, _), (subtopology, _) in zip(mine.partitions, mine.active, strict=False):
+    for member, consumer in generation.members.items():
+        for (topic, _), (subtopology, _) in zip(consumer.partitions, consumer.active, strict=False):
             reading[topic][subtopology].append(member)
     for topic, subtopologies in reading.items():
         if len(subtopologies) > 1:
@@ -212,7 +212,7 @@ _CHECKS = (
 
 
 def _all_partitions(members: Mapping[str, StreamsConsumer], image: TopicImage) -> Iterator[Partition]:
-    for topic in sorted({topic for mine in members.values() for topic in mine.topics}):
+    for topic in sorted({topic for consumer in members.values() for topic in consumer.topics}):
         if topic in image.by_name:
             for number in range(image.by_name[topic].partitions):
                 yield topic, number

@@ -84,15 +84,15 @@ class Movements:
         """Return the process that runs an active task until its home is caught up."""
         ready = self.state.ready(task)
         standing = [process for process in ready if task in self.placement.standby[process]]
-        found = self.placement.least_loaded(standing or ready)
-        return self.state.by_lag(task)[0] if found is None else found
+        chosen = self.placement.least_loaded(standing or ready)
+        return self.state.by_lag(task)[0] if chosen is None else chosen
 
     def _other(self, process: int, task: int) -> int | None:
         """Return the process that takes a standby task over; None if there is none."""
         placement, state = self.placement, self.state
-        found = placement.least_loaded(client for client in state.ready(task) if not placement.holds(client, task))
-        if found is not None:
-            return found
+        chosen = placement.least_loaded(client for client in state.ready(task) if not placement.holds(client, task))
+        if chosen is not None:
+            return chosen
         for other in state.by_lag(task):
             if other == process:
                 break

@@ -81,15 +81,15 @@ class LeastLoaded:
     def pick(self, eligible: Callable[[int], bool]) -> int | None:
         """Return the eligible process with the least load, the first of several; None if there is none."""
         passed: list[tuple[float, int]] = []
-        found = None
-        while self._heap and found is None:
+        picked = None
+        while self._heap and picked is None:
             known, process = self._heap[0]
             if known != (load := self._load(process)):
                 heapreplace(self._heap, (load, process))
             elif eligible(process):
-                found = process
+                picked = process
             else:
                 passed.append(heappop(self._heap))
         for entry in passed:
             heappush(self._heap, entry)
-        return found
+        return picked

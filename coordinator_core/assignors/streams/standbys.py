@@ -47,7 +47,7 @@ class _Racks:
 
     def __init__(self, tags: Sequence[Tags], keys: Sequence[str]) -> None:
         self.of = [{key: value for key, value in tag.items() if key in keys} for tag in tags]
-        self.values = Counter(key for key, _ in {item for each in self.of for item in each.items()})
+        self.values = Counter(key for key, _ in {item for pairs in self.of for item in pairs.items()})
 
     def take(self, taken: defaultdict[str, set[str]], process: int, holders: int) -> None:
         """Add the process's tags to those taken; forget a tag once the task has as many holders as it has values."""
@@ -66,17 +66,17 @@ def _place_apart(placement: Placement, queue: LeastLoaded, racks: _Racks, task: 
     taken: defaultdict[str, set[str]] = defaultdict(set)
 
     def is_apart(process: int) -> bool:
-        mine = racks.of[process]
-        return not placement.holds(process, task) and not any(value in taken[key] for key, value in mine.items())
+        tags = racks.of[process]
+        return not placement.holds(process, task) and not any(value in taken[key] for key, value in tags.items())
 
     process, given = home, 0
     while given < wanted:
         racks.take(taken, process, given + 1)
-        found = queue.pick(is_apart)
-        if found is None:
+        picked = queue.pick(is_apart)
+        if picked is None:
             break
-        placement.standby[found].add(task)
-        process = found
+        placement.standby[picked].add(task)
+        process = picked
         given += 1
     return given
 

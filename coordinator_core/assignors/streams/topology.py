@@ -54,11 +54,11 @@ class NumberedTopology:
 
     def by_subtopology(self, numbers: Sequence[int]) -> dict[str, list[int]]:
         """Return partitions by subtopology id, both ascending."""
-        found: dict[str, list[int]] = {}
+        grouped: dict[str, list[int]] = {}
         for number in sorted(numbers):
             subtopology, partition = self.tasks[number]
-            if subtopology in found:
-                found[subtopology].append(partition)
+            if subtopology in grouped:
+                grouped[subtopology].append(partition)
             else:
-                found[subtopology] = [partition]
-        return found
+                grouped[subtopology] = [partition]
+        return grouped

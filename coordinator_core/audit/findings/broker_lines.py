@@ -24,7 +24,7 @@ def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
     epochs = epochs_not_kept(history.epochs, history.lines, history.own_ms)
     if epochs:
         line, present = epochs[0]
-        count = len({each.epoch for each, _ in epochs})
+        count = len({event.epoch for event, _ in epochs})
         detail = f"epoch {line.epoch} began, says the broker, and the log stayed in epoch {present.epoch}: "
         yield _not_kept(history, count, detail, line, [present.opened])
 

@@ -181,12 +181,12 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
     halfway = {
         cause.at for row in history.rebalances for cause in row.causes if cause.kind == CauseKind.PARTITIONS_REVOKED
     }
-    found = [
+    converged = [
         (row.finished, row)
         for row in history.rebalances
         if row.outcome in ("converged", REACHED_NOT_READY) and row.finished is not None and row.at not in halfway
     ]
-    return sorted(found, key=lambda entry: entry[1].at.offset)
+    return sorted(converged, key=lambda entry: entry[1].at.offset)
 
 
 def _events(history: GroupHistory) -> Iterator[_Event]:

@@ -27,7 +27,7 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     of_one_record = [record for record in large if record.record_type is not None]
     for record in of_one_record or large:
         name = _name(record)
-        what = (
+        largest = (
             f"one {name}" if record.record_type is not None else f"one batch of {record.records} records of the group"
         )
         percent = 100 * record.size // BROKER_LIMIT
@@ -35,7 +35,7 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             FindingKind.RECORD_NEAR_LIMIT,
             record.size,
             limits.record_bytes,
-            f"{what} takes {record.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
+            f"{largest} takes {record.size} bytes as a batch, with keys and framing, {percent}% of what a broker takes "
             "by default (message.max.bytes): beyond it the coordinator cannot write it, and the group cannot change "
             "any more",
             [record.at],
@@ -43,7 +43,7 @@ def near_limit(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
         )
 
 
-def _name(each: RecordSize) -> str | None:
-    if each.record_type is None:
+def _name(record: RecordSize) -> str | None:
+    if record.record_type is None:
         return None
-    return record_schemas(_FAMILIES[each.log_topic])[each.record_type].name
+    return record_schemas(_FAMILIES[record.log_topic])[record.record_type].name

@@ -164,10 +164,10 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
             "did not return, or was removed",
         ),
     )
-    for kind, found, threshold, what in kinds:
-        for instance_id, positions in found.items():
+    for kind, by_instance, threshold, fate in kinds:
+        for instance_id, positions in by_instance.items():
             if len(positions) >= threshold:
-                detail = f"instance {instance_id} {what}, {counted(len(positions), 'time')}"
+                detail = f"instance {instance_id} {fate}, {counted(len(positions), 'time')}"
                 yield history.finding(
                     kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
                 )

@@ -39,10 +39,10 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """
     for topic, deliveries in _by_topic(history.deliveries).items():
         ranges = [(delivery, given_up) for delivery in deliveries for given_up in delivery.given_up]
-        certain = [(delivery, each) for delivery, each in ranges if _is_certain(each)]
-        unclear = [(delivery, each) for delivery, each in ranges if not _is_certain(each)]
-        lost = _records(each for _, each in certain)
-        doubtful = _records(each for _, each in unclear)
+        certain = [(delivery, given_up) for delivery, given_up in ranges if _is_certain(given_up)]
+        unclear = [(delivery, given_up) for delivery, given_up in ranges if not _is_certain(given_up)]
+        lost = _records(given_up for _, given_up in certain)
+        doubtful = _records(given_up for _, given_up in unclear)
         if doubtful > lost + sum(delivery.accepted for delivery in deliveries):
             lost, certain, unclear, doubtful = lost + doubtful, ranges, [], 0
         if lost < limits.share_archived:
@@ -58,7 +58,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             lost,
             limits.share_archived,
             detail,
-            _latest(each.at for _, each in certain),
+            _latest(given_up.at for _, given_up in certain),
             subject=topic,
             in_share_state=True,
         )
@@ -107,11 +107,11 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if since is None:
             continue
         idle = history.now_ms - since.timestamp_ms
-        what = "nothing was written" if since == row.since else "the first unsettled offset stays"
+        standstill = "nothing was written" if since == row.since else "the first unsettled offset stays"
         locked = _locked(row)
         held = f", {counted(locked, 'record')} were locked by members" if locked else ""
         detail = (
-            f"{_share_partition(delivery)}: {what} for {idle} ms; offset {row.next_offset} holds it up, "
+            f"{_share_partition(delivery)}: {standstill} for {idle} ms; offset {row.next_offset} holds it up, "
             f"{counted(row.available or 0, 'record')} wait for the next delivery{held}"
         )
         yield history.finding(
@@ -207,13 +207,13 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         detail = f"{counted(len(missing), 'share partition')} initialized without state in {SHARE_LOG}: {named}"
         yield _orphans(history, limits, detail, [row.since for row in missing], in_share_state=False)
     left = [
-        each.current
-        for unit, each in states.items()
-        if each.current is not None
+        delivery.current
+        for unit, delivery in states.items()
+        if delivery.current is not None
         and unit not in known
         and (unit[0], ALL_PARTITIONS) not in known
-        and each.current.history_complete
-        and _is_left_over(history, each, each.current)
+        and delivery.current.history_complete
+        and _is_left_over(history, delivery, delivery.current)
     ]
     if left:
         named = ", ".join(f"{row.topic or row.topic_id}-{row.partition}" for row in left[:MOST_NAMED])
@@ -279,8 +279,8 @@ def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelive
     return by_topic
 
 
-def _is_certain(each: GivenUp) -> bool:
-    return each.delivery_count >= CERTAIN_COUNT
+def _is_certain(given_up: GivenUp) -> bool:
+    return given_up.delivery_count >= CERTAIN_COUNT
 
 
 def _records(ranges: Iterable[GivenUp]) -> int:
@@ -295,10 +295,10 @@ def _latest(positions: Iterable[LogPosition]) -> list[LogPosition]:
 def _named(ranges: Sequence[tuple[ShareDelivery, GivenUp]]) -> str:
     """The latest of the ranges, such as ``orders-0 10 to 11 after 3 deliveries (the limit)``."""
     sentences = []
-    for delivery, each in sorted(ranges, key=lambda pair: pair[1].at.timestamp_ms)[-MOST_NAMED:]:
-        offsets = str(each.first) if each.first == each.last else f"{each.first} to {each.last}"
-        limit = " (the limit)" if each.delivery_count == each.delivery_limit else ""
-        count = "1 delivery" if each.delivery_count == 1 else f"{each.delivery_count} deliveries"
+    for delivery, given_up in sorted(ranges, key=lambda pair: pair[1].at.timestamp_ms)[-MOST_NAMED:]:
+        offsets = str(given_up.first) if given_up.first == given_up.last else f"{given_up.first} to {given_up.last}"
+        limit = " (the limit)" if given_up.delivery_count == given_up.delivery_limit else ""
+        count = "1 delivery" if given_up.delivery_count == 1 else f"{given_up.delivery_count} deliveries"
         sentences.append(f"{_share_partition(delivery)} {offsets} after {count}{limit}")
     more = len(ranges) - len(sentences)
     return ", ".join(sentences) + (f", and {more} more" if more > 0 else "")

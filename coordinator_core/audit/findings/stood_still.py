@@ -86,11 +86,11 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[Fi
     named = [name for name, _ in sorted(groups.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_NAMED]]
     more = f" and {len(groups) - len(named)} more" if len(groups) > len(named) else ""
     where = f"all at {hosts[0].lstrip('/')}" if len(hosts) == 1 else f"at {len(hosts)} hosts"
-    what = "that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,"
+    cause = "that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,"
     detail = (
         f"{counted(members, 'member')} of {counted(len(groups), 'group')} ({', '.join(named)}{more}) lost their "
         f"sessions within {max(last_ms - first_ms, 1)} ms, and were back under the same member ids at most {away_ms} "
-        f"ms later, {where}: no process was started again; {what} stood still"
+        f"ms later, {where}: no process was started again; {cause} stood still"
     )
     evidence = [session.left for session in sessions]
     yield FindingRow(

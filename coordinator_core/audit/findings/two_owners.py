@@ -44,8 +44,8 @@ class TwoOwners(NamedTuple):
     def counted(self) -> str:
         """Return how many units there are, in words."""
         roles = {second.role for _, second in self.units}
-        what = "partition" if roles == {"partition"} else "task" if roles == {"active"} else CONNECTOR_OR_TASK
-        return counted(len(self.units), what)
+        noun = "partition" if roles == {"partition"} else "task" if roles == {"active"} else CONNECTOR_OR_TASK
+        return counted(len(self.units), noun)
 
     @property
     def meaning(self) -> str:

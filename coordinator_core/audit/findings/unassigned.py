@@ -59,9 +59,9 @@ def _heals_itself(row: GroupEpochRow) -> bool:
 
 def _reasons(run: Sequence[GroupEpochRow]) -> str:
     """The reasons in order, each with the epoch in which it began; the last one first, as it is the one that lasts."""
-    found = [(why, next(rows).epoch) for why, rows in groupby(run, lambda row: reason(row.topology))]
-    last, epoch = found.pop()
-    before = "".join(f"; from epoch {number}: {why}" for why, number in found)
+    reasons = [(why, next(rows).epoch) for why, rows in groupby(run, lambda row: reason(row.topology))]
+    last, epoch = reasons.pop()
+    before = "".join(f"; from epoch {number}: {why}" for why, number in reasons)
     return f"from epoch {epoch}: {last}{before}"
 
 
@@ -85,7 +85,7 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 FindingKind.UNASSIGNED_PARTITIONS,
                 missing,
                 limits.unassigned_partitions,
-                f"{missing} of {unit.units} {unit.what} have no owner: {listed}",
+                f"{missing} of {unit.units} {unit.noun} have no owner: {listed}",
                 [present.target or present.opened],
                 subject=unit.subject,
                 until_ms=history.now_ms,
@@ -118,7 +118,7 @@ class _Units(NamedTuple):
 
     subject: str
     units: int
-    what: str
+    noun: str
     owned: set[int]
     prefix: str = ""
 
@@ -132,8 +132,8 @@ def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units
         tasks = present.topology.tasks if present.topology is not None else None
         for subtopology, count in (tasks or ()) if members else ():
             owned = _within(active.get(subtopology), count)
-            what = f"tasks of subtopology {subtopology}"
-            yield _Units(f"subtopology {subtopology}", count, what, owned, f"{subtopology}_")
+            noun = f"tasks of subtopology {subtopology}"
+            yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
@@ -142,10 +142,10 @@ def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units
 
 
 def _by_name(units: Iterable[tuple[str | None, int]]) -> dict[str | None, set[int]]:
-    found: dict[str | None, set[int]] = {}
+    numbers: dict[str | None, set[int]] = {}
     for name, number in units:
-        found.setdefault(name, set()).add(number)
-    return found
+        numbers.setdefault(name, set()).add(number)
+    return numbers
 
 
 def _within(numbers: set[int] | None, count: int) -> set[int]:

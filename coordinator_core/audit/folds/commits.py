@@ -126,16 +126,16 @@ class CommitFold:
 
     def partitions(self) -> Iterator[PartitionCommits]:
         """Yield what is known of each partition."""
-        for (topic, number), each in sorted(self._partitions.items()):
+        for (topic, number), known in sorted(self._partitions.items()):
             yield PartitionCommits(
                 topic,
                 number,
-                each.commits,
-                each.first,
-                each.last,
-                each.offset,
-                tuple(each.rewinds),
-                tuple(each.removals),
+                known.commits,
+                known.first,
+                known.last,
+                known.offset,
+                tuple(known.rewinds),
+                tuple(known.removals),
             )
 
     def transactions(self) -> Iterator[OpenTransaction]:

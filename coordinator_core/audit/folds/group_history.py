@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
 from coordinator_core.audit.folds.commit_counts import CommitCount
-from coordinator_core.audit.folds.removal_lines import how_told
+from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
@@ -180,26 +180,26 @@ class GroupHistory:
         now_ms = max(own_ms, *share_logs.last_ms.values(), 0) if shares else own_ms
         if own_ms:
             share_logs = share_logs._replace(groups_ms={})
-        told = _told(by_type, brokers)
+        witnessed = _witnessed(by_type, brokers)
         return cls(
             group_id,
             now_ms,
-            epochs=told.epochs,
-            rebalances=told.rebalances,
-            memberships=told.memberships,
+            epochs=witnessed.epochs,
+            rebalances=witnessed.rebalances,
+            memberships=witnessed.memberships,
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
-            commits=sorted(_with_removals(by_type[PartitionCommits], told.events, topics.reach)),
+            commits=sorted(_with_removals(by_type[PartitionCommits], witnessed.events, topics.reach)),
             commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
             deliveries=sorted(
                 (
-                    each if each.current is None else each._replace(current=lost.as_known(each.current))
-                    for each in by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow])
+                    delivery if delivery.current is None else delivery._replace(current=lost.as_known(delivery.current))
+                    for delivery in by_type[ShareDelivery] or share_deliveries(by_type[SharePartitionRow])
                 ),
                 key=lambda row: (row.topic_id, row.partition),
             ),
@@ -207,7 +207,7 @@ class GroupHistory:
             own_ms=own_ms,
             share_logs=share_logs,
             lost=lost,
-            events=told.events,
+            events=witnessed.events,
         )
 
     @cached_property
@@ -332,7 +332,7 @@ GatheredRow = AuditedRow | ShareDelivery | PartitionCommits | CommitCount | Open
 """A row of a history, or a sum of such rows, or a line of a broker's application log that names the group."""
 
 
-def _told(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> Testimony:
+def _witnessed(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]) -> Testimony:
     """Return the rows in their order, with what the lines of brokers' application logs add."""
     epochs = sorted(by_type[GroupEpochRow], key=lambda row: (row.opened.offset, row.group_type))
     rebalances = sorted(by_type[RebalanceRow], key=lambda row: (row.at.offset, row.group_type))
@@ -362,11 +362,11 @@ def _with_removals(
     """Yield the commits with how offsets were removed, as far as topics and a broker's log say so."""
     lines = BrokerLines(events)
 
-    def told(row: PartitionCommits, removal: Removal) -> Removal:
-        return removal._replace(how=how_told(removal.how, lines, row.topic, row.partition, removal.at, reach))
+    def with_cause(row: PartitionCommits, removal: Removal) -> Removal:
+        return removal._replace(how=how_by_lines(removal.how, lines, row.topic, row.partition, removal.at, reach))
 
     for row in rows:
-        yield row._replace(removals=tuple(told(row, removal) for removal in row.removals))
+        yield row._replace(removals=tuple(with_cause(row, removal) for removal in row.removals))
 
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:
@@ -382,14 +382,14 @@ CONNECTOR_OR_TASK = "connector or task"
 """What Connect workers share out."""
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is 1: ``1 partition``, ``2 partitions``."""
-    return f"{number} {what}" if number == 1 else f"{number} {plural(what)}"
+    return f"{number} {noun}" if number == 1 else f"{number} {plural(noun)}"
 
 
-def plural(what: str) -> str:
+def plural(noun: str) -> str:
     """Return the plural of a noun."""
-    return "connectors and tasks" if what == CONNECTOR_OR_TASK else f"{what}s"
+    return "connectors and tasks" if noun == CONNECTOR_OR_TASK else f"{noun}s"
 
 
 def client_name(row: MembershipRow) -> str:

@@ -68,7 +68,7 @@ class RecordSizeFold:
         """Yield the largest ones."""
         yield from self._largest.values()
 
-    def _keep(self, each: RecordSize) -> None:
-        known = self._largest.get(each.record_type)
-        if known is None or known.size < each.size:
-            self._largest[each.record_type] = each
+    def _keep(self, record: RecordSize) -> None:
+        known = self._largest.get(record.record_type)
+        if known is None or known.size < record.size:
+            self._largest[record.record_type] = record

@@ -29,7 +29,7 @@ AT_ONCE_MS = 50
 """Tombstones are written at most so long after the line about them; real brokers (3.9 to 4.4): within 2 ms."""
 
 
-def how_told(how: str, lines: BrokerLines, topic: str, partition: int, at: LogPosition, reach: TopicReach) -> str:
+def how_by_lines(how: str, lines: BrokerLines, topic: str, partition: int, at: LogPosition, reach: TopicReach) -> str:
     """Return how the offset of a partition was removed with this tombstone, as far as topics and brokers' logs say so.
 
     ``how`` is what the log of groups proves; ``reach``: over which times each deletion of a topic is known.

@@ -90,15 +90,15 @@ class GroupTallies:
     def joined(self, other: GroupTallies) -> GroupTallies:
         """Return the tallies of both, such as those of a group in two logs."""
         tallies = GroupTallies()
-        for each in (self, other):
+        for part in (self, other):
             for name in ("outcomes", "kinds"):
-                for group_type, counts in getattr(each, name).items():
+                for group_type, counts in getattr(part, name).items():
                     _add_all(getattr(tallies, name).setdefault(group_type, {}), counts)
-            _add_all(tallies.verdict_counts, each.verdict_counts)
-            _add_all(tallies.rule_counts, each.rule_counts)
-            for group_type, longest_ms in each.longest_ms.items():
+            _add_all(tallies.verdict_counts, part.verdict_counts)
+            _add_all(tallies.rule_counts, part.rule_counts)
+            for group_type, longest_ms in part.longest_ms.items():
                 tallies.longest_ms[group_type] = max(tallies.longest_ms.get(group_type, 0), longest_ms)
-            for group_type, times_ms in each.begun_ms.items():
+            for group_type, times_ms in part.begun_ms.items():
                 tallies._note_begun(group_type, times_ms)
         return tallies
 

@@ -112,9 +112,9 @@ def _spans(lines: Iterable[BrokerEvent]) -> Iterator[FileSpan]:
             yield FileSpan(line.file, first[line.file], line.timestamp_ms)
 
 
-def _line_order(each: BrokerEvent) -> tuple[int, str, int]:
-    at = each.timestamp_ms if each.timestamp_ms is not None else each.local_ms
-    return (at or 0, each.file, each.line)
+def _line_order(event: BrokerEvent) -> tuple[int, str, int]:
+    at = event.timestamp_ms if event.timestamp_ms is not None else event.local_ms
+    return (at or 0, event.file, event.line)
 
 
 class _Departures:
@@ -135,31 +135,31 @@ class _Departures:
         self.record: dict[tuple[str, int, str | None], LogPosition] = {}
         for name, rows in lives.items():
             rows.sort(key=lambda row: row.joined.offset)
-            for row, found in zip(rows, _shared_out(rows, by_group[name]), strict=True):
-                if found and row.left is not None and row.went_by in GONE:
-                    self.of[row.member_id, row.left] += found
-                    self.record |= {(line.file, line.line, line.member_id): row.left for line in found}
+            for row, own_lines in zip(rows, _shared_out(rows, by_group[name]), strict=True):
+                if own_lines and row.left is not None and row.went_by in GONE:
+                    self.of[row.member_id, row.left] += own_lines
+                    self.record |= {(line.file, line.line, line.member_id): row.left for line in own_lines}
 
     def membership(self, row: MembershipRow) -> MembershipRow:
         """Return the membership with how it ended."""
         if row.left is None or row.went_by != LEFT_OR_EXPIRED or row.group_type == GroupType.CONNECT:
             return row
-        found = self.of.get((row.member_id, row.left))
-        if not found:
+        lines = self.of.get((row.member_id, row.left))
+        if not lines:
             return row._replace(hint=self._silence(row.hint, row.left))
-        if (one := _agreed(found)) is None:
-            return row._replace(hint=_undecided(found))
+        if (one := _agreed(lines)) is None:
+            return row._replace(hint=_undecided(lines))
         return row._replace(went_by=HOW[EventKind(one.kind)][1], hint=quoted(one))
 
     def cause(self, row: Cause, group_type: str) -> Cause:
         """Return the cause with how its member went."""
         if row.kind not in DEPARTED or group_type == GroupType.CONNECT:
             return row
-        found = self.of.get((row.member_id or "", row.at))
-        if not found:
+        lines = self.of.get((row.member_id or "", row.at))
+        if not lines:
             return row._replace(hint=self._silence(row.hint, row.at))
-        if (one := _agreed(found)) is None:
-            return row._replace(hint=_undecided(found))
+        if (one := _agreed(lines)) is None:
+            return row._replace(hint=_undecided(lines))
         detail = "; ".join(part for part in (row.detail, in_words(one)) if part) or None
         return row._replace(kind=str(HOW[EventKind(one.kind)][0]), detail=detail, hint=one.place)
 
@@ -453,7 +453,7 @@ def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent],
 
     Only lines whose time is known count, with members that the log shows before and after that time.
     """
-    found = []
+    refuted = []
     by_member: defaultdict[str, list[MembershipRow]] = defaultdict(list)
     for row in memberships:
         if row.group_type != GroupType.CONNECT:
@@ -464,8 +464,8 @@ def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent],
             continue
         there = (row for row in by_member[line.member_id] if row.left is None)
         if at_ms + LATEST_MS < until_ms and any(row.joined.timestamp_ms < at_ms - SLACK_MS for row in there):
-            found.append(line)
-    return found
+            refuted.append(line)
+    return refuted
 
 
 LATEST_MS = 10 * 60_000

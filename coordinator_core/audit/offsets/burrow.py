@@ -211,7 +211,7 @@ def lag_points(
     A time before the first commit has no row if the log proves that nothing was committed.
     """
     between = with_ends(commits, ends)
-    times = [each.time_ms for each in between]
+    times = [commit.time_ms for commit in between]
     before: LagPoint | None = None
     for number, end in enumerate(ends):
         index = bisect_right(times, end.time_ms)
@@ -318,7 +318,7 @@ def _window(
     """Return the commit that held at a time, the commits since the last tombstone, and what is missing to prove it."""
     held = recent[-1] if recent else None
     missing = reach.lacks(None if held is None else held.at.offset, time_ms, is_followed=is_followed)
-    removed = max((index for index, each in enumerate(recent) if each.offset is None), default=-1)
+    removed = max((index for index, commit in enumerate(recent) if commit.offset is None), default=-1)
     return held, recent[removed + 1 :], missing
 
 

@@ -119,7 +119,7 @@ class CommitOrder:
         key = partition_of(record)
         self._undecided.pop(key, None)
         for producer_id, records in list(self._open.items()):
-            self._open[producer_id] = [each for each in records if partition_of(each) != key]
+            self._open[producer_id] = [waiting for waiting in records if partition_of(waiting) != key]
         before = self._held.get(key)
         self._held[key] = None
         self._newest[key] = record.at.offset

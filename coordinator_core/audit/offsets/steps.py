@@ -158,8 +158,8 @@ def commit_steps(
             of_partition[-1] = of_partition[-1].with_later(step)
         else:
             of_partition.append(step)
-    told = _Told(history, commits)
-    return [row for _, of_partition in sorted(steps.items()) for row in told.rows(of_partition)]
+    maker = _RowMaker(history, commits)
+    return [row for _, of_partition in sorted(steps.items()) for row in maker.rows(of_partition)]
 
 
 def _kind(run: CommitRun, *, was_empty: bool, is_joined: bool) -> tuple[StepKind, bool]:
@@ -224,7 +224,7 @@ def _holds(row: AssignmentRow, at: LogPosition) -> bool:
     return in_log and (row.until is None or row.until.offset > at.offset)
 
 
-class _Told:
+class _RowMaker:
     """Makes rows of the steps of a group, with their causes."""
 
     def __init__(self, history: GroupHistory, commits: GroupCommits) -> None:

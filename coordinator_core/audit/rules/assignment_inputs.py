@@ -199,13 +199,13 @@ def _internal_topic_configs(judged: JudgedGroup, topology: Topology, at: LogPosi
             there = [interval.version for interval in around if topic.name in interval.image.by_name]
             if topics.topic_at(topic.name, at.timestamp_ms) is None:
                 continue
-            found = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in there]
+            versions = [topics.config(TOPIC_RESOURCE, topic.name, version) for version in there]
             for name, wanted in sorted(topic.configs.items()):
-                actual = {configs.get(name, DEFAULT_TOPIC_CONFIGS.get(name)) for configs in found}
+                actual = {configs.get(name, DEFAULT_TOPIC_CONFIGS.get(name)) for configs in versions}
                 if wanted not in actual and None not in actual:
-                    origin = "" if name in found[0] else " by default"
-                    said = ", ".join(sorted(map(str, actual))) + origin
-                    detail = f"{topic.name}: {name} is {said}, the topology gives {wanted}"
+                    origin = "" if name in versions[0] else " by default"
+                    in_force = ", ".join(sorted(map(str, actual))) + origin
+                    detail = f"{topic.name}: {name} is {in_force}, the topology gives {wanted}"
                     judged.broken(Rule.INTERNAL_TOPIC_CONFIG_DIFFERS, at, None, detail)
 
 
@@ -225,6 +225,6 @@ def on_streams_target(judged: JudgedGroup, record: StreamsGroupTargetAssignmentM
         if state.topology is not None
         else set()
     )
-    strange = sorted({what for _, what in STREAMS_KIND.wanted(state.targets[member_id])} - known)
+    strange = sorted({name for _, name in STREAMS_KIND.wanted(state.targets[member_id])} - known)
     if strange:
         judged.broken(Rule.TASK_OUTSIDE_TOPOLOGY, record.at, member_id, f"the topology has no subtopology {strange[0]}")

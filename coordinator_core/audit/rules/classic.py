@@ -84,9 +84,9 @@ def _converted(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> Non
 
 def _protocol(judged: JudgedGroup, group: ClassicGroup, at: LogPosition) -> None:
     """A group with members has a protocol and a leader; one without has neither."""
-    for what, value in (("protocol", group.protocol), ("leader", group.leader)):
+    for field, value in (("protocol", group.protocol), ("leader", group.leader)):
         if bool(group.members) != (value is not None):
-            detail = f"{what} {value!r} with {len(group.members)} members"
+            detail = f"{field} {value!r} with {len(group.members)} members"
             judged.broken(Rule.PROTOCOL_AGAINST_MEMBERS, at, None, detail)
 
 

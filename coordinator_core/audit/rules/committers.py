@@ -26,9 +26,9 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
     if state is None or not state.members or not judged.facts.knows(EPOCH):
         return
     key = record.key
-    what = f"{key['topic']}-{key['partition']}"
+    name = f"{key['topic']}-{key['partition']}"
     if isinstance(state, ShareGroup):
-        _tell(judged, Rule.COMMIT_IN_SHARE_GROUP, record, what, what)
+        _tell(judged, Rule.COMMIT_IN_SHARE_GROUP, record, name, name)
         return
     unit: WorkUnit | None = None
     if isinstance(state, ClassicGroup):
@@ -42,11 +42,11 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
         return
     if any(unit.resource in held for held in judged.current.held.values()):
         _tell(
-            judged, Rule.COMMIT_BY_NO_OWNER, record, what, f"no member has {what}, unlike other partitions of the topic"
+            judged, Rule.COMMIT_BY_NO_OWNER, record, name, f"no member has {name}, unlike other partitions of the topic"
         )
     elif not _may_subscribe(state, key["topic"]):
         detail = f"no member subscribes to {key['topic']}, or has a partition of it"
-        _tell(judged, Rule.COMMIT_BY_NO_SUBSCRIBER, record, what, detail)
+        _tell(judged, Rule.COMMIT_BY_NO_SUBSCRIBER, record, name, detail)
 
 
 def _may_subscribe(state: GroupState, topic: str) -> bool:
@@ -82,7 +82,7 @@ def _gives_up(state: GroupState, unit: WorkUnit) -> bool:
     return False
 
 
-def _tell(judged: JudgedGroup, rule: Rule, record: CoordinatorRecord, what: str, detail: str) -> None:
-    if what not in judged.facts.told:
-        judged.facts.told.append(what)
+def _tell(judged: JudgedGroup, rule: Rule, record: CoordinatorRecord, name: str, detail: str) -> None:
+    if name not in judged.facts.told:
+        judged.facts.told.append(name)
         judged.broken(rule, record.at, None, detail)

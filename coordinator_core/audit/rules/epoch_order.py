@@ -173,8 +173,8 @@ def on_target_epoch(kind: EpochKind, judged: JudgedGroup, record: TargetEpochRec
     if facts.knows(EPOCH) and state.group_epoch is not None and epoch < state.group_epoch:
         detail = f"assignment epoch {epoch} written while the group is at {state.group_epoch}"
         judged.broken(Rule.ASSIGNMENT_EPOCH_NOT_THE_GROUPS, at, None, detail)
-    for role, what, partition, member_id in operation.clashes:
-        unit = WorkUnit(role, what, partition)
+    for role, subject, partition, member_id in operation.clashes:
+        unit = WorkUnit(role, subject, partition)
         others = [other for other in judged.target.others(unit, member_id) if facts.knows_member(TARGET, other)]
         if others and unit in judged.target.clashing and member_id in judged.target.clashing[unit]:
             judged.broken(Rule.TARGET_OF_TWO, at, member_id, f"{name(unit)} is also in the target of {others[0]}")
@@ -207,9 +207,9 @@ def _doubled(entries: list[AssignedPartitions]) -> list[str]:
     seen: set[tuple[object, int]] = set()
     doubled = []
     for entry in entries:
-        what = entry.get("topicId") or entry.get("subtopologyId")
+        subject = entry.get("topicId") or entry.get("subtopologyId")
         for partition in entry["partitions"]:
-            if (what, partition) in seen:
-                doubled.append(f"{what}-{partition}")
-            seen.add((what, partition))
+            if (subject, partition) in seen:
+                doubled.append(f"{subject}-{partition}")
+            seen.add((subject, partition))
     return doubled

@@ -108,12 +108,12 @@ def both(left: Held, right: Held) -> Iterator[WorkUnit]:
 
 def name(unit: WorkUnit) -> str:
     """Return a unit as text: ``topic-3``, ``active task 0_3``, ``connector c``, ``task c-0``."""
-    role, what, partition = unit
+    role, subject, partition = unit
     if role == "partition":
-        return f"{what}-{partition}"
+        return f"{subject}-{partition}"
     if role in ("connector", "task"):
-        return f"{role} {what}" + ("" if role == "connector" else f"-{partition}")
-    return f"{role} task {what}_{partition}"
+        return f"{role} {subject}" + ("" if role == "connector" else f"-{partition}")
+    return f"{role} task {subject}_{partition}"
 
 
 def names(units: list[WorkUnit], most: int = 3) -> str:

@@ -128,7 +128,7 @@ def _current(group: Group) -> dict[str, Held]:
                 for member_id, member in state.members.items()
             }
     if isinstance(state, ConnectGroup):
-        return {i: work_held(each.current.work) for i, each in state.members.items() if each.current is not None}
+        return {i: work_held(member.current.work) for i, member in state.members.items() if member.current is not None}
     if isinstance(state, ClassicGroup):
         return {i: classic_held(state, member) for i, member in state.members.items()}
     return {}

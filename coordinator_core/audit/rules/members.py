@@ -161,9 +161,9 @@ def on_current(kind: EpochKind, judged: JudgedGroup, record: CurrentRecord, had:
 
 def _given_up(operation: WriteGroup, member_id: str | None) -> Held:
     held: dict[Resource, set[int]] = {}
-    for role, what, partition, owner in operation.given_up:
+    for role, subject, partition, owner in operation.given_up:
         if owner == member_id:
-            held.setdefault((role, what), set()).add(partition)
+            held.setdefault((role, subject), set()).add(partition)
     return held
 
 
@@ -192,7 +192,7 @@ def _partition_epochs(judged: JudgedGroup, member: EpochMember, value: CurrentVa
     for entry in _lists(value):
         epochs = entry.get("assignmentEpochs")
         if epochs and max(epochs) > epoch > 0:
-            later = next(each for each in epochs if each > epoch)
+            later = next(number for number in epochs if number > epoch)
             detail = f"assignment epoch {later} of a partition, member epoch {epoch}"
             judged.broken(Rule.PARTITION_EPOCH_WRONG, at, member.member_id, detail)
 
@@ -236,7 +236,7 @@ def _process(judged: JudgedGroup, member: Any, before: Held, at: LogPosition) ->
 
 
 def _by_task(held: Held) -> dict[tuple[str, int], str]:
-    return {(what, partition): role for (role, what), partitions in held.items() for partition in partitions}
+    return {(subject, partition): role for (role, subject), partitions in held.items() for partition in partitions}
 
 
 def _overdue(judged: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogPosition) -> None:

@@ -224,7 +224,7 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
     if topics is None or topic is None:
         if state.group_epoch != state.assignment_epoch or not judged.facts.knows(EPOCH):
             return False
-        everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
+        everyone = {frozenset(subscriber.subscribed_topic_names) for subscriber in state.members.values()}
         same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
         return same or bool(step.assigned.get(resource))
     return topic in subscribed and topics.was_there(topic, topic_id, step.at.timestamp_ms, CLOCK_TOLERANCE_MS)
@@ -245,7 +245,7 @@ def _free(judged: JudgedGroup, step: Reconciliation, units: Iterable[WorkUnit]) 
     if isinstance(state, StreamsGroup):
         process = [member for member in state.members.values() if member.process_id == step.member.process_id]
         held = [judged.current.held.get(thread.member_id, HOLDS_NOTHING) for thread in process]
-        in_process = {(what, task) for holding in held for (_, what), tasks in holding.items() for task in tasks}
+        in_process = {(subject, task) for holding in held for (_, subject), tasks in holding.items() for task in tasks}
     for unit in units:
         has_holder = judged.current.has_holder(unit) or unit.number in before.held.get(unit.resource, ())
         if not has_holder and (unit.name, unit.number) not in in_process:

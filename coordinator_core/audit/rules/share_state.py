@@ -88,10 +88,10 @@ def _settled_again(before: SharePartitionState, after: SharePartitionState) -> I
     for change in changes(before.batches, after.batches):
         old, new = change.before, change.after
         if old is not None and old[0] in TERMINAL and new is not None:
-            yield Rule.SHARE_SETTLED_AGAIN, f"offsets {change.first} to {change.last}: {_told(new)} after {_told(old)}"
+            yield Rule.SHARE_SETTLED_AGAIN, f"offsets {change.first} to {change.last}: {_text(new)} after {_text(old)}"
 
 
-def _told(state: tuple[int, int]) -> str:
+def _text(state: tuple[int, int]) -> str:
     return f"{state_name(state[0])} with delivery count {state[1]}"
 
 

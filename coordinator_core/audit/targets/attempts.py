@@ -45,13 +45,13 @@ Names = Mapping[str, tuple[str, ...]]
 
 
 class Attempt(NamedTuple):
-    """One possible input of the assignor, and what it assumes (``story``; ``release`` of the brokers)."""
+    """One possible input of the assignor, and what it assumes (``fitted``; ``release`` of the brokers)."""
 
     view: View
     spec: GroupSpecs
     assignor: str
     profile: Profile
-    story: str
+    fitted: str
     release: str = ""
 
 
@@ -78,15 +78,15 @@ class Attempts:
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""
-        view, story = self.group_view.view, self.group_view.orders.story
+        view, fitted = self.group_view.view, self.group_view.orders.story
         profiles = self.profiles()
         for (profile, release), assignor, (spec, how) in product(profiles, self.assignors(), self._specs(view, image)):
-            yield Attempt(view, spec, assignor, profile, story + how, release)
+            yield Attempt(view, spec, assignor, profile, fitted + how, release)
         profile, release = profiles[0]
         for names in islice(self._names(), MOST_NAME_ORDERS):
-            told = f"{story}; topics in the order in which {next(iter(names))} named them"
+            named = f"{fitted}; topics in the order in which {next(iter(names))} named them"
             for assignor, (spec, how) in product(self.assignors(), self._specs(view, image, names)):
-                yield Attempt(view, spec, assignor, profile, told + how, release)
+                yield Attempt(view, spec, assignor, profile, named + how, release)
         present, known = tuple(view.members), set(view.members)
         if not can_matter(present):
             return
@@ -94,7 +94,7 @@ class Attempts:
             if tuple(order.members) != present and set(order.members) == known:
                 other = self.group_view.ordered(order.members)
                 for assignor, (spec, how) in product(self.assignors(), self._specs(other, image)):
-                    yield Attempt(other, spec, assignor, profile, order.story + how, release)
+                    yield Attempt(other, spec, assignor, profile, order.fitted + how, release)
 
     def profiles(self) -> list[tuple[Profile, str]]:
         """Return the profiles that may have made the target, the likeliest first, each with a text that names it."""
@@ -165,8 +165,8 @@ class Attempts:
         changes = self.group_view.orders.changes
         if self.history is None or not changes:
             return []
-        found = self.history.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
-        return [(each.broker, each.at) for each in found]
+        registered = self.history.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
+        return [(registration.broker, registration.at) for registration in registered]
 
 
 def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
@@ -177,6 +177,6 @@ def name_orders(names: tuple[str, ...], jdk: int) -> Iterator[tuple[str, ...]]:
         return spread(STRING.hash_code(name)) & slots - 1
 
     order = copied_order(STRING, names, jdk)
-    colliding = [list(each) for _, each in groupby(order, key=slot)]
-    for mixed in islice(product(*(islice(permutations(each), MOST_NAME_ORDERS) for each in colliding)), 1, None):
-        yield tuple(name for each in mixed for name in each)
+    colliding = [list(run) for _, run in groupby(order, key=slot)]
+    for mixed in islice(product(*(islice(permutations(run), MOST_NAME_ORDERS) for run in colliding)), 1, None):
+        yield tuple(name for run in mixed for name in run)

@@ -115,7 +115,7 @@ class TargetAuditor:
         judged = audit.judged()
         row = audit.row(judged)
         if judged.adopt and judged.attempt is not None:
-            view.adopt(judged.attempt.view, judged.attempt.story)
+            view.adopt(judged.attempt.view, judged.attempt.fitted)
         if row.verdict is Verdict.IDENTICAL:
             memory.fitted = end.at.offset
         return [row]
@@ -131,7 +131,7 @@ class TargetAuditor:
         rows = _NO_ROWS
         gap = self._gap(record)
         ends = (CONSUMER_RECORDS.epoch, STREAMS_RECORDS.epoch)
-        ended = any(each.type in ends and each.value is None for each in memory.pending)
+        ended = any(earlier.type in ends and earlier.value is None for earlier in memory.pending)
         if not members:
             pass
         elif ended and memory.view is not None and isinstance(memory.view.view, SubscriptionView):
@@ -179,9 +179,9 @@ class TargetAuditor:
             return GroupGap("which offsets the log holds", None)
         if self.coverage.unbroken(at.partition, born, at.offset):
             return None
-        what = self.coverage.cause_of_hole(at.partition, born, at.offset)
-        what = what or f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
-        return GroupGap(what, self.coverage.unbroken_from(at.partition, at.offset))
+        cause = self.coverage.cause_of_hole(at.partition, born, at.offset)
+        cause = cause or f"records of the group between offsets {born} and {at.offset}: the log was compacted or cut"
+        return GroupGap(cause, self.coverage.unbroken_from(at.partition, at.offset))
 
     def _note_birth(self, record: AnyRecord) -> None:
         """The offset from which everything of the group is seen, if nothing is missing after it."""
@@ -191,7 +191,7 @@ class TargetAuditor:
         memory = self.memory
         value: GroupEpochValue = record.value
         begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
-        first = next((each for each in memory.pending if each.type == kind.member), None)
+        first = next((earlier for earlier in memory.pending if earlier.type == kind.member), None)
         if begins and first is not None and memory.born is None and memory.view is None:
             memory.born = first.at.offset
 

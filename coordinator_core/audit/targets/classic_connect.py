@@ -64,7 +64,7 @@ class _Attempt(NamedTuple):
     """One input of the leader's assignor; ``known``: earlier rounds showed its configuration."""
 
     spec: ConnectGroupSpec
-    story: str
+    fitted: str
     known: bool
 
 
@@ -100,7 +100,7 @@ class ConnectAudit:
             return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
-        listed = sum(len(each.units()) for each in (self._started(), self._running()))
+        listed = sum(len(work.units()) for work in (self._started(), self._running()))
         for attempt in self._attempts():
             problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
             if problem is not None:
@@ -112,10 +112,10 @@ class ConnectAudit:
                 failure = failure or str(error)
                 continue
             first = first or (attempt, result)
-            if all(_exact(result.members[each]) == _exact(self.assignments[each]) for each in self.workers):
+            if all(_exact(result.members[name]) == _exact(self.assignments[name]) for name in self.workers):
                 self._remember(attempt, result, fits=True)
                 figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.assignments))
-                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.story)
+                return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.fitted)
         if first is None:
             return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
         return self._differs(*first)
@@ -124,7 +124,7 @@ class ConnectAudit:
         spec = attempt.spec
         if self._is_conversion():
             return self._converted(attempt, result)
-        expected, recorded = (target(spec.members, told) for told in (result.members, self.assignments))
+        expected, recorded = (target(spec.members, assignments) for assignments in (result.members, self.assignments))
         everything = {unit for work in recorded.values() for unit in units(work)}
         broken = broken_invariants(
             spec.members, recorded, dict.fromkeys(spec.members, everything), shared=False, name_of=str
@@ -148,10 +148,10 @@ class ConnectAudit:
         """Such a generation gives each worker what it runs. The eager protocol has no field for that."""
         self._remember(attempt, result, fits=False)
         copied = self.protocol != EAGER and all(
-            not (told.revoked_connectors or told.revoked_tasks)
-            and set(told.connectors) == set(self.workers[each].connectors)
-            and set(told.tasks) == set(self.workers[each].tasks)
-            for each, told in self.assignments.items()
+            not (assignment.revoked_connectors or assignment.revoked_tasks)
+            and set(assignment.connectors) == set(self.workers[worker_id].connectors)
+            and set(assignment.tasks) == set(self.workers[worker_id].tasks)
+            for worker_id, assignment in self.assignments.items()
         )
         if copied:
             row = generation_row(self.record, Judgement(Verdict.IDENTICAL), basis=Basis.DOWNGRADE)
@@ -162,9 +162,9 @@ class ConnectAudit:
     def _listed_twice(self) -> list[str]:
         """Return what the leader gives to one worker twice, in words."""
         broken = []
-        for worker_id, told in self.assignments.items():
-            connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in told.connectors)
-            tasks = (WorkUnit("task", connector, number) for connector, number in told.tasks)
+        for worker_id, assignment in self.assignments.items():
+            connectors = (WorkUnit("connector", connector, CONNECTOR) for connector in assignment.connectors)
+            tasks = (WorkUnit("task", connector, number) for connector, number in assignment.tasks)
             for unit, count in Counter([*connectors, *tasks]).items():
                 if count > 1:
                     broken.append(f"{described(unit, str)}: given to {worker_id} twice")
@@ -200,17 +200,17 @@ class ConnectAudit:
         """Inputs that the log allows, the likeliest first."""
         if self.assignments.keys() != self.workers.keys() or self.leader not in self.workers:
             return
-        any_told = self.assignments[self.leader]
+        assignment = self.assignments[self.leader]
         for (connectors, known), (memory, remembered), delay, now in product(
-            self._configurations(), self._memories(), self._max_delays(any_told.delay_ms), self._times(any_told)
+            self._configurations(), self._memories(), self._max_delays(assignment.delay_ms), self._times(assignment)
         ):
             generation = self.value["generation"]
             last = memory.generation if memory is not None else -1
             spec = ConnectGroupSpec(
-                self.workers, self.leader, connectors, any_told.config_offset, generation, last, now, delay, memory
+                self.workers, self.leader, connectors, assignment.config_offset, generation, last, now, delay, memory
             )
-            story = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
-            yield _Attempt(spec, story, known)
+            fitted = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
+            yield _Attempt(spec, fitted, known)
 
     def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
         """What the leader's assignor may have kept."""
@@ -228,12 +228,12 @@ class ConnectAudit:
             dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
         )
 
-    def _times(self, told: LeaderAssignment) -> list[int]:
+    def _times(self, assignment: LeaderAssignment) -> list[int]:
         """When the leader assigned: a delay that goes on says it to the millisecond."""
         times = [self.record.at.timestamp_ms]
         scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
         if scheduled:
-            times.append(scheduled - told.delay_ms)
+            times.append(scheduled - assignment.delay_ms)
         return times
 
     def _configurations(self) -> list[tuple[dict[str, int], bool]]:
@@ -241,7 +241,7 @@ class ConnectAudit:
 
         At one offset of the config topic there is one configuration.
         """
-        memory, told = self.memory, self.assignments.values()
+        memory, assignments = self.memory, self.assignments.values()
         configurations: list[tuple[dict[str, int], bool]] = []
         if memory.config_offset == self.assignments[self.leader].config_offset and memory.config_offset >= 0:
             return [(memory.connectors, True)]
@@ -249,7 +249,7 @@ class ConnectAudit:
             configurations.append((memory.connectors, False))
         started, running = self._started(), self._running()
         stopped = ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.revoked_connectors, each.revoked_tasks) for each in told
+            ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks) for assignment in assignments
         )
         waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
         if self.protocol == EAGER:
@@ -258,7 +258,7 @@ class ConnectAudit:
             for counts in islice(
                 _remaining(_counts(ConnectorsAndTasks.union(parts)), stopped, started), MOST_CONFIGURATIONS
             ):
-                if all(counts != each for each, _ in configurations):
+                if all(counts != known for known, _ in configurations):
                     configurations.append((counts, False))
         self.tried = len(configurations)
         return configurations
@@ -266,13 +266,13 @@ class ConnectAudit:
     def _started(self) -> ConnectorsAndTasks:
         """What workers are to start; in the eager protocol, all that they are to run."""
         return ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.assignments.values()
+            ConnectorsAndTasks.of(assignment.connectors, assignment.tasks) for assignment in self.assignments.values()
         )
 
     def _running(self) -> ConnectorsAndTasks:
         """What workers ran when they joined."""
         return ConnectorsAndTasks.union(
-            ConnectorsAndTasks.of(each.connectors, each.tasks) for each in self.workers.values()
+            ConnectorsAndTasks.of(joined.connectors, joined.tasks) for joined in self.workers.values()
         )
 
     def _remember(self, attempt: _Attempt, result: Assignment[LeaderAssignment], *, fits: bool) -> None:
@@ -317,12 +317,12 @@ def _remaining(
         yield {name: count for name, count in chosen if count is not None}
 
 
-def _exact(told: LeaderAssignment) -> LeaderAssignment:
+def _exact(assignment: LeaderAssignment) -> LeaderAssignment:
     """As comparable values, orders included."""
     return replace(
-        told,
-        connectors=tuple(told.connectors),
-        tasks=tuple(told.tasks),
-        revoked_connectors=tuple(told.revoked_connectors),
-        revoked_tasks=tuple(told.revoked_tasks),
+        assignment,
+        connectors=tuple(assignment.connectors),
+        tasks=tuple(assignment.tasks),
+        revoked_connectors=tuple(assignment.revoked_connectors),
+        revoked_tasks=tuple(assignment.revoked_tasks),
     )

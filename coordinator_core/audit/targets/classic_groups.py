@@ -138,12 +138,12 @@ class ClassicAudit:
                     self._note_oldest(attempt, views, joined, logged)
                     if sum(map(bool, logged.values())) > 1:
                         self.memory.exact[self.leader] = True
-                    return self._fits(attempt, joined, logged, attempt.view.story)
+                    return self._fits(attempt, joined, logged, attempt.view.fitted)
         except InputError:
             return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
         same = next((attempt for attempt in attempts if _is_same(attempt.round, logged)), None)
         if same is not None:
-            return self._fits(same, joined, logged, f"{same.view.story}; {AS_SETS}", kept=attempts[0].round)
+            return self._fits(same, joined, logged, f"{same.view.fitted}; {AS_SETS}", kept=attempts[0].round)
         self._remember(attempts[0].round)
         made = next((attempt for attempt in attempts if attempt.round.error is None), None)
         if made is None:
@@ -189,10 +189,10 @@ class ClassicAudit:
             return
         if self._is_cut and judged.verdict in WRONG and not _gives_to_two(logged):
             # The generation may have been written before: for other members, or by a consumer group that ended.
-            yield self.gap.what
+            yield self.gap.missing
         has_memory = self.protocol in MEMBER_DATA
         if judged.verdict is Verdict.DIVERGENT and has_memory and self.leader not in self.memory.generations:
-            yield self.gap.what
+            yield self.gap.missing
 
     def _topics_in_doubt(self) -> str | None:
         """What is missing of the topics of that time; None: nothing."""
@@ -229,7 +229,7 @@ class ClassicAudit:
         if not changed and came == gone:
             return self._row(Judgement(Verdict.IDENTICAL), basis=Basis.KEPT, fitted="the same generation again")
         if self.gap is not None and self._is_cut:
-            return self._unknown(self.gap.what)
+            return self._unknown(self.gap.missing)
         differences = [f"{member}: its assignment changed within the generation" for member in changed]
         differences = differences or ["a member that joined does not have the assignment of the one that left"]
         return self._row(
@@ -244,11 +244,11 @@ class ClassicAudit:
             if consumer is None:
                 return self._unknown("user data of Kafka Streams in each member's blobs")
             consumers[member] = consumer
-        images = self._images({topic for each in consumers.values() for topic in each.topics})
+        images = self._images({topic for reader in consumers.values() for topic in reader.topics})
         fewest = min((breaches(consumers, image) for image in images), key=len)
-        found = [f"{each.invariant}: {each.what}, {', '.join(each.members) or 'no member'}" for each in fewest]
-        if found:
-            return self._row(Judgement(Verdict.INVALID, tuple(found[:MOST_DIFFERENCES]), len(found)))
+        broken = [f"{breach.invariant}: {breach.subject}, {', '.join(breach.members) or 'no member'}" for breach in fewest]
+        if broken:
+            return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
         return self._unknown("the topology, which only the leader has; no invariant is broken")
 
     def _images(self, names: set[str]) -> list[TopicImage | None]:
@@ -259,7 +259,7 @@ class ClassicAudit:
         return [version.image for version in versions] or [None]
 
     def _fits(
-        self, attempt: _Attempt, joined: Joined, logged: Given, story: str, kept: LeaderRound | None = None
+        self, attempt: _Attempt, joined: Joined, logged: Given, fitted: str, kept: LeaderRound | None = None
     ) -> TargetAuditRow:
         """The row of an assignment that this attempt gives; ``kept`` is the round that the leader remembers."""
         self._remember(kept or attempt.round)
@@ -267,7 +267,7 @@ class ClassicAudit:
         if doubt is not None and not any(logged.values()):
             return self._unknown(doubt)
         figures = figures_of(ClassicGroupSpec(leader_order(joined)), attempt.view.image, dict(logged))
-        return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=story)
+        return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), view=attempt.view, fitted=fitted)
 
     def _unknown(self, missing: str) -> TargetAuditRow:
         return self._row(UNDECIDED, missing=missing)

@@ -59,7 +59,7 @@ class _Attempt(NamedTuple):
     kept: KeptMemory | None
     declared: DeclaredTarget
     works: dict[str, ConnectorsAndTasks]
-    story: str
+    fitted: str
 
 
 class WorkerTargetAudit:
@@ -81,8 +81,8 @@ class WorkerTargetAudit:
         self.gap = gap
         assert record.value is not None
         self.epoch = record.value["assignmentEpoch"]
-        self.recorded = {each: as_work(target.work) for each, target in group.targets.items()}
-        self.inputs = [each for each in reversed(memory.inputs) if each.epoch == self.epoch]
+        self.recorded = {worker: as_work(target.work) for worker, target in group.targets.items()}
+        self.inputs = [candidate for candidate in reversed(memory.inputs) if candidate.epoch == self.epoch]
         self.assignor: str | None = None
 
     def row(self) -> TargetAuditRow:
@@ -124,7 +124,7 @@ class WorkerTargetAudit:
             judged = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
             return self._row(judged, basis=Basis.KEPT)
         if self.gap is not None:
-            return self._row(UNDECIDED, basis=Basis.KEPT, missing=self.gap.what)
+            return self._row(UNDECIDED, basis=Basis.KEPT, missing=self.gap.missing)
         return self._row(judge(spec, NO_TOPICS, running, self.recorded, [], str), basis=Basis.KEPT)
 
     # --- what may have been computed ---------------------------------------------------------------------------------
@@ -135,11 +135,11 @@ class WorkerTargetAudit:
         Raises:
             AssignorError, InputError: it is none of Connect's own, or it refuses an input.
         """
-        for kept, story in self._memories():
-            for each in inputs:
-                yield from self._attempts_with(each, kept, story)
+        for kept, fitted in self._memories():
+            for candidate in inputs:
+                yield from self._attempts_with(candidate, kept, fitted)
 
-    def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, story: str) -> Iterator[_Attempt]:
+    def _attempts_with(self, of: GroupInput, kept: KeptMemory | None, fitted: str) -> Iterator[_Attempt]:
         name = _common_assignor(of)
         first_task = _first_task(of)
         if name is None or first_task is None or any(worker.work is None for worker in of.workers.values()):
@@ -147,8 +147,8 @@ class WorkerTargetAudit:
         for now_ms in self._times(of, kept):
             spec = self._spec(of, name, first_task, kept, now_ms)
             declared = declare_target(name, spec, self.settings.chosen)
-            works = {each: _shifted(work, first_task) for each, work in declared.works.items()}
-            yield _Attempt(of, kept, declared, works, story)
+            works = {worker: _shifted(work, first_task) for worker, work in declared.works.items()}
+            yield _Attempt(of, kept, declared, works, fitted)
 
     def _spec(
         self, of: GroupInput, name: str, first_task: int, kept: KeptMemory | None, now_ms: int
@@ -175,11 +175,11 @@ class WorkerTargetAudit:
             yield None, NO_MEMORY
             return
         known = self.memory.memories
-        newest = [each for each in known if each.epoch == known[0].epoch]
-        yield from ((each, NEWEST_MEMORY) for each in newest)
+        newest = [memory for memory in known if memory.epoch == known[0].epoch]
+        yield from ((memory, NEWEST_MEMORY) for memory in newest)
         yield None, WITHOUT_MEMORY if newest else FIRST_COMPUTATION
-        for each in known[len(newest) :]:
-            yield each, f"the memory of the computation of epoch {each.epoch}"
+        for memory in known[len(newest) :]:
+            yield memory, f"the memory of the computation of epoch {memory.epoch}"
 
     def _times(self, of: GroupInput, kept: KeptMemory | None) -> Iterator[int]:
         """Yield when the worker may have computed. It matters only whether a delay is over for it then."""
@@ -204,11 +204,11 @@ class WorkerTargetAudit:
     def _identical(self, attempt: _Attempt) -> TargetAuditRow:
         if self.gap is not None and self.gap.is_after(attempt.input.at.offset):
             self._remember_likely([attempt.declared.memory])
-            return self._row(UNDECIDED, missing=self.gap.what)
+            return self._row(UNDECIDED, missing=self.gap.missing)
         fitting = [
             other
-            for kept, story in self._memories()
-            for other in self._attempts_with(attempt.input, kept, story)
+            for kept, fitted in self._memories()
+            for other in self._attempts_with(attempt.input, kept, fitted)
             if self._is_recorded(other.works)
         ]
         former = {None if other.kept is None else other.kept.epoch for other in fitting}
@@ -222,17 +222,17 @@ class WorkerTargetAudit:
         broken = () if self.gap is not None else tuple(self._broken(attempt.input))
         verdict = Verdict.INVALID if broken else Verdict.IDENTICAL
         judged = Judgement(verdict, broken[:MOST_DIFFERENCES], len(broken), figures, figures)
-        return self._row(judged, fitted=attempt.story)
+        return self._row(judged, fitted=attempt.fitted)
 
     def _different(self, attempt: _Attempt | None, inputs: list[GroupInput], failure: str) -> TargetAuditRow:
         """No input gives the target: it is wrong, or what the log does not say may explain it."""
-        broken = min((self._broken(each) for each in inputs), key=len)
+        broken = min((self._broken(candidate) for candidate in inputs), key=len)
         if broken and (self.gap is None or self._contradicts_itself()):
             if attempt is None:
                 return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
             return self._row(judge(_spec_of(attempt.input.runs), NO_TOPICS, attempt.works, self.recorded, broken, str))
         if self.gap is not None:
-            return self._row(UNDECIDED, missing=self.gap.what)
+            return self._row(UNDECIDED, missing=self.gap.missing)
         if failure:
             return self._row(UNDECIDED, missing=f"what the assignor {self.assignor!r} does: {failure}")
         if attempt is None:
@@ -246,7 +246,7 @@ class WorkerTargetAudit:
         """Return what the log lacks of this input."""
         if self.assignor is None:
             return "the assignor: the workers have none in common"
-        unseen = [member_id for member_id, each in of.workers.items() if each.work is None]
+        unseen = [member_id for member_id, worker in of.workers.items() if worker.work is None]
         if unseen:
             return f"what worker {unseen[0]} ran"
         return "which tasks are configured: those of a connector are not numbered one by one"
@@ -279,8 +279,8 @@ class WorkerTargetAudit:
         given = {unit for work in self.recorded.values() for unit in units(work)}
         return len(given) < sum(1 for work in self.recorded.values() for _ in units(work))
 
-    def _missing(self, what: str) -> str:
-        return what if self.gap is None else f"{what}; {self.gap.what}"
+    def _missing(self, missing: str) -> str:
+        return missing if self.gap is None else f"{missing}; {self.gap.missing}"
 
     def _remember(
         self, memories: list[AssignorMemory | None], *, superseded: int | None = None, within_ms: int = 0
@@ -357,7 +357,7 @@ def conversion_row(
     if running != recorded:
         judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
     if gap is not None and gap.is_after(target.at.offset):
-        judged, missing = UNDECIDED, gap.what
+        judged, missing = UNDECIDED, gap.missing
     return TargetAuditRow(
         group_id=group_id,
         group_type=GroupType.CONNECT,
@@ -375,14 +375,14 @@ def conversion_row(
 
 def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:
     """Return the input of workers that keep what they run; nothing else of it is looked at."""
-    workers = {each: WorkerSpec(each, 0, list(work.connectors), list(work.tasks)) for each, work in running.items()}
+    workers = {name: WorkerSpec(name, 0, list(work.connectors), list(work.tasks)) for name, work in running.items()}
     return ConnectGroupSpec(workers, next(iter(workers), ""), {}, 0, 0, -1, 0, 0)
 
 
 def _common_assignor(of: GroupInput) -> str | None:
     """Return the assignor that all workers offer, None if there is none."""
     try:
-        return select_assignor({member_id: each.offered for member_id, each in of.workers.items()})
+        return select_assignor({member_id: worker.offered for member_id, worker in of.workers.items()})
     except AssignorError:
         return None
 
@@ -397,8 +397,8 @@ def _first_task(of: GroupInput) -> int | None:
     for connector, number in of.work.tasks:
         numbers.setdefault(connector, []).append(number)
     running = [task.task_id for worker in of.workers.values() if worker.work for task in worker.work.tasks]
-    first = 0 if 0 in running or any(0 in each for each in numbers.values()) else 1
-    whole = all(sorted(each) == list(range(first, first + len(each))) for each in numbers.values())
+    first = 0 if 0 in running or any(0 in tasks for tasks in numbers.values()) else 1
+    whole = all(sorted(tasks) == list(range(first, first + len(tasks))) for tasks in numbers.values())
     return first if whole and len(numbers) == len(of.work.connectors) else None
 
 

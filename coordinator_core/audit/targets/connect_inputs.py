@@ -45,7 +45,7 @@ class GroupInput:
     @property
     def runs(self) -> dict[str, ConnectorsAndTasks]:
         """What each worker runs, nothing where that is not known."""
-        return {member_id: as_work(each.work or Work()) for member_id, each in self.workers.items()}
+        return {member_id: as_work(worker.work or Work()) for member_id, worker in self.workers.items()}
 
 
 class KeptMemory(NamedTuple):
@@ -124,9 +124,9 @@ class WorkerTargetState:
 
         ``superseded`` is the epoch of the computation that this worker made before, None if that is not certain.
         """
-        old = [each for each in self.memories if each.epoch != superseded]
-        known = new + [each for each in old if all(each.memory != other.memory for other in new)]
-        sizes = accumulate(1 + len(each.memory.assigned.units()) for each in known)
+        old = [kept for kept in self.memories if kept.epoch != superseded]
+        known = new + [kept for kept in old if all(kept.memory != other.memory for other in new)]
+        sizes = accumulate(1 + len(kept.memory.assigned.units()) for kept in known)
         fit = sum(1 for size in sizes if size <= MOST_REMEMBERED)
         self.memories = known[: min(fit, MOST_MEMORIES)]
         if len(self.memories) < len(known):
@@ -134,7 +134,7 @@ class WorkerTargetState:
 
     def forget_inputs(self, epoch: int) -> None:
         """Drop what no later target can have been computed from."""
-        self.inputs = [each for each in self.inputs if each.epoch > epoch]
+        self.inputs = [computed for computed in self.inputs if computed.epoch > epoch]
 
 
 def as_work(work: Work) -> ConnectorsAndTasks:

@@ -22,14 +22,14 @@ class CopyOutcome(NamedTuple):
     fitted: str | None = None
 
 
-def divergent_copy(found: Sequence[str], record: CoordinatorRecord) -> CopyOutcome:
+def divergent_copy(differing: Sequence[str], record: CoordinatorRecord) -> CopyOutcome:
     """Return the outcome of a copy that differs; ``found`` are the differences, ``record`` ends the operation.
 
     Records without times do not say which of them one operation wrote, nor which topics there were then.
     """
     if record.at.timestamp_ms < 0:
         return CopyOutcome(UNDECIDED, missing="the time of the records, which tells what was written together")
-    return CopyOutcome(Judgement(Verdict.DIVERGENT, tuple(found[:MOST_DIFFERENCES]), len(found)))
+    return CopyOutcome(Judgement(Verdict.DIVERGENT, tuple(differing[:MOST_DIFFERENCES]), len(differing)))
 
 
 def upgraded_row(

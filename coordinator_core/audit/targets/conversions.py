@@ -36,12 +36,12 @@ TOPIC_NAMES_MISSING = (
 class _Comparison(NamedTuple):
     """What members were to have and what was recorded, by member; None as partitions: a topic id without a known name.
 
-    ``story`` says where the expected partitions come from. ``unreadable`` says why an assignment cannot be read.
+    ``fitted`` says where the expected partitions come from. ``unreadable`` says why an assignment cannot be read.
     """
 
     expected: Mapping[str, Named | None]
     recorded: Mapping[str, Named | None]
-    story: str
+    fitted: str
     unreadable: DecodeError | None = None
 
 
@@ -84,16 +84,16 @@ def _upgraded(
     """
     recorded = {target.key["memberId"]: _by_name(_partitions(target), topics) for target in operation.targets}
     expected: dict[str, Named | None] = {}
-    story = "the classic group's assignment"
+    fitted = "the classic group's assignment"
     try:
         for member, held in recorded.items():
             assignment = classic.get(member, classic.get(instances.get(member, "")))
             if assignment and member not in classic and not held:
-                assignment, story = None, f"{story}; static member {member} had expired and joined again"
+                assignment, fitted = None, f"{fitted}; static member {member} had expired and joined again"
             expected[member] = _assigned(assignment)
     except DecodeError as error:
-        return _Comparison({}, recorded, story, error)
-    return _Comparison(expected, recorded, story)
+        return _Comparison({}, recorded, fitted, error)
+    return _Comparison(expected, recorded, fitted)
 
 
 def downgrade_row(
@@ -110,13 +110,13 @@ def downgrade_row(
     """
     targets: dict[str, Mapping[str, Iterable[int]]] = dict(view.targets)
     static = dict(view.static)
-    for each in batch:
-        if each.type == CONSUMER_RECORDS.target and each.value is not None:
-            targets[each.key["memberId"]] = _partitions(each)
-        elif each.type == CONSUMER_RECORDS.member and each.value is not None:
-            member: ConsumerGroupMemberMetadataValue = each.value
+    for earlier in batch:
+        if earlier.type == CONSUMER_RECORDS.target and earlier.value is not None:
+            targets[earlier.key["memberId"]] = _partitions(earlier)
+        elif earlier.type == CONSUMER_RECORDS.member and earlier.value is not None:
+            member: ConsumerGroupMemberMetadataValue = earlier.value
             if member["instanceId"]:
-                static.setdefault(member["instanceId"], each.key["memberId"])
+                static.setdefault(member["instanceId"], earlier.key["memberId"])
     compared = _downgraded(record, targets, static, topics)
     outcome = _unreadable(compared)
     if outcome is None:
@@ -139,7 +139,7 @@ def _downgraded(
     """Compare the generation's assignments with the consumer group's targets; ``static`` has members by instance id."""
     expected: dict[str, Named | None] = {}
     recorded: dict[str, Named | None] = {}
-    story = "the consumer group's last target"
+    fitted = "the consumer group's last target"
     assert record.value is not None
     for member in record.value["members"]:
         member_id = member["memberId"]
@@ -148,8 +148,8 @@ def _downgraded(
         try:
             recorded[member_id] = _assigned(member["assignment"])
         except DecodeError as error:
-            return _Comparison(expected, recorded, story, error)
-    return _Comparison(expected, recorded, story)
+            return _Comparison(expected, recorded, fitted, error)
+    return _Comparison(expected, recorded, fitted)
 
 
 def _unreadable(compared: _Comparison) -> CopyOutcome | None:
@@ -157,7 +157,7 @@ def _unreadable(compared: _Comparison) -> CopyOutcome | None:
     if compared.unreadable is not None:
         missing = f"a readable assignment: {compared.unreadable}"
         return CopyOutcome(UNDECIDED, missing)
-    if any(each is None for each in (*compared.expected.values(), *compared.recorded.values())):
+    if any(work is None for work in (*compared.expected.values(), *compared.recorded.values())):
         return CopyOutcome(UNDECIDED, TOPIC_NAMES_MISSING)
     return None
 
@@ -170,20 +170,20 @@ def _judge(
     ``record`` ends the operation. Where records may be missing, what is left of the members fits only if the whole
     batch is there, and if a member has anything.
     """
-    expected, recorded = (_whole(each) for each in (compared.expected, compared.recorded))
+    expected, recorded = (_whole(works) for works in (compared.expected, compared.recorded))
     if gap is not None and (gap.is_after(record.batch if record.batch >= 0 else None) or not recorded):
-        return CopyOutcome(UNDECIDED, missing=gap.what)
+        return CopyOutcome(UNDECIDED, missing=gap.missing)
     if expected == recorded:
-        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=compared.story)
+        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=compared.fitted)
     for names in existing:
         known = {
             member: {name: held for name, held in work.items() if name in names} for member, work in expected.items()
         }
         if _whole(known) == recorded:
-            fitted = f"{compared.story}, without topics that were deleted"
+            fitted = f"{compared.fitted}, without topics that were deleted"
             return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
     if gap is not None:
-        return CopyOutcome(UNDECIDED, missing=gap.what)
+        return CopyOutcome(UNDECIDED, missing=gap.missing)
     return divergent_copy(tuple(differences(expected, recorded, str)), record)
 
 

@@ -125,7 +125,7 @@ class EpochTargetAudit:
         self.gap = gap
         self.is_followed = is_followed
         self.recorded = [self._written(record) for record in operation.targets]
-        self.recorded_exactly = [each.exact for each in self.recorded]
+        self.recorded_exactly = [target.exact for target in self.recorded]
         self.attempts = Attempts(group_view, state, operation, history, settings)
 
     def judged(self) -> JudgedTarget:
@@ -139,7 +139,7 @@ class EpochTargetAudit:
                 return JudgedTarget(UNDECIDED, missing=str(error))
         topics = topics_used(self.state, self.operation.end.at, self.history, self.settings)
         if isinstance(topics, MissingInput):
-            missing = topics.what if self.gap is None else f"{topics.what}; {self.gap.what}"
+            missing = topics.missing if self.gap is None else f"{topics.missing}; {self.gap.missing}"
             return JudgedTarget(UNDECIDED, missing=missing)
         try:
             return self._compared(topics)
@@ -173,7 +173,7 @@ class EpochTargetAudit:
             raise InputError(f"plausible numbers of partitions: {problem}")
 
     def _is_recorded(self, expected: list[TargetRecord]) -> bool:
-        return [each.exact for each in expected] == self.recorded_exactly
+        return [target.exact for target in expected] == self.recorded_exactly
 
     def _identical(self, attempt: Attempt, topics: Topics) -> JudgedTarget:
         missing = self._unproven(attempt.spec, topics.image)
@@ -183,8 +183,8 @@ class EpochTargetAudit:
         if self.is_followed:
             figures = figures_of(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
         judgement = Judgement(Verdict.IDENTICAL, expected=figures, recorded=figures)
-        story = attempt.story + attempt.release + (NONE_REPORTED if self._offsets_decide(attempt) else "")
-        return JudgedTarget(judgement, topics, attempt, fitted=story, adopt=attempt.view is not self.view)
+        fitted = attempt.fitted + attempt.release + (NONE_REPORTED if self._offsets_decide(attempt) else "")
+        return JudgedTarget(judgement, topics, attempt, fitted=fitted, adopt=attempt.view is not self.view)
 
     def _unproven(self, spec: GroupSpecs, image: TopicImage) -> str | None:
         """Why it proves nothing that the assignor gives what is recorded; None: it does.
@@ -195,20 +195,20 @@ class EpochTargetAudit:
         if self.gap is None:
             return None
         if self.gap.is_after(self._begin):
-            return self.gap.what
+            return self.gap.missing
         given = {unit for work in self._whole(spec, self.recorded).values() for unit in units(work)}
         wanted = set().union(*self._wanted(spec, image).values())
         lacking = sorted(unit for unit in wanted - given if unit.role in ("", "active"))
         if not given:
-            return f"{self.gap.what}; no target of a member is left to compare with"
+            return f"{self.gap.missing}; no target of a member is left to compare with"
         if lacking:
             nobodys = described(lacking[0], lambda topic: self._name_of(topic, image))
-            return f"{self.gap.what}; no known member has {nobodys}"
+            return f"{self.gap.missing}; no known member has {nobodys}"
         strange = self.view.targets.keys() - spec.members.keys() - {self.operation.replaced}
         if strange:
-            return f"{self.gap.what}; nothing but a target is left of member {min(strange)}"
+            return f"{self.gap.missing}; nothing but a target is left of member {min(strange)}"
         unseen = [] if self.is_followed else [member for member in spec.members if self._had_unseen(member)]
-        return f"{self.gap.what}; what member {min(unseen)} had before is not known" if unseen else None
+        return f"{self.gap.missing}; what member {min(unseen)} had before is not known" if unseen else None
 
     @property
     def _begin(self) -> int:
@@ -250,7 +250,7 @@ class EpochTargetAudit:
         """The judgement where the expected target is not known: it says only what the recorded one breaks."""
         recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
         excused = set(self._broken(spec, image, computed))
-        broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
+        broken = [breach for breach in self._broken(spec, image, recorded) if breach not in excused]
         return Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
 
     def _task_offsets(self, attempt: Attempt, expected: list[TargetRecord], image: TopicImage) -> str:
@@ -267,7 +267,7 @@ class EpochTargetAudit:
     def _doubts(self, judgement: Judgement, topics: Topics) -> Iterator[str]:
         """Yield what may explain the difference and is not in the log, the weightiest first."""
         if self.gap is not None and not (judgement.verdict is Verdict.INVALID and self._contradicts_itself()):
-            yield self.gap.what
+            yield self.gap.missing
         if isinstance(self.state, StreamsGroup) and self._waited_for_members():
             unready = self._unready(self.state, topics)
             if unready is not None:
@@ -292,7 +292,7 @@ class EpochTargetAudit:
         """Whether this is the first target, made by the timer of the initial rebalance delay, and empty."""
         operation = self.operation
         made_by_timer = operation.member is None and operation.epoch is None and not self.view.targets
-        return made_by_timer and not any(True for each in self.recorded for _ in units(each.work))
+        return made_by_timer and not any(True for target in self.recorded for _ in units(target.work))
 
     def _unready(self, state: StreamsGroup, topics: Topics) -> LogPosition | None:
         """Topics after the group's own with which its topology is not ready, None if there were none.
@@ -347,14 +347,14 @@ class EpochTargetAudit:
         for member in spec.members:
             kept = self.view.targets.get(self._holder(member))
             whole[member] = kept if kept is not None else (Tasks() if isinstance(spec, StreamsGroupSpec) else NO_WORK)
-        whole.update({each.member_id: each.work for each in written})
+        whole.update({target.member_id: target.work for target in written})
         return whole
 
     def _judge(self, assignor: str, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """What the assignor itself breaks here is not held against the record."""
         recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
         excused = set(self._broken(spec, image, computed))
-        broken = [each for each in self._broken(spec, image, recorded) if each not in excused]
+        broken = [breach for breach in self._broken(spec, image, recorded) if breach not in excused]
         judged = judge(
             spec,
             image,
@@ -382,7 +382,7 @@ class EpochTargetAudit:
 
     def _contradicts_itself(self) -> bool:
         """Whether the records of the operation alone assign a partition twice, whatever was there before."""
-        given = {each.member_id: each.work for each in self.recorded}
+        given = {target.member_id: target.work for target in self.recorded}
         anything = {unit for work in given.values() for unit in units(work)}
         shared = self.kind.group is GroupType.SHARE
         return bool(broken_invariants(given, given, dict.fromkeys(given, anything), shared=shared, name_of=str))

@@ -10,12 +10,12 @@ TOPICS_MISSING: Final = (
 
 
 class GroupGap(NamedTuple):
-    """Records of the group that may be missing before the one that is judged; ``what`` names them.
+    """Records of the group that may be missing before the one that is judged; ``missing`` names them.
 
     ``unbroken_from`` is the first of the offsets that continue without a hole up to that record; None: not known.
     """
 
-    what: str
+    missing: str
     unbroken_from: int | None
 
     def is_after(self, offset: int | None) -> bool:

@@ -92,9 +92,9 @@ class GroupView:
         view.members = ordered
         return view
 
-    def adopt(self, view: View, story: str) -> None:
+    def adopt(self, view: View, fitted: str) -> None:
         """Continue with a view in another order, now proven to be the coordinator's."""
-        self.view, self.orders.story = view, story
+        self.view, self.orders.story = view, fitted
 
 
 def recorded_partitions(

@@ -49,7 +49,7 @@ class Topics(NamedTuple):
 class MissingInput(NamedTuple):
     """What the audit would need to recompute a target."""
 
-    what: str
+    missing: str
 
 
 def subscriber(value: ConsumerGroupMemberMetadataValue | ShareGroupMemberMetadataValue) -> Subscriber:
@@ -100,13 +100,13 @@ def topics_used(
         return MissingInput(TOPICS_MISSING)
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch is not in the log")
-    found = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
-    if found is None:
+    matching = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
+    if matching is None:
         return MissingInput(
             f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "
             "supply the cluster metadata log, or snapshots of the cluster (command snapshot), from before"
         )
-    return Topics(found.image, found.at, True)
+    return Topics(matching.image, matching.at, True)
 
 
 def assignor_of(state: GroupState, default: str, *, kip_1071: bool = False) -> str:
@@ -198,8 +198,8 @@ def streams_spec(
         configured = configure(state.topology, image)
         if configured.problem is None:
             subtopologies = [
-                SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
-                for name, each in configured.subtopologies.items()
+                SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
+                for name, subtopology in configured.subtopologies.items()
             ]
     spec = view.spec(subtopologies, streams_configs(state.last_assignment_configs), updates)
     return replace(spec, stale=stale_members(state)) if kip_1071 else spec

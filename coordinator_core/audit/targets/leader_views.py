@@ -94,7 +94,7 @@ class PossibleView(NamedTuple):
 
     image: TopicImage
     at: LogPosition
-    story: str
+    fitted: str
     unknown: tuple[str, ...] = ()
 
 
@@ -155,8 +155,8 @@ class LeaderViews:
         """Return the view of a leader that did not know these topics."""
         known = self.names.difference(unknown) & view.image.by_name.keys()
         image = TopicImage.of([view.image.by_name[name] for name in sorted(known)], view.image.broker_racks)
-        story = f"{view.story}; the leader did not know {_listed(unknown)} yet"
-        return PossibleView(image, view.at, story, unknown)
+        fitted = f"{view.fitted}; the leader did not know {_listed(unknown)} yet"
+        return PossibleView(image, view.at, fitted, unknown)
 
     def _versions(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:
         """Return the versions of the topics that were in force while the leader's metadata may be from."""
@@ -169,11 +169,11 @@ class LeaderViews:
         )
         replaced = {old.version: new.at.timestamp_ms for old, new in pairwise(known)}
         for version in versions:
-            story = NEWEST
+            fitted = NEWEST
             if version is not versions[0]:
                 age = now - replaced.get(version.version, now)
-                story = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
-            yield PossibleView(version.image, version.at, story)
+                fitted = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
+            yield PossibleView(version.image, version.at, fitted)
 
     def _asked_for(self, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
         """Leave out the versions without a topic that the leader subscribes to and must have found long ago."""

@@ -49,10 +49,10 @@ class Reload(NamedTuple):
 
 
 class PossibleOrder(NamedTuple):
-    """The members' map as it may have been, and the story that explains it."""
+    """The members' map as it may have been, and what explains it (``fitted``)."""
 
     members: MemberMap
-    story: str
+    fitted: str
 
 
 @dataclass(slots=True)
@@ -73,14 +73,14 @@ class MemberOrders:
         """Take in a member's metadata or current assignment record, or its tombstone."""
         self.changes.append(MemberChange(at.offset, at.timestamp_ms, member_id, metadata, present))
         if len(self.changes) > self.front + 2 * KEPT_CHANGES:
-            older = [each for each in _compacted(self.changes[:-KEPT_CHANGES]) if each.present]
+            older = [change for change in _compacted(self.changes[:-KEPT_CHANGES]) if change.present]
             self.changes[:-KEPT_CHANGES] = older
             self.folded, self.front = True, len(older)
 
     def written(self, member_id: str) -> int | None:
         """Return the offset of the member's last metadata record; None: no longer kept."""
-        mine = (change.offset for change in reversed(self.changes) if change.metadata and change.member_id == member_id)
-        return next(mine, None)
+        own = (change.offset for change in reversed(self.changes) if change.metadata and change.member_id == member_id)
+        return next(own, None)
 
     def new_leader(self, epoch: int, offset: int) -> None:
         """Take in that a coordinator of a new leader epoch loaded the partition; ``offset`` is the first record
@@ -130,7 +130,7 @@ class MemberOrders:
 
     def _map(self, compacted: int) -> MemberMap:
         """The map when the log below ``compacted`` was compacted and loaded thereafter."""
-        split = next((i for i, each in enumerate(self.changes) if each.offset >= compacted), len(self.changes))
+        split = next((i for i, later in enumerate(self.changes) if later.offset >= compacted), len(self.changes))
         members: MemberMap = TimelineHashMap(STRING)
         for change in (*_compacted(self.changes[:split]), *self.changes[split:]):
             if change.present or (not change.metadata and change.member_id in members):

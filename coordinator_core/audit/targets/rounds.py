@@ -86,6 +86,11 @@ class Round:
     is_declared: bool = False
 
 
+def in_order(happened: Iterable[Round]) -> list[Round]:
+    """Return rounds of several log partitions in order of time."""
+    return sorted(happened, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
+
+
 def rounds(
     records: Iterable[AnyRecord], group: Group, topics: TopicHistory | None, settings: AuditSettings
 ) -> Iterator[Round]:
@@ -103,15 +108,15 @@ def rounds(
         group.apply(record)
         if record.value is None:
             continue
-        found = None
+        made = None
         if record.type == RecordType.GROUP_METADATA and record.value["protocolType"] == CONNECT_PROTOCOL_TYPE:
-            found = _connect(record, record.value, workers, settings)
+            made = _connect(record, record.value, workers, settings)
         elif record.type == RecordType.GROUP_METADATA:
-            found = _generation(record, record.value, topics)
+            made = _generation(record, record.value, topics)
         elif record.type in KIND_OF_TARGET_EPOCH and isinstance(group.state, EpochGroup):
-            found = _epoch(record, group.state, topics, settings)
-        if found is not None:
-            yield found
+            made = _epoch(record, group.state, topics, settings)
+        if made is not None:
+            yield made
 
 
 def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: TopicHistory | None) -> Round | None:
@@ -149,7 +154,7 @@ def _connect(
     audit = ConnectAudit(memory, record, settings)
     audit.row()
     if audit.assignments.keys() != audit.workers.keys() or any(
-        told.error != NO_ERROR for told in audit.assignments.values()
+        assignment.error != NO_ERROR for assignment in audit.assignments.values()
     ):
         return None
     return Round(
@@ -193,7 +198,7 @@ def _declared(
     recorded = {member_id: as_work(target.work) for member_id, target in state.targets.items()}
     clients = {
         member_id: (known.client_id or "", known.client_host or "") if known is not None else ("", "")
-        for member_id, known in ((each, state.members.get(each)) for each in recorded)
+        for member_id, known in ((member_id, state.members.get(member_id)) for member_id in recorded)
     }
     return Round(
         record.at,
@@ -286,8 +291,8 @@ def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, .
     if configured.problem is not None:
         return None
     return tuple(
-        SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
-        for name, each in configured.subtopologies.items()
+        SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
+        for name, subtopology in configured.subtopologies.items()
     )
 
 

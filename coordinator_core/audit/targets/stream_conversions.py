@@ -48,16 +48,16 @@ def streams_downgrade_row(
     classic protocol has no warm-up tasks: they are standby tasks there.
     """
     targets = dict(view.targets)
-    for each in batch:
-        if each.type == STREAMS_RECORDS.target and each.value is not None:
-            targets[each.key["memberId"]] = _recorded(each)
+    for earlier in batch:
+        if earlier.type == STREAMS_RECORDS.target and earlier.value is not None:
+            targets[earlier.key["memberId"]] = _recorded(earlier)
     assert record.value is not None
     members = {member["memberId"]: member["assignment"] for member in record.value["members"]}
     try:
         recorded = {member_id: assigned_tasks(assignment) for member_id, assignment in members.items()}
         expected = {member_id: _without_warmups(targets.get(member_id, Tasks())) for member_id in members}
-        story = "the streams group's last target; warm-up tasks are standby tasks"
-        outcome = _judge(expected, recorded, gap, record, story)
+        fitted = "the streams group's last target; warm-up tasks are standby tasks"
+        outcome = _judge(expected, recorded, gap, record, fitted)
     except DecodeError as error:
         outcome = _unreadable(error)
     return downgraded_row(record, outcome)
@@ -81,17 +81,17 @@ def _joined(left: Partitions, right: Partitions) -> Partitions:
 
 
 def _judge(
-    expected: ByMember, recorded: ByMember, gap: GroupGap | None, record: CoordinatorRecord, story: str
+    expected: ByMember, recorded: ByMember, gap: GroupGap | None, record: CoordinatorRecord, fitted: str
 ) -> CopyOutcome:
     """Return the verdict; ``record`` ends the operation.
 
     Where records may be missing, what is left of the members fits only if the whole batch is there, and if a member has
     anything.
     """
-    found = tuple(differences(expected, recorded, str))
+    differing = tuple(differences(expected, recorded, str))
     has_anything = any(True for work in recorded.values() for _ in units(work))
-    if gap is not None and (found or not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
-        return CopyOutcome(UNDECIDED, missing=gap.what)
-    if not found:
-        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=story)
-    return divergent_copy(found, record)
+    if gap is not None and (differing or not has_anything or gap.is_after(record.batch if record.batch >= 0 else None)):
+        return CopyOutcome(UNDECIDED, missing=gap.missing)
+    if not differing:
+        return CopyOutcome(Judgement(Verdict.IDENTICAL), fitted=fitted)
+    return divergent_copy(differing, record)

@@ -140,15 +140,15 @@ def broken_invariants(
     for member, work in recorded.items():
         seen: set[WorkUnit] = set()
         for unit in units(work):
-            what = described(unit, name_of)
+            named = described(unit, name_of)
             if member not in known:
-                broken.append(f"{what}: given to {member}, which is not a member")
+                broken.append(f"{named}: given to {member}, which is not a member")
             elif unit not in wanted.get(member, ()):
-                broken.append(f"{what}: given to {member}, which may not have it")
+                broken.append(f"{named}: given to {member}, which may not have it")
             if unit in seen:
-                broken.append(f"{what}: given to {member} twice")
+                broken.append(f"{named}: given to {member} twice")
             elif not shared and unit.role in EXCLUSIVE_ROLES and unit in holders:
-                broken.append(f"{what}: given to {holders[unit]} and to {member}")
+                broken.append(f"{named}: given to {holders[unit]} and to {member}")
             seen.add(unit)
             holders.setdefault(unit, member)
     return broken

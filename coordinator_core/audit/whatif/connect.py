@@ -32,14 +32,14 @@ def changes(happened: Sequence[Round]) -> list[Round]:
 
     The longest delay that was announced is known at the end.
     """
-    found: list[Round] = []
+    kept: list[Round] = []
     asked = False
-    for each in happened:
-        changed = not found or (each.members, each.connectors) != (found[-1].members, found[-1].connectors)
+    for round_ in happened:
+        changed = not kept or (round_.members, round_.connectors) != (kept[-1].members, kept[-1].connectors)
         if changed or not asked:
-            found.append(replace(each, max_delay_ms=happened[-1].max_delay_ms))
-        asked = each.asks_again
-    return found
+            kept.append(replace(round_, max_delay_ms=happened[-1].max_delay_ms))
+        asked = round_.asks_again
+    return kept
 
 
 class Following(NamedTuple):
@@ -50,9 +50,9 @@ class Following(NamedTuple):
     assigned: Mapping[str, frozenset[WorkUnit]]
 
 
-def recorded_step(of: Round) -> Following:
+def recorded_step(round_: Round) -> Following:
     """Return a rebalance of the log."""
-    return Following(of.at.timestamp_ms, _units(of.connectors), of.recorded)
+    return Following(round_.at.timestamp_ms, _units(round_.connectors), round_.recorded)
 
 
 def following(changed: Sequence[Round], until_ms: int | None = None) -> Iterator[list[Following]]:
@@ -64,20 +64,20 @@ def following(changed: Sequence[Round], until_ms: int | None = None) -> Iterator
     memories: dict[str, Any] = {}
     running: dict[str, ConnectorsAndTasks] = {}
     due_ms = NOT_DUE
-    for each, later in zip_longest(changed, changed[1:]):
-        now = each.at.timestamp_ms
+    for round_, later in zip_longest(changed, changed[1:]):
+        now = round_.at.timestamp_ms
         until = until_ms if later is None else later.at.timestamp_ms
-        memories = {worker: memory for worker, memory in memories.items() if worker in each.members}
-        if any(work for worker, work in running.items() if worker not in each.members) and due_ms <= now:
-            due_ms = now + each.max_delay_ms
+        memories = {worker: memory for worker, memory in memories.items() if worker in round_.members}
+        if any(work for worker, work in running.items() if worker not in round_.members) and due_ms <= now:
+            due_ms = now + round_.max_delay_ms
         steps = []
         for _ in range(MOST_FOLLOWING):
             generation += 1
-            spec = _spec(each, running, generation, now, memories.get(each.leader))
-            step = _declared(each, spec, due_ms) if each.is_declared else _told(each, spec)
-            running, memories[each.leader], generation = step.running, step.memory, step.generation
+            spec = _spec(round_, running, generation, now, memories.get(round_.leader))
+            step = _declared_step(round_, spec, due_ms) if round_.is_declared else _classic_step(round_, spec)
+            running, memories[round_.leader], generation = step.running, step.memory, step.generation
             runs = {worker: connect_units(work) for worker, work in running.items()}
-            steps.append(Following(now, _units(each.connectors), runs))
+            steps.append(Following(now, _units(round_.connectors), runs))
             now += step.delay_ms
             if not step.asks_again or (until is not None and now >= until):
                 break
@@ -116,23 +116,23 @@ class _Step(NamedTuple):
     asks_again: bool
 
 
-def _told(of: Round, spec: ConnectGroupSpec) -> _Step:
+def _classic_step(round_: Round, spec: ConnectGroupSpec) -> _Step:
     """A rebalance of the classic protocol: work is stopped in one and started in the next."""
-    result = assign(of.assignor, spec, of.image)
-    told = result.members.values()
-    delay_ms = max(each.delay_ms for each in told)
-    return _Step(target(spec.members, result.members), result.memory, spec.generation, delay_ms, asks_again(told))
+    result = assign(round_.assignor, spec, round_.image)
+    assigned = result.members.values()
+    delay_ms = max(assignment.delay_ms for assignment in assigned)
+    return _Step(target(spec.members, result.members), result.memory, spec.generation, delay_ms, asks_again(assigned))
 
 
-def _declared(of: Round, spec: ConnectGroupSpec, due_ms: int) -> _Step:
+def _declared_step(round_: Round, spec: ConnectGroupSpec, due_ms: int) -> _Step:
     """A rebalance on KIP-848: the target says what workers run in the end; only work that waits needs another one.
 
     The coordinator lets work wait from a worker's departure until ``due_ms``, whatever the assignor of the worker that
     computes still remembers: then another worker has to compute, which remembers nothing.
     """
-    declared = declare_target(of.assignor, spec)
+    declared = declare_target(round_.assignor, spec)
     if declared.waiting and due_ms <= spec.now_ms:
-        declared = declare_target(of.assignor, replace(spec, memory=None))
+        declared = declare_target(round_.assignor, replace(spec, memory=None))
     delay_ms = due_ms - spec.now_ms if declared.waiting else 0
     return _Step(dict(declared.works), declared.memory, declared.generation, delay_ms, bool(declared.waiting))
 

@@ -125,36 +125,36 @@ def what_if(
         InputError: the group cannot use this assignor.
         AssignorError: Kafka's own class would throw.
     """
-    unused = set(change.partitions).difference(*(each.image.by_name for each in happened))
+    unused = set(change.partitions).difference(*(round_.image.by_name for round_ in happened))
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
     recorded = [
         _Assignment(
-            each.recorded,
-            each.eager,
-            of_connect=recorded_step(each) if each.type is AssignedGroupType.CONNECT else None,
+            round_.recorded,
+            round_.eager,
+            of_connect=recorded_step(round_) if round_.type is AssignedGroupType.CONNECT else None,
         )
-        for each in happened
+        for round_ in happened
     ]
     actual = _outcome(recorded, idle_ms)
-    supposed = [list(_assignments(list(_supposed(happened, each)), until_ms)) for each in (WhatIf(), change)]
-    repeated, hypothetical = (_outcome(each, None) for each in supposed)
+    supposed = [list(_assignments(list(_supposed(happened, settings)), until_ms)) for settings in (WhatIf(), change)]
+    repeated, hypothetical = (_outcome(assignments, None) for assignments in supposed)
     if idle_ms is not None and actual.stopped:
         mean = max(idle_ms - _all_waited_ms(recorded), 0) / actual.stopped
         repeated, hypothetical = (
-            each._replace(idle_ms=round(mean * each.stopped) + _all_waited_ms(assignments))
-            for each, assignments in zip((repeated, hypothetical), supposed, strict=True)
+            outcome._replace(idle_ms=round(mean * outcome.stopped) + _all_waited_ms(assignments))
+            for outcome, assignments in zip((repeated, hypothetical), supposed, strict=True)
         )
     return Comparison(actual, repeated, hypothetical)
 
 
 def _all_waited_ms(assignments: Iterable[_Assignment]) -> int:
-    return waited_ms(each.of_connect for each in assignments if each.of_connect is not None)
+    return waited_ms(assignment.of_connect for assignment in assignments if assignment.of_connect is not None)
 
 
 def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
     """The rounds with the change made to what their assignor is given."""
-    changed = [_changed(each, change) for each in happened]
+    changed = [_changed(round_, change) for round_ in happened]
     if changed and changed[0].type is AssignedGroupType.CONNECT:
         yield from changes(changed)
         return
@@ -162,14 +162,14 @@ def _supposed(happened: Sequence[Round], change: WhatIf) -> Iterator[Round]:
         yield from changed
         return
     before: Round | None = None
-    for each in _with_static_members(changed, change.static_timeout_ms):
-        if before is None or (each.members, each.image, each.subtopologies) != (
+    for round_ in _with_static_members(changed, change.static_timeout_ms):
+        if before is None or (round_.members, round_.image, round_.subtopologies) != (
             before.members,
             before.image,
             before.subtopologies,
         ):
-            yield each
-        before = each
+            yield round_
+        before = round_
 
 
 def _changed(happened: Round, change: WhatIf) -> Round:
@@ -267,8 +267,8 @@ def _with_static_members(happened: Sequence[Round], timeout_ms: int) -> Iterator
         for last, again in pairwise(numbers):
             for number in range(last + 1, again):
                 renamed[number][name] = renamed[last][name]
-    for each, members in zip(happened, renamed, strict=True):
-        yield replace(each, members=dict(sorted(members.items())), recorded={})
+    for round_, members in zip(happened, renamed, strict=True):
+        yield replace(round_, members=dict(sorted(members.items())), recorded={})
 
 
 def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, RoundMember]]:
@@ -277,18 +277,18 @@ def _renamed(happened: Sequence[Round], timeout_ms: int) -> list[dict[str, Round
     left: dict[str, tuple[tuple[str, str], int]] = {}
     before: Mapping[str, RoundMember] = {}
     renamed = []
-    for each in happened:
-        now = each.at.timestamp_ms
-        left.update((names[gone], (member.client, now)) for gone, member in before.items() if gone not in each.members)
-        for member_id, member in each.members.items():
+    for round_ in happened:
+        now, present = round_.at.timestamp_ms, round_.members
+        left.update((names[gone], (member.client, now)) for gone, member in before.items() if gone not in present)
+        for member_id, member in present.items():
             if member_id in names:
                 continue
             back = [name for name, (client, since) in left.items() if client == member.client]
             back = [name for name in back if now - left[name][1] <= timeout_ms]
             names[member_id] = back[0] if back else f"{member.client[0]}#{len(names)}"
             left.pop(names[member_id], None)
-        renamed.append({names[member_id]: member for member_id, member in each.members.items()})
-        before = each.members
+        renamed.append({names[member_id]: member for member_id, member in present.items()})
+        before = present
     return renamed
 
 
@@ -296,73 +296,74 @@ def _assignments(supposed: Sequence[Round], until_ms: int | None) -> Iterator[_A
     """What the rounds assign, one after the other."""
     if supposed and supposed[0].type is AssignedGroupType.CONNECT:
         for change, steps in zip(supposed, following(supposed, until_ms), strict=True):
-            yield from (_Assignment(each.assigned, change.eager, of_connect=each) for each in steps)
+            yield from (_Assignment(step.assigned, change.eager, of_connect=step) for step in steps)
         return
     previous: Assigned = {}
-    for number, each in enumerate(supposed):
+    for number, round_ in enumerate(supposed):
         held = _held(previous)
-        previous, rebalances = _assigned(each, previous, 2 * number), 1
-        if each.assignor == COOPERATIVE_STICKY and (held & _wanted(each)) - _held(previous):
-            previous, rebalances = _assigned(each, previous, 2 * number + 1), 2
-        yield _Assignment(previous, each.eager, rebalances)
+        previous, rebalances = _assigned(round_, previous, 2 * number), 1
+        if round_.assignor == COOPERATIVE_STICKY and (held & _wanted(round_)) - _held(previous):
+            previous, rebalances = _assigned(round_, previous, 2 * number + 1), 2
+        yield _Assignment(previous, round_.eager, rebalances)
 
 
-def _assigned(of: Round, previous: Assigned, generation: int) -> Assigned:
-    if not of.members:
+def _assigned(round_: Round, previous: Assigned, generation: int) -> Assigned:
+    if not round_.members:
         return {}
-    problem = PlausibleCounts().problem(_spec(of, {}, generation), of.image)
+    problem = PlausibleCounts().problem(_spec(round_, {}, generation), round_.image)
     if problem is not None:
         raise InputError(problem)
-    if of.type is not AssignedGroupType.STREAMS:
-        there = _wanted(of)
-        previous = {member: mine & there for member, mine in previous.items()}
-    work = assign(of.assignor, _spec(of, previous, generation), of.image, of.profile).members
-    return {member: _named(work.get(member, {}), of) for member in of.members}
+    if round_.type is not AssignedGroupType.STREAMS:
+        there = _wanted(round_)
+        previous = {member: owned & there for member, owned in previous.items()}
+    work = assign(round_.assignor, _spec(round_, previous, generation), round_.image, round_.profile).members
+    return {member: _named(work.get(member, {}), round_) for member in round_.members}
 
 
 def _held(assigned: Assigned) -> frozenset[WorkUnit]:
     return NO_UNITS.union(*assigned.values())
 
 
-def _wanted(of: Round) -> frozenset[WorkUnit]:
+def _wanted(round_: Round) -> frozenset[WorkUnit]:
     """Every partition of the subscribed topics."""
-    names = {name for member in of.members.values() for name in member.topics if name in of.image.by_name}
+    names = {name for member in round_.members.values() for name in member.topics if name in round_.image.by_name}
     return frozenset(
-        WorkUnit("", name, number) for name in names for number in range(of.image.by_name[name].partitions)
+        WorkUnit("", name, number) for name in names for number in range(round_.image.by_name[name].partitions)
     )
 
 
-def _spec(of: Round, previous: Assigned, generation: int) -> GroupSpecs:
-    if of.type is AssignedGroupType.STREAMS:
-        return _streams_spec(of, previous)
-    if of.type is AssignedGroupType.CLASSIC:
+def _spec(round_: Round, previous: Assigned, generation: int) -> GroupSpecs:
+    if round_.type is AssignedGroupType.STREAMS:
+        return _streams_spec(round_, previous)
+    if round_.type is AssignedGroupType.CLASSIC:
         joined = {
-            member: _joined(had, previous.get(member, NO_UNITS), generation, sticky=of.assignor == "sticky")
-            for member, had in of.members.items()
+            member: _joined(had, previous.get(member, NO_UNITS), generation, sticky=round_.assignor == "sticky")
+            for member, had in round_.members.items()
         }
         return ClassicGroupSpec(leader_order(joined))
+    topics = round_.image.by_name
     specs = {
         member: MemberSpec(
-            [of.image.by_name[name].id for name in had.topics if name in of.image.by_name],
-            {of.image.by_name[name].id: numbers for name, numbers in _by_topic(previous.get(member, NO_UNITS)).items()},
+            [topics[name].id for name in had.topics if name in topics],
+            {topics[name].id: numbers for name, numbers in _by_topic(previous.get(member, NO_UNITS)).items()},
             had.instance_id,
             had.rack_id,
             len(had.topics),
         )
-        for member, had in _ordered(of.members).items()
+        for member, had in _ordered(round_.members).items()
     }
-    same = len({frozenset(had.topics) for had in of.members.values()}) < 2
-    return GroupSpec(specs, same, type=of.type)
+    same = len({frozenset(had.topics) for had in round_.members.values()}) < 2
+    return GroupSpec(specs, same, type=round_.type)
 
 
-def _streams_spec(of: Round, previous: Assigned) -> StreamsGroupSpec:
+def _streams_spec(round_: Round, previous: Assigned) -> StreamsGroupSpec:
     """The log has no task offsets. A process is taken to have caught up with each task that it had a round before, in
     any role, and to have nothing of other tasks.
     """
     kept: dict[str, set[TaskId]] = defaultdict(set)
-    for member, had in of.members.items():
+    for member, had in round_.members.items():
         kept[had.process_id].update((unit.name, unit.number) for unit in previous.get(member, NO_UNITS))
-    tasks = [(each.id, number) for each in of.subtopologies for number in range(each.tasks)]
+    tasks = [(subtopology.id, number) for subtopology in round_.subtopologies for number in range(subtopology.tasks)]
     threads = {
         member: StreamsMemberSpec(
             had.process_id,
@@ -373,13 +374,13 @@ def _streams_spec(of: Round, previous: Assigned) -> StreamsGroupSpec:
             dict.fromkeys(kept[had.process_id], ALL_READ),
             dict.fromkeys(tasks, ALL_READ),
         )
-        for member, had in _ordered(of.members).items()
+        for member, had in _ordered(round_.members).items()
     }
-    if of.configs.acceptable_recovery_lag < ANY_LAG:
-        configs = replace(of.configs, acceptable_recovery_lag=0)
+    if round_.configs.acceptable_recovery_lag < ANY_LAG:
+        configs = replace(round_.configs, acceptable_recovery_lag=0)
     else:
-        configs = of.configs
-    return StreamsGroupSpec(threads, of.subtopologies, configs, of.stale)
+        configs = round_.configs
+    return StreamsGroupSpec(threads, round_.subtopologies, configs, round_.stale)
 
 
 def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, *, sticky: bool) -> ClassicMemberSpec:
@@ -403,13 +404,13 @@ def _ordered(members: Mapping[str, RoundMember]) -> dict[str, RoundMember]:
     return {member: members[member] for member in hash_order(STRING, list(members))}
 
 
-def _named(work: Any, of: Round) -> frozenset[WorkUnit]:
+def _named(work: Any, round_: Round) -> frozenset[WorkUnit]:
     """Units by topic name; assignors of consumer groups speak of topic ids, those of classic groups of pairs."""
-    if of.type is AssignedGroupType.CLASSIC:
+    if round_.type is AssignedGroupType.CLASSIC:
         return frozenset(WorkUnit("", name, number) for name, number in work)
-    if of.type is AssignedGroupType.STREAMS:
+    if round_.type is AssignedGroupType.STREAMS:
         return frozenset(units(work or Tasks()))
-    return frozenset(WorkUnit("", of.image.by_id[unit.name].name, unit.number) for unit in units(work))
+    return frozenset(WorkUnit("", round_.image.by_id[unit.name].name, unit.number) for unit in units(work))
 
 
 def _by_topic(owned: Iterable[WorkUnit]) -> dict[str, list[int]]:
@@ -429,15 +430,15 @@ def _outcome(assignments: Sequence[_Assignment], idle_ms: int | None) -> WhatIfO
     holders: dict[WorkUnit, str] = {}
     before = NO_UNITS
     for members, eager, *_ in assignments:
-        held = {unit: member for member, mine in members.items() for unit in mine if unit.role in ("", "active")}
+        held = {unit: member for member, work in members.items() for unit in work if unit.role in ("", "active")}
         for unit, member in held.items():
             last = holders.get(unit)
             moved += last is not None and last != member
             stopped += last is not None and (eager or last != member or unit not in before)
         holders.update(held)
         before = frozenset(held)
-        loads = [len(mine) for mine in members.values()]
+        loads = [len(work) for work in members.values()]
         spread = max(loads, default=0) - min(loads, default=0)
         total, worst = total + spread, max(worst, spread)
-    rebalances = sum(each.rebalances for each in assignments)
+    rebalances = sum(assignment.rebalances for assignment in assignments)
     return WhatIfOutcome(rebalances, moved, stopped, round(total / max(len(assignments), 1), 2), worst, idle_ms)

@@ -43,15 +43,15 @@ def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> Delive
     """
     ordered = sorted(rows, key=lambda row: (row.topic_id, row.partition, row.since.offset))
     actual = given_up = accepted = undecided = 0
-    for _, mine in groupby(ordered, lambda row: (row.topic_id, row.partition)):
-        of_partition = list(mine)
-        archived = [(row, each) for row in of_partition for each in row.archived_now if each.delivery_count > 1]
-        released = [each for row in of_partition for each in row.released_now if each.delivery_count >= limit]
-        late = [each for _, each in archived if each.delivery_count > limit]
+    for _, rows_of_one in groupby(ordered, lambda row: (row.topic_id, row.partition)):
+        of_partition = list(rows_of_one)
+        archived = [(row, span) for row in of_partition for span in row.archived_now if span.delivery_count > 1]
+        released = [span for row in of_partition for span in row.released_now if span.delivery_count >= limit]
+        late = [span for _, span in archived if span.delivery_count > limit]
         sooner = _records(_merged([*released, *late]))
-        more = [each for row, each in archived if each.delivery_count < limit and _was_the_limit(row, each)]
-        actual += _records(each for _, each in archived)
-        given_up += sooner + _records(each for _, each in archived if each.delivery_count <= limit) - _records(more)
+        more = [span for row, span in archived if span.delivery_count < limit and _was_the_limit(row, span)]
+        actual += _records(span for _, span in archived)
+        given_up += sooner + _records(span for _, span in archived if span.delivery_count <= limit) - _records(more)
         accepted += sooner - _records(_merged(late))
         undecided += _records(more)
     is_whole = all(row.history_complete for row in ordered)
@@ -66,13 +66,13 @@ def _was_the_limit(row: SharePartitionRow, archived: OffsetRange) -> bool:
 def _merged(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
     """Each offset once."""
     merged: list[OffsetRange] = []
-    for each in sorted(ranges):
-        if merged and each.first <= merged[-1].last + 1:
-            merged[-1] = merged[-1]._replace(last=max(merged[-1].last, each.last))
+    for span in sorted(ranges):
+        if merged and span.first <= merged[-1].last + 1:
+            merged[-1] = merged[-1]._replace(last=max(merged[-1].last, span.last))
         else:
-            merged.append(each)
+            merged.append(span)
     return merged
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:
-    return sum(each.last - each.first + 1 for each in ranges)
+    return sum(span.last - span.first + 1 for span in ranges)

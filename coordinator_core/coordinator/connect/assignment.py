@@ -120,5 +120,5 @@ def _check(
     broken = breaches(computation.workers, computation.configured, target, waiting)
     unknown = [unit for some in target.values() for unit in some if unit not in computation.configured]
     if broken or unknown:
-        first = f"{broken[0].invariant}: not {broken[0].what!r}" if broken else f"{unknown[0]!r} is not configured"
+        first = f"{broken[0].invariant}: not {broken[0].unit!r}" if broken else f"{unknown[0]!r} is not configured"
         raise ApiError(ErrorCode.INVALID_ASSIGNMENT, first)

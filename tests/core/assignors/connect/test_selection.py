@@ -79,5 +79,5 @@ def test_the_document_s_own_targets() -> None:
     joined = {"W1": ["AC0", "AT1", "AT2"], "W2": ["BC0", "BT1"]}
     assert breaches(["W1", "W2"], everything, joined) == []
     left = {"W1": ["AC0", "AT1"], "W3": ["AT2"]}
-    assert {breach.what for breach in breaches(["W1", "W3"], everything, left)} == {"BC0", "BT1"}
+    assert {breach.unit for breach in breaches(["W1", "W3"], everything, left)} == {"BC0", "BT1"}
     assert breaches(["W1", "W3"], everything, left, waiting=["BC0", "BT1"]) == []
