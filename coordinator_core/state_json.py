@@ -75,9 +75,9 @@ class OneOf:
 class StateForm(Generic[T]):
     """The JSON form of one class of state; ``what`` is its name in messages."""
 
-    def __init__(self, of: type[T], what: str) -> None:
+    def __init__(self, of: type[T], noun: str) -> None:
         self._of = of
-        self._what = what
+        self._what = noun
 
     def encode(self, state: T) -> str:
         """Return the state as one JSON text."""
@@ -132,7 +132,7 @@ def _name_in(pair: Any) -> Any:
 def _exact(schema: Any) -> Any:
     """Return a schema in which no field may be left out, and each class is read and written as ``_CONFIG`` says."""
     if isinstance(schema, list):
-        return [_exact(each) for each in schema]
+        return [_exact(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "default":

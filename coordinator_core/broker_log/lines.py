@@ -66,10 +66,10 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
         return
     message = LOGGER.sub("", read.text[read.prefix.end() :])
     # Most lines say nothing that is of use here: what stands around the message is read of the others alone.
-    if not (found := list(said(message))):
+    if not (parsed := list(said(message))):
         return
     read = read.around()
-    for event in found:
+    for event in parsed:
         partition = event.log_partition
         if partition is None and read.prefix["partition"] is not None:
             partition = int(read.prefix["partition"])
@@ -99,8 +99,8 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
 def time_of_line(text: str) -> WrittenTime:
     """Return the time of any line of such a log, whatever it says; ``NO_TIME`` if it has none at its beginning."""
     begin = text.find("{", 0, MOST_HEAD)
-    if begin >= 0 and (found := _object(text[begin:])) is not None:
-        times = (time_of_value(found[name]) for name in TIME_FIELDS if name in found)
+    if begin >= 0 and (entry := _object(text[begin:])) is not None:
+        times = (time_of_value(entry[name]) for name in TIME_FIELDS if name in entry)
         return next((time for time in times if time.local_ms is not None), NO_TIME)
     level = LEVEL.search(text, 0, MOST_HEAD)
     return time_before(text[: MOST_HEAD if level is None else level.start()])
@@ -111,30 +111,30 @@ def _line(text: str, depth: int) -> _Line | None:
     if "{" in text and depth:
         begin = text.find("{")
         prefix = PREFIX.search(text)
-        if prefix is not None and begin < prefix.start() and (found := _object(text[begin:])) is not None:
-            return _json_line(found, time_before(text[:begin]), depth)
+        if prefix is not None and begin < prefix.start() and (entry := _object(text[begin:])) is not None:
+            return _json_line(entry, time_before(text[:begin]), depth)
     prefix = PREFIX.search(text)
     return None if prefix is None else _Line(prefix, text)
 
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found, _ = json.JSONDecoder().raw_decode(text)
+        entry, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return entry if isinstance(entry, dict) else None
 
 
-def _json_line(found: dict[str, Any], outside: WrittenTime, depth: int) -> _Line | None:
+def _json_line(entry: dict[str, Any], outside: WrittenTime, depth: int) -> _Line | None:
     # JSON can have half characters, which no file can.
-    own = (found[name].encode("utf-8", "replace").decode() for name in TEXT_FIELDS if isinstance(found.get(name), str))
-    read = next((each for each in (_line(text.rstrip("\r\n"), depth - 1) for text in own) if each is not None), None)
+    own = (entry[name].encode("utf-8", "replace").decode() for name in TEXT_FIELDS if isinstance(entry.get(name), str))
+    read = next((line for line in (_line(text.rstrip("\r\n"), depth - 1) for text in own) if line is not None), None)
     if read is None:
         return None
     read = read.around()
-    times = (time_of_value(found[name]) for name in TIME_FIELDS if name in found)
-    around = next((each for each in times if each.local_ms is not None), outside)
-    levels = (found[name] for name in LEVEL_FIELDS if isinstance(found.get(name), str))
+    times = (time_of_value(entry[name]) for name in TIME_FIELDS if name in entry)
+    around = next((own_time for own_time in times if own_time.local_ms is not None), outside)
+    levels = (entry[name] for name in LEVEL_FIELDS if isinstance(entry.get(name), str))
     time = around if read.time is NO_TIME else _with_zone(read.time, around)
     return read._replace(time=time, level=read.level or next(levels, None))
 

@@ -35,11 +35,11 @@ def _minute_ms(text: str) -> int | None:
     return int(at.timestamp()) * 1000
 
 
-def _local_ms(found: re.Match[str]) -> int | None:
-    minute = _minute_ms(found["minute"])
+def _local_ms(match: re.Match[str]) -> int | None:
+    minute = _minute_ms(match["minute"])
     if minute is None:
         return None
-    return minute + int(found["second"]) * 1000 + int(((found["fraction"] or "0") + "00")[:3])
+    return minute + int(match["second"]) * 1000 + int(((match["fraction"] or "0") + "00")[:3])
 
 
 def _to_utc_ms(zone: str | None) -> int | None:
@@ -61,16 +61,16 @@ def time_before(text: str) -> WrittenTime:
 
     Where the broker's has no zone and a collector's has, the difference between the two tells it.
     """
-    found = list(TIME.finditer(text))
-    if not found:
+    matches = list(TIME.finditer(text))
+    if not matches:
         return NO_TIME
-    local_ms, to_utc = _local_ms(found[-1]), _to_utc_ms(found[-1]["zone"])
+    local_ms, to_utc = _local_ms(matches[-1]), _to_utc_ms(matches[-1]["zone"])
     if to_utc is None and local_ms is not None:
-        for other in found[:-1]:
+        for other in matches[:-1]:
             others, zone = _local_ms(other), _to_utc_ms(other["zone"])
             if others is not None and zone is not None:
                 to_utc = nearest_quarter(others + zone - local_ms)
-    return WrittenTime(found[-1][0], local_ms, to_utc)
+    return WrittenTime(matches[-1][0], local_ms, to_utc)
 
 
 def time_of_value(value: Any) -> WrittenTime:

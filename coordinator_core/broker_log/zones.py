@@ -54,7 +54,7 @@ class _Zones:
     """The zone of each broker through time, as its lines show it."""
 
     def __init__(self, events: Sequence[BrokerEvent], written_ms: Mapping[Epoch, Sequence[int]]) -> None:
-        found: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
+        anchors_of: defaultdict[int | None, list[tuple[int, int]]] = defaultdict(list)
         for event in events:
             epoch = anchor_of(event)
             times = written_ms.get(epoch, ()) if epoch is not None and event.local_ms is not None else ()
@@ -62,8 +62,8 @@ class _Zones:
                 difference = times[0] - event.local_ms
                 zone = nearest_quarter(difference)
                 if abs(difference - zone) <= ERROR_MS:
-                    found[event.broker_id].append((event.local_ms, zone))
-        self._anchors = {broker: _usual(sorted(anchors)) for broker, anchors in found.items()}
+                    anchors_of[event.broker_id].append((event.local_ms, zone))
+        self._anchors = {broker: _usual(sorted(anchors)) for broker, anchors in anchors_of.items()}
         zones = {zone for anchors in self._anchors.values() for _, zone in anchors}
         self._only = zones.pop() if len(zones) == 1 else None
 

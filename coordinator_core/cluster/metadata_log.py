@@ -191,7 +191,7 @@ class MetadataLog:
         self._touched.add(topic_id)
 
     def _register_broker(self, value: RegisterBrokerRecord) -> None:
-        supported = {each["name"]: each["maxSupportedVersion"] for each in value.get("features") or ()}
+        supported = {feature["name"]: feature["maxSupportedVersion"] for feature in value.get("features") or ()}
         self.history.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
         self._set_rack(value["brokerId"], value.get("rack"))
 

@@ -68,8 +68,8 @@ def levels_in_snapshot(
     ``oldest`` and ``newest`` are the levels of the brokers that answered. ``finalized`` is the level of the cluster: no
     broker that supports only lower ones can be part of it.
     """
-    found = Levels(oldest, newest) if all_answered else Levels(finalized, None)
-    return None if found == (None, None) else found
+    levels = Levels(oldest, newest) if all_answered else Levels(finalized, None)
+    return None if levels == (None, None) else levels
 
 
 def level_runs(snapshots: Iterable[tuple[int, Levels | None]]) -> list[LevelRun]:
@@ -93,10 +93,10 @@ class SnapshotSettings:
     @classmethod
     def of(cls, levels: Sequence[LevelRun], runs: Iterable[SettingRun]) -> SnapshotSettings:
         """Return the settings of these runs, which may come in any order."""
-        found: dict[tuple[str, str], dict[str, list[SettingRun]]] = defaultdict(lambda: defaultdict(list))
+        by_name: dict[tuple[str, str], dict[str, list[SettingRun]]] = defaultdict(lambda: defaultdict(list))
         for run in sorted(runs, key=lambda each: each.first_ms):
-            found[run.resource_type, run.name][run.resource].append(run)
-        return cls(levels, {key: dict(resources) for key, resources in found.items()})
+            by_name[run.resource_type, run.name][run.resource].append(run)
+        return cls(levels, {key: dict(resources) for key, resources in by_name.items()})
 
     def value(self, resource_type: str, resource: str, name: str, time_ms: int | None) -> str | None:
         """Return a setting that snapshots before and after a time show; None if they do not, or do not agree.
@@ -106,7 +106,7 @@ class SnapshotSettings:
         runs = self.runs.get((resource_type, name), {}).get(resource, ())
         if time_ms is None:
             return runs[-1].value if runs else None
-        index = bisect_right(runs, time_ms, key=lambda each: each.first_ms) - 1
+        index = bisect_right(runs, time_ms, key=lambda run: run.first_ms) - 1
         return runs[index].value if index >= 0 and time_ms <= runs[index].last_ms else None
 
     def of_brokers(self, name: str, time_ms: int | None) -> str | None:
@@ -125,7 +125,7 @@ class SnapshotSettings:
             return None
         if time_ms is None:
             return self.levels[-1].levels
-        index = bisect_right(self.levels, time_ms, key=lambda each: each.first_ms) - 1
+        index = bisect_right(self.levels, time_ms, key=lambda run: run.first_ms) - 1
         if index < 0:
             return Levels(None, self.levels[0].levels.newest)
         before = self.levels[index]

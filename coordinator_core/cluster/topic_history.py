@@ -301,17 +301,17 @@ class TopicHistory:
 
     def _cached(self, name: str, version: int) -> list[tuple[str, int, Topic]]:
         """(name, hash, topic) as a coordinator may hold it: newest first, back to the last record about the topic."""
-        found = []
+        cached = []
         for since, topic in self._topics.past(name, version):
             if topic is None:
                 break
             key = (name, since)
             if key not in self._hashes:
                 self._hashes[key] = topic_hash(topic)
-            found.append((name, self._hashes[key], topic))
+            cached.append((name, self._hashes[key], topic))
             if key not in self._only_racks:
                 break
-        return found
+        return cached
 
     def _with_racks_of(self, version: int, used: list[Topic]) -> ImageVersion:
         now = self.version(version)
@@ -413,20 +413,20 @@ class TopicHistory:
 
     def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
         """Return the changes of these topics in the versions ``(after, upto]``, oldest first."""
-        found = []
+        changes = []
         for name in sorted(set(names)):
             before = self._topics.at(name, after)
             for version, topic in self._topics.changes(name, after, upto):
                 kind = _change_kind(before, topic)
                 if kind:
-                    found.append(TopicChange(kind, name, self.positions[version], before, topic))
+                    changes.append(TopicChange(kind, name, self.positions[version], before, topic))
                 before = topic
-        return sorted(found, key=lambda change: (change.at.offset, change.at.timestamp_ms))
+        return sorted(changes, key=lambda change: (change.at.offset, change.at.timestamp_ms))
 
     def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
         """Return the brokers that registered in ``(after_ms, upto_ms]``, in order."""
         first, end = (
-            bisect_right(self._registrations, time_ms, key=lambda each: each.at.timestamp_ms)
+            bisect_right(self._registrations, time_ms, key=lambda start: start.at.timestamp_ms)
             for time_ms in (after_ms, upto_ms)
         )
         return self._registrations[first:end]
@@ -436,12 +436,12 @@ class TopicHistory:
 
         Where the history does not reach back to the beginning of the cluster, each registration counts as one.
         """
-        known, found = set[int](), []
-        for each in self._registrations:
-            if after_ms < each.at.timestamp_ms <= upto_ms and (each.broker in known or not self.complete):
-                found.append(each)
-            known.add(each.broker)
-        return found
+        known, restarted = set[int](), []
+        for start in self._registrations:
+            if after_ms < start.at.timestamp_ms <= upto_ms and (start.broker in known or not self.complete):
+                restarted.append(start)
+            known.add(start.broker)
+        return restarted
 
     def oldest_broker(self, time_ms: int | None) -> int | None:
         """Return the lowest ``metadata_version`` among the brokers registered at a time (None: at the end).
@@ -467,10 +467,10 @@ class TopicHistory:
 
     def _registered_levels(self, time_ms: int | None) -> Levels | None:
         last: dict[int, Registration] = {}
-        for each in sorted([*self._registrations, *self._unregistrations], key=lambda each: each.at.offset):
-            if time_ms is None or each.at.timestamp_ms <= time_ms:
-                last[each.broker] = each
-        levels = [each.metadata_version for each in last.values() if each.metadata_version is not None]
+        for change in sorted([*self._registrations, *self._unregistrations], key=lambda change: change.at.offset):
+            if time_ms is None or change.at.timestamp_ms <= time_ms:
+                last[change.broker] = change
+        levels = [change.metadata_version for change in last.values() if change.metadata_version is not None]
         return Levels(min(levels), max(levels)) if levels else None
 
     def metadata_versions(self) -> set[int]:
@@ -488,10 +488,10 @@ class TopicHistory:
         The metadata log has what was set for the group, and no defaults: snapshots count where it never has the config.
         """
         version = self.version_at(time_ms)
-        found = self.config(GROUP_RESOURCE, group_id, version).get(name) if version >= 0 else None
+        value = self.config(GROUP_RESOURCE, group_id, version).get(name) if version >= 0 else None
         ever = self._configs.past((GROUP_RESOURCE, group_id), self._newest)
-        if found is not None or any(name in configs for _, configs in ever if configs):
-            return found
+        if value is not None or any(name in configs for _, configs in ever if configs):
+            return value
         return self.snapshots.value(ResourceKind.GROUP, group_id, name, time_ms)
 
     def default_assignor(self, time_ms: int | None) -> str | None:
@@ -526,9 +526,9 @@ class TopicHistory:
     def deletions(self, names: Iterable[str] | None = None) -> list[tuple[str, int]]:
         """Return the topics (of ``names``) that were deleted or replaced, with the times (ms) at which they were."""
         return [
-            (each.topic, each.until.timestamp_ms)
-            for each in self.intervals(names)
-            if each.until is not None and each.ended_by in ("deleted", "replaced")
+            (interval.topic, interval.until.timestamp_ms)
+            for interval in self.intervals(names)
+            if interval.until is not None and interval.ended_by in ("deleted", "replaced")
         ]
 
 

@@ -265,10 +265,10 @@ def duration_ms(reset: str) -> int | None:
     """Return how far before the first fetch a ``share.auto.offset.reset`` of the form by_duration:P1DT2H3M4S goes; None
     for others.
     """
-    found = _DURATION.fullmatch(reset)
-    if found is None or not any(found.groups()):
+    parts = _DURATION.fullmatch(reset)
+    if parts is None or not any(parts.groups()):
         return None
-    days, hours, minutes, seconds = (float(group or 0) for group in found.groups())
+    days, hours, minutes, seconds = (float(group or 0) for group in parts.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000)
 
 

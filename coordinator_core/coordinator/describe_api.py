@@ -52,9 +52,9 @@ def list_groups(memory: CoordinatorState) -> list[Fields]:
         groups = {group_id: memory.group(group_id) for group_id in memory.log.groups}
         kind = {"protocolType": "connect", "groupType": "connect"}
         return [
-            {"groupId": group_id, **kind, "groupState": _connect_state(each)}
-            for group_id, each in groups.items()
-            if each is not None
+            {"groupId": group_id, **kind, "groupState": _connect_state(group)}
+            for group_id, group in groups.items()
+            if group is not None
         ]
     return [
         {

@@ -172,17 +172,17 @@ def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence
     return before.keys() == after.keys() and all(set(numbers) == set(after[key]) for key, numbers in before.items())
 
 
-def check_assignment_epoch(code: ErrorCode, what: str, word: str, epoch: int, assigned: int | None) -> None:
+def check_assignment_epoch(code: ErrorCode, unit: str, word: str, epoch: int, assigned: int | None) -> None:
     """Raise ApiError unless a member that commits at an older epoch had the unit by then (KIP-1251).
 
     ``what`` is the partition or task, ``word`` the member's name for its epoch, and ``assigned`` the epoch in which the
     unit was assigned to it, None if the member does not have it.
     """
     if assigned is None:
-        message = f"{what[0].upper()}{what[1:]} is not assigned or pending revocation for member."
+        message = f"{unit[0].upper()}{unit[1:]} is not assigned or pending revocation for member."
         raise ApiError(code, message)
     if epoch < assigned:
-        raise ApiError(code, f"Received {word} {epoch} is older than assignment epoch {assigned} for {what}.")
+        raise ApiError(code, f"Received {word} {epoch} is older than assignment epoch {assigned} for {unit}.")
 
 
 def check_fetch_epoch(code: ErrorCode, word: str, epoch: int, known: int) -> None:

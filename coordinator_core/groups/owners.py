@@ -68,11 +68,11 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
     classic group's owners are those of its last completed rebalance. A streams group records tasks: the topic has to
     exist, and to have a partition for the task; without ``topics`` that is known where the subtopology reads only it.
     """
-    found = []
+    owning = []
     for group in groups:
         for holding in _holdings(group, topic, topics):
             member = holding.member
-            found += [
+            owning += [
                 Owner(
                     group.group_id,
                     group.type,
@@ -87,7 +87,7 @@ def owners(groups: Iterable[Group], topics: TopicImage | None, topic: str, parti
                 for number in holding.partitions
                 if partition is None or number == partition
             ]
-    return sorted(found, key=_order)
+    return sorted(owning, key=_order)
 
 
 def _order(owner: Owner) -> tuple[int, str, str, str]:

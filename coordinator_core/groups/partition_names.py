@@ -28,4 +28,4 @@ def unnamed_topics(assigned: Iterable[Mapping[str, Iterable[int]]], topics: Topi
     if topics is not None and topics.is_whole:
         return []
     named = {} if topics is None else topics.by_id
-    return sorted({topic_id for each in assigned for topic_id in each if topic_id not in named})
+    return sorted({topic_id for by_topic in assigned for topic_id in by_topic if topic_id not in named})

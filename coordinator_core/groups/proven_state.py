@@ -121,12 +121,12 @@ class GroupKeys:
 
         A tombstone of a partition counts as unread: it may be before that commit.
         """
-        found = []
+        unread = []
         for partition, offset in commits.items():
             committed = offsets.committed.get(partition)
             if offset > max(self.ended, NO_OFFSET if committed is None else committed.at.offset):
-                found.append(partition)
-        return found
+                unread.append(partition)
+        return unread
 
     @property
     def has_unread(self) -> bool:
@@ -282,7 +282,7 @@ def _forget_of_consumers(state: ConsumerGroup, unknown: frozenset[RecordKey]) ->
     if RecordKey(RecordType.CONSUMER_GROUP_PARTITION_METADATA) in unknown:
         state.subscription_metadata = None
     of_regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION
-    state.regexes = {name: each for name, each in state.regexes.items() if RecordKey(of_regex, name) not in unknown}
+    state.regexes = {name: regex for name, regex in state.regexes.items() if RecordKey(of_regex, name) not in unknown}
 
 
 def _proven_connect(state: ConnectGroup, unknown: frozenset[RecordKey]) -> ConnectGroup:
@@ -331,7 +331,7 @@ def prove_offsets(
     commit that cannot be decoded.
     """
     group, offsets, certainty = then
-    unknown = frozenset(unread) | {partition for partition, each in records.items() if not each.is_known(gaps)}
+    unknown = frozenset(unread) | {partition for partition, record in records.items() if not record.is_known(gaps)}
     committed = _without(offsets.committed, unknown)
     pending = {producer_id: _without(commits, unknown) for producer_id, commits in offsets.pending.items()}
     offsets = GroupOffsets(committed, {producer_id: commits for producer_id, commits in pending.items() if commits})

@@ -64,6 +64,6 @@ def matching(regex: str, names: Collection[str]) -> list[str]:
     if not names or error_in(regex) is not None:
         return []
     array = pa.array(names, pa.string())
-    found = pc.match_substring_regex(array, _whole(regex))
-    matches: list[str] = array.filter(found).to_pylist()
+    is_match = pc.match_substring_regex(array, _whole(regex))
+    matches: list[str] = array.filter(is_match).to_pylist()
     return matches

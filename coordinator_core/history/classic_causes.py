@@ -104,7 +104,7 @@ def follow_up_causes(open_history: OpenHistory, step: Transition) -> list[Cause]
 
 def is_downgrade(generation: OpenEpoch) -> bool:
     """Whether this is the first generation of a group that was a consumer group before."""
-    kinds = {each.kind for each in generation.causes if each.at == generation.opened}
+    kinds = {reason.kind for reason in generation.causes if reason.at == generation.opened}
     return CauseKind.GROUP_DOWNGRADED in kinds
 
 
@@ -227,7 +227,7 @@ def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]
     now = writer.topics.version_at(step.at.timestamp_ms)
     final = {change.name: change for change in writer.topics.changes(names, last.topics_version, now)}
     fitting = {True: "created", False: "deleted"}
-    return topic_causes(each for each in final.values() if each.kind == fitting[each.name in step.topics])
+    return topic_causes(change for change in final.values() if change.kind == fitting[change.name in step.topics])
 
 
 def _first_assigned(

@@ -77,5 +77,5 @@ def _committed(writer: HistoryWriter, unit: WorkUnit) -> list[tuple[str, int]]:
         epoch = writer.open_history.epoch
         known = () if epoch is None else epoch.topics
         named = (subtopology for subtopology in state.topology.subtopologies if subtopology.subtopology_id == name)
-        return [(topic, partition) for each in named for topic in sources_of(state.topology, each, known)]
+        return [(topic, partition) for subtopology in named for topic in sources_of(state.topology, subtopology, known)]
     return []

@@ -260,13 +260,13 @@ def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set
     if isinstance(state, StreamsGroup):
         matched |= matched_topics(state.topology, writer.topics)
     concerned = names & ({*last.topics} | matched)
-    found = changes_between(writer.topics, concerned, last.topics_version, used.version)
-    if not found and not changes:
+    changed = changes_between(writer.topics, concerned, last.topics_version, used.version)
+    if not changed and not changes:
         detail = "the metadata hash changed; it is not known which topic changed"
         if last.metadata_hash is None:
             detail = "the first metadata hash, as brokers since 4.1 write it"
-        found.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
-    return found
+        changed.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
+    return changed
 
 
 def _unassigned_share_causes(

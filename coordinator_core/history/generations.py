@@ -119,7 +119,7 @@ def _find_causes(
 ) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
     open_history, last = writer.open_history, writer.open_history.epoch
-    taken = [each for changed in assigned.changes for each in changed.taken]
+    taken = [unit for changed in assigned.changes for unit in changed.taken]
     open_history.changes += subscription_causes(old, new, at)
     if last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
@@ -144,7 +144,7 @@ def _change_owners(
     before they join: from when all had joined until the assignment was there, nobody read or ran anything.
     """
     ownership, last = writer.open_history.ownership, writer.open_history.epoch
-    stopped = {each: set(owners) for each, owners in ownership.owners.items()} if _is_eager(old) else {}
+    stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
         ownership.were_stopped(stopped, max(at.timestamp_ms - _began_before_ms(new, at), 0))

@@ -32,8 +32,8 @@ class GivenShareState:
 
     def note_lost(self, partition: int, spans: Iterable[tuple[int, int]]) -> None:
         """Note offsets without a record, both included; none is given where nothing is lost."""
-        if found := list(spans):
-            self.lost[partition] = found
+        if offsets := list(spans):
+            self.lost[partition] = offsets
 
     def note_unreadable(self, partition: int, offset: int) -> None:
         """Note a record that cannot be decoded; those of a partition are noted in order."""

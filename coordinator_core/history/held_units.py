@@ -167,9 +167,9 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
     if consumer is not None:
         fields = consumer.fields
         owned = frozenset(
-            WorkUnit("partition", each["topic"], number)
-            for each in fields.get("ownedPartitions") or ()
-            for number in each["partitions"]
+            WorkUnit("partition", entry["topic"], number)
+            for entry in fields.get("ownedPartitions") or ()
+            for number in entry["partitions"]
         )
         generation = fields.get("generationId", -1)
         rack, known = fields.get("rackId"), generation if generation >= 0 else None

@@ -99,9 +99,9 @@ class GroupFold:
         writer.rows = []
         return rows
 
-    def lose(self, at: LogPosition, what: str) -> None:
-        """Note a record that may have said anything of the group; ``what`` names it."""
-        self._recorder.lose(at, what)
+    def lose(self, at: LogPosition, missing: str) -> None:
+        """Note a record that may have said anything of the group; ``missing`` names it."""
+        self._recorder.lose(at, missing)
 
     def note_commit(self, record: OffsetCommitRecord) -> None:
         """Note an offset commit."""

@@ -37,9 +37,9 @@ FIRST_EPOCH = 2
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
 
-def numbers(what: str, first: int, last: int) -> str:
+def numbers(noun: str, first: int, last: int) -> str:
     """Return ``epoch 3 was``, or ``epochs 3 to 5 were``."""
-    return f"{what} {first} was" if first == last else f"{what}s {first} to {last} were"
+    return f"{noun} {first} was" if first == last else f"{noun}s {first} to {last} were"
 
 
 class HistoryWriter:
@@ -71,9 +71,9 @@ class HistoryWriter:
         if open_history.past.follow(record, self.coverage, from_start=self.group.from_start):
             self._doubt_lasting()
 
-    def lose(self, at: LogPosition, what: str) -> None:
-        """Note a record of the group that says something unknown; ``what`` names it."""
-        self.open_history.past.lose_at(at, what)
+    def lose(self, at: LogPosition, missing: str) -> None:
+        """Note a record of the group that says something unknown; ``missing`` names it."""
+        self.open_history.past.lose_at(at, missing)
         self._doubt_lasting()
 
     def _doubt_lasting(self) -> None:
@@ -206,14 +206,14 @@ class HistoryWriter:
         group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
         hole = self.open_history.past.hole
         for resource, intervals in changed.ended:
-            what = self.resources.columns(resource)
+            columns = self.resources.columns(resource)
             self.rows += [
                 AssignmentRow(
                     group_id,
                     group_type,
                     member_id,
                     kind,
-                    *what,
+                    *columns,
                     partition,
                     epoch if seen else None,
                     since,
@@ -278,7 +278,7 @@ class HistoryWriter:
             return False
         there = [topic for topic in (self.topics.topic_at(name, at.timestamp_ms) for name in subscribed) if topic]
         ownership = self.open_history.ownership
-        return bool(there) and all(ownership.known(("partition", each.id)) >= each.partitions for each in there)
+        return bool(there) and all(ownership.known(("partition", topic.id)) >= topic.partitions for topic in there)
 
     def _knows_members(self, missing: str | None) -> bool:
         """Whether no member can be missing in an epoch that opens now; ``missing``: the part of its past not seen."""
@@ -379,7 +379,7 @@ class HistoryWriter:
         """
         causes, past = self.open_history.changes, self.open_history.past
         if missing is not None and (self.open_history.last_epoch is None or past.doubt is not None):
-            causes = [each for each in causes if each.kind not in {*_JOIN, *unproven}]
+            causes = [known for known in causes if known.kind not in {*_JOIN, *unproven}]
         if causes:
             return tuple(causes)
         hint = self._restart_hint(at) if missing is None else None

@@ -311,7 +311,7 @@ class Ownership:
         self.idle_ms = self.idle_max_ms = 0
         self.is_vague = False
         self.in_doubt = {
-            topic for topic in self.in_doubt if any(each[1] == topic and self.idle[each] for each in self.idle)
+            topic for topic in self.in_doubt if any(unit[1] == topic and self.idle[unit] for unit in self.idle)
         }
 
     def clear(self) -> None:

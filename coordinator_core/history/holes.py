@@ -22,10 +22,10 @@ class UnknownOffsets(NamedTuple):
 class Holes:
     """Such offsets, by topic and partition of the log."""
 
-    def __init__(self, found: Iterable[tuple[Place, UnknownOffsets]]) -> None:
+    def __init__(self, unknown: Iterable[tuple[Place, UnknownOffsets]]) -> None:
         """Give them in any order."""
         self._runs: dict[Place, list[UnknownOffsets]] = {}
-        for place, run in sorted(found):
+        for place, run in sorted(unknown):
             self._runs.setdefault(place, []).append(run)
         self._firsts = {place: [run.first for run in runs] for place, runs in self._runs.items()}
 

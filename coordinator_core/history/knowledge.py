@@ -44,12 +44,12 @@ class GivenLogs:
 
     def absent(self) -> dict[str, list[int]]:
         """Return the partitions that exist and were not given, by topic; without those of which none is absent."""
-        found = {}
+        by_topic = {}
         for topic, there in sorted(self.partitions.items()):
             missing = [number for number in range(self.count(topic)) if number not in (there or ())]
             if there is not None and missing:
-                found[topic] = missing
-        return found
+                by_topic[topic] = missing
+        return by_topic
 
     def absent_log_of(self, group_id: str) -> str | None:
         """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
@@ -91,7 +91,7 @@ class Knowledge:
     def incomplete(self) -> dict[str, LogGaps]:
         """The log partitions of which something may have left no trace, in order of their names."""
         gaps = sorted(self.gaps.items())
-        return {name: each for name, each in gaps if not each.lists_all and not each.is_after_end}
+        return {name: log for name, log in gaps if not log.lists_all and not log.is_after_end}
 
     def reasons(self) -> list[str]:
         """Return what is missing of the logs of groups, in words; the list is empty if nothing is."""
@@ -105,7 +105,7 @@ class Knowledge:
 
     def about_end(self) -> list[str]:
         """Return in words that the logs end before the moment of the answer; the list is empty if they do not."""
-        if self.last_ms is None or not any(each.is_after_end for each in self.gaps.values()):
+        if self.last_ms is None or not any(log.is_after_end for log in self.gaps.values()):
             return []
         return [
             f"the log ends at {utc(self.last_ms)}, before that moment: what was written since is not known; ask for "
@@ -183,8 +183,8 @@ class Knowledge:
 def whole_from(gaps: Mapping[str, LogGaps]) -> str:
     """Return in words from which offset on each log partition is whole, and up to where records are lost."""
     return ", ".join(
-        f"{name} {each.whole_from}" + (f" (lost up to {each.lost})" if each.lost >= 0 else "")
-        for name, each in gaps.items()
+        f"{name} {log.whole_from}" + (f" (lost up to {log.lost})" if log.lost >= 0 else "")
+        for name, log in gaps.items()
     )
 
 

@@ -40,7 +40,7 @@ class LostRecords:
 
     def about(self, group_id: str) -> LostRecords:
         """Return what may have said something of one group."""
-        of_group = {place: {group_id: found[group_id]} for place, found in self.unreadable.items() if group_id in found}
+        of_group = {place: {group_id: known[group_id]} for place, known in self.unreadable.items() if group_id in known}
         return LostRecords(self.ranges, of_group, self.unplaced)
 
     def joined(self, other: LostRecords) -> LostRecords:
@@ -89,8 +89,8 @@ class LostRecords:
         for first, last in self.ranges.get(place, ()):
             if last > at.offset:
                 return f"records between offsets {first} and {last}"
-        found = [self.unplaced.get(place), self.unreadable.get(place, {}).get(row.group_id)]
-        last = max((each[1] for each in found if each is not None), default=-1)
+        spans = [self.unplaced.get(place), self.unreadable.get(place, {}).get(row.group_id)]
+        last = max((span[1] for span in spans if span is not None), default=-1)
         return f"records up to offset {last}, which {UNREADABLE}" if last > at.offset else None
 
 

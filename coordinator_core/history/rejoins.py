@@ -34,7 +34,7 @@ CREATION_MS = 30_000
 def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[str, Cause]:
     """Return, by instance id, the static members that were replaced in place with another subscription."""
     by_instance = {member.instance_id: member for member in old.members.values() if member.instance_id is not None}
-    found = {}
+    changed = {}
     for member_id, member in new.members.items():
         if member.instance_id is None or member_id in old.members:
             continue
@@ -44,7 +44,7 @@ def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[
         before, after = subscription(old, replaced).topics, subscription(new, member).topics
         if before != after:
             detail = f"{difference(before, after)}, in place of {replaced.member_id} within generation {new.generation}"
-            found[member.instance_id] = cause(
+            changed[member.instance_id] = cause(
                 CauseKind.SUBSCRIPTION_CHANGED,
                 at,
                 member=member_id,
@@ -52,7 +52,7 @@ def resubscribed(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> dict[
                 topics=before ^ after,
                 detail=detail,
             )
-    return found
+    return changed
 
 
 def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause]:

@@ -65,15 +65,15 @@ class SeenPast:
             self._note_key(record)
         return is_hole
 
-    def lose_at(self, at: LogPosition, what: str) -> None:
-        """Take in a record of the group that says something unknown; ``what`` names it."""
-        self.lose(what)
+    def lose_at(self, at: LogPosition, missing: str) -> None:
+        """Take in a record of the group that says something unknown; ``missing`` names it."""
+        self.lose(missing)
         self.first, self.is_first_ever = at, False
 
-    def lose(self, what: str, *, is_lost: bool = True) -> None:
-        """Take in that records may be missing here, which ``what`` names."""
+    def lose(self, missing: str, *, is_lost: bool = True) -> None:
+        """Take in that records may be missing here, which ``missing`` names."""
         self.is_lost = self.is_lost or is_lost
-        self.missing = self.doubt = what
+        self.missing = self.doubt = missing
         self.is_unsettled = True
         self.written.clear()
 

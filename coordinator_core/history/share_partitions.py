@@ -124,7 +124,7 @@ class SharePartitionFold:
         is_whole: bool,
     ) -> SharePartitionRow:
         write = _write(before, after, record)
-        told = () if write is ShareWrite.FIRST_SEEN and record.type == SHARE_SNAPSHOT else _changes(before, after)
+        changed = () if write is ShareWrite.FIRST_SEEN and record.type == SHARE_SNAPSHOT else _changes(before, after)
         start = None if after.start_offset == UNSET else after.start_offset
         next_offset = after.next_offset if is_whole and start is not None else None
         totals = after.by_state
@@ -154,10 +154,10 @@ class SharePartitionFold:
             unknown=covered if is_whole else None,
             counts=_counts(after) if is_whole else (),
             delivery_limit=self._delivery_limit(which.group_id, record.at),
-            accepted_now=sum(_records(each) for each in told if _turns(each, DeliveryState.ACKNOWLEDGED)),
-            released_now=tuple(_range(each) for each in told if _is_given_back(each)),
-            archived_now=tuple(_range(each) for each in told if _turns(each, DeliveryState.ARCHIVED)),
-            redelivered_now=sum(_records(each) for each in told if _is_redelivered(each)),
+            accepted_now=sum(_records(part) for part in changed if _turns(part, DeliveryState.ACKNOWLEDGED)),
+            released_now=tuple(_range(part) for part in changed if _is_given_back(part)),
+            archived_now=tuple(_range(part) for part in changed if _turns(part, DeliveryState.ARCHIVED)),
+            redelivered_now=sum(_records(part) for part in changed if _is_redelivered(part)),
             passed_over=_passed_over(before.state, after) if before.is_whole else None,
             advanced=advanced,
             history_complete=before.is_whole,

@@ -57,8 +57,8 @@ def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[
     if known and strange:
         raise InputError(_of_two(known, strange))
     if strange:
-        return _said({each: at for ids in strange.values() for each, at in ids.items()}, "topic ids")
-    return _said(names, "topics") if names and not known and not any(map(topics.had, names)) else None
+        return _of_another_cluster({topic_id: at for ids in strange.values() for topic_id, at in ids.items()}, "topic ids")
+    return _of_another_cluster(names, "topics") if names and not known and not any(map(topics.had, names)) else None
 
 
 def _is_whole(topics: TopicHistory | None) -> TypeGuard[TopicHistory]:
@@ -83,9 +83,9 @@ def _unknown_ids(topics: TopicHistory, records: Iterable[AnyRecord], names: Unkn
     return ids
 
 
-def _said(unknown: Unknown, what: str) -> str:
+def _of_another_cluster(unknown: Unknown, noun: str) -> str:
     return (
-        f"the metadata log is of another cluster, and not used: it has none of the {len(unknown)} {what} that records "
+        f"the metadata log is of another cluster, and not used: it has none of the {len(unknown)} {noun} that records "
         f"of groups name, such as {_first(unknown)}"
     )
 
@@ -99,7 +99,7 @@ def _of_two(known: Sequence[str], strange: Mapping[str, Unknown]) -> str:
 
 
 def _first(unknown: Unknown) -> str:
-    name, at = min(unknown.items(), key=lambda each: (each[1], each[0]))
+    name, at = min(unknown.items(), key=lambda entry: (entry[1], entry[0]))
     return f"{name!r} (partition {at.partition}, offset {at.offset})"
 
 
@@ -122,4 +122,4 @@ def _assigned_names(record: AnyRecord) -> Iterator[str]:
         return
     if record.value.get("protocolType") == CONSUMER_PROTOCOL_TYPE:
         for member in record.value["members"]:
-            yield from (each.topic for each in assigned_partitions(member["assignment"]) or ())
+            yield from (assigned.topic for assigned in assigned_partitions(member["assignment"]) or ())

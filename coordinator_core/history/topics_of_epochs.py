@@ -31,9 +31,9 @@ def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: s
     if topics is None:
         return Used(metadata_hash, None, None, -1)
     if metadata_hash is not None:
-        found = matching_hash(topics, metadata_hash, names, at.timestamp_ms, CLOCK_TOLERANCE_MS)
-        if found is not None:
-            return Used(metadata_hash, True, found.at, found.version)
+        matching = matching_hash(topics, metadata_hash, names, at.timestamp_ms, CLOCK_TOLERANCE_MS)
+        if matching is not None:
+            return Used(metadata_hash, True, matching.at, matching.version)
     version = topics.version_at(at.timestamp_ms)
     proven = None if metadata_hash is None or version < 0 or not topics.shows_all(at.timestamp_ms) else False
     is_known = version >= 0 and (topics.is_listed or topics.reach.covers(at.timestamp_ms, at.timestamp_ms))
@@ -48,9 +48,9 @@ def matching_hash(
     By the controller's clock it may be later, by up to the tolerance. Such a version counts where all earlier ones are
     older than what a broker may work with: topics may become again what they were.
     """
-    found = topics.newest_matching_hash(metadata_hash, names, time_ms)
-    if found is not None and not topics.changes(names, found.version, topics.version_at(time_ms - METADATA_LAG_MS)):
-        return found
+    newest = topics.newest_matching_hash(metadata_hash, names, time_ms)
+    if newest is not None and not topics.changes(names, newest.version, topics.version_at(time_ms - METADATA_LAG_MS)):
+        return newest
     return topics.newest_matching_hash(metadata_hash, names, time_ms, tolerance_ms)
 
 

@@ -34,7 +34,7 @@ def ended_warmups(state: StreamsGroup, member_id: str) -> EndedWarmups:
         if other.process_id == member.process_id:
             turned |= given & set(task_units(other.assigned.warmup))
     dropped = set(task_units(member.assigned.warmup)) - kept - turned
-    return EndedWarmups(*([f"{name}_{number}" for name, number in sorted(each)] for each in (turned, dropped)))
+    return EndedWarmups(*([f"{name}_{number}" for name, number in sorted(tasks)] for tasks in (turned, dropped)))
 
 
 def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id: str, at: LogPosition) -> None:
@@ -51,14 +51,14 @@ def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id
         return
     if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
         return
-    known = [each for each in epoch.causes if each.kind == CauseKind.WARMUP_CAUGHT_UP]
-    named = [each for each in known if not (each.detail or "").endswith(NO_LONGER_ASSIGNED)]
+    each = [each for each in epoch.causes if each.kind == CauseKind.WARMUP_CAUGHT_UP]
+    named = [each for each in each if not (each.detail or "").endswith(NO_LONGER_ASSIGNED)]
     if not ended.turned and named:
         return
     tasks = ended.turned or ended.dropped
     detail = f"task{'' if len(tasks) == 1 else 's'} {', '.join(tasks)}{'' if ended.turned else NO_LONGER_ASSIGNED}"
     causes = [
-        *(named if ended.turned else known),
+        *(named if ended.turned else each),
         cause(CauseKind.WARMUP_CAUGHT_UP, at, member=member_id, detail=detail),
     ]
     if len(causes) > 1:

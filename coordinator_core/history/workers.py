@@ -79,11 +79,11 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
 def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> list[Cause]:
     """What a worker's metadata changes; an assignor's reason is how a worker asks for a rebalance."""
     about, instance = member.member_id, member.instance_id
-    old, new = [each.name for each in before], [assignor.name for assignor in member.assignors]
+    old, new = [assignor.name for assignor in before], [assignor.name for assignor in member.assignors]
     if old != new:
         detail = f"assignors {' '.join(old) or 'none'} to {' '.join(new) or 'none'}"
         return [cause(CauseKind.ASSIGNOR_CHANGED, at, member=about, instance=instance, detail=detail)]
-    was = {each.name: each for each in before}
+    was = {assignor.name: assignor for assignor in before}
     details = [_detail(was[assignor.name], assignor) for assignor in member.assignors if assignor != was[assignor.name]]
     if not details:
         return []
@@ -93,8 +93,8 @@ def _changes(member: ConnectMember, before: list[Assignor], at: LogPosition) -> 
 def _detail(old: Assignor, new: Assignor) -> str:
     if old.reason != new.reason:
         return f"reason of assignor {new.name} {old.reason} to {new.reason}"
-    what = "versions" if old.metadata == new.metadata else "metadata"
-    return f"{what} of assignor {new.name}"
+    part = "versions" if old.metadata == new.metadata else "metadata"
+    return f"{part} of assignor {new.name}"
 
 
 def work_before(state: GroupState | None, record: CoordinatorRecord) -> set[tuple[str, int]]:

@@ -63,7 +63,7 @@ class Brokers:
 
     def __post_init__(self) -> None:
         ids = {broker: self.chance.fork("directory", broker).uuid() for broker in self.racks}
-        self.directories = {broker: uuid_text(each.bytes) for broker, each in ids.items()}
+        self.directories = {broker: uuid_text(uuid.bytes) for broker, uuid in ids.items()}
 
     def leaders(self, topic: str, partition: int) -> Sequence[Leader]:
         """Return the leaders of a partition in order of time; none if it was removed."""
@@ -114,7 +114,7 @@ class Brokers:
 
     def remove(self, topic: str) -> None:
         """Remove the partitions of a deleted topic."""
-        self._partitions = {key: each for key, each in self._partitions.items() if key[0] != topic}
+        self._partitions = {key: partition for key, partition in self._partitions.items() if key[0] != topic}
 
     def fail(self, time_ms: int, broker: int) -> Iterator[MetadataRecord]:
         """Yield the records of a broker that stops: it is fenced, and other brokers lead its partitions."""

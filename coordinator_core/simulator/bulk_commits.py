@@ -195,8 +195,8 @@ class CommitStreams:
     ) -> CommitStream:
         """Begin the commits of a member for the partitions that it owns."""
         heads, tails, length = [], [], 0
-        for index, each in enumerate(owned):
-            head, tail, size = self._pieces(group_id, index, each)
+        for index, partition in enumerate(owned):
+            head, tail, size = self._pieces(group_id, index, partition)
             heads.append(head)
             tails.append(tail)
             length += size
@@ -245,7 +245,7 @@ class CommitStreams:
             stream.gone.update(topic for topic, _ in stream.partitions if gone(stream.group_id, topic))
         self._left_open = [commit for commit in (left.without(gone) for left in self._left_open) if commit.partitions]
         for group_id, commits in self._over.items():
-            self._over[group_id] = {each: commit for each, commit in commits.items() if not gone(group_id, each[0])}
+            self._over[group_id] = {key: commit for key, commit in commits.items() if not gone(group_id, key[0])}
 
     def chunks(self, until: int) -> Iterator[CommitChunk]:
         """Yield the commits before this time, in order of time."""

@@ -198,13 +198,13 @@ class GroupTruth:
 
         A conversion has only the ``earlier`` causes where the new type opens another epoch in the same batch.
         """
-        for number, each in enumerate(opened):
-            if each.value is None:
+        for number, record in enumerate(opened):
+            if record.value is None:
                 continue
-            if each.type == self.type:
-                self._epoch(each, batch)
+            if record.type == self.type:
+                self._epoch(record, batch)
             else:
-                self._convert(each, each.value, batch, earlier if number + 1 < len(opened) else self.pending)
+                self._convert(record, record.value, batch, earlier if number + 1 < len(opened) else self.pending)
 
     def _members(self, live: AnyGroup | None, how: str) -> None:
         now = _members_of(live)
@@ -336,17 +336,17 @@ class GroupTruth:
         for rebalance in self.rebalances:
             yield self._row(rebalance)
 
-    def _row(self, each: _Rebalance) -> Row:
+    def _row(self, rebalance: _Rebalance) -> Row:
         return {
             "kind": "rebalance",
             "group_id": self.group_id,
-            "group_type": each.type,
-            "from_epoch": each.from_epoch,
-            "to_epoch": each.to_epoch,
-            "at": each.batch.position(each.index)._asdict(),
-            "causes": [why.row() for why in each.causes],
-            "outcome": each.outcome,
-            "finished_ms": each.finished_ms,
+            "group_type": rebalance.type,
+            "from_epoch": rebalance.from_epoch,
+            "to_epoch": rebalance.to_epoch,
+            "at": rebalance.batch.position(rebalance.index)._asdict(),
+            "causes": [why.row() for why in rebalance.causes],
+            "outcome": rebalance.outcome,
+            "finished_ms": rebalance.finished_ms,
         }
 
 
@@ -386,7 +386,7 @@ def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) ->
     gone = {each: instance for each, instance in before.items() if each not in now}
     for member_id, instance in now.items():
         if member_id not in before:
-            former = next((each for each, held in gone.items() if instance is not None and held == instance), None)
+            former = next((other for other, held in gone.items() if instance is not None and held == instance), None)
             gone.pop(former or "", None)
             yield TrueCause("member_joined" if former is None else "static_member_returned", member_id)
     for member_id, instance in gone.items():

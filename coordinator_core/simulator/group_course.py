@@ -60,8 +60,8 @@ class GroupRun:
         self.clients: list[Client] = []
         self.configs = ConfigTopic()
         self.configs.write(script.connectors)
-        for each in self.shards.values():
-            each.clients[group_id] = self.clients
+        for log in self.shards.values():
+            log.clients[group_id] = self.clients
         if script.configs:
             shard.memory.configure_group(group_id, script.configs)
 

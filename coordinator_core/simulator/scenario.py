@@ -395,8 +395,8 @@ class Scenario(Part):
         expanded = (
             (topic, name.replace(_NUMBER, str(n))) for name, topic in self.topics.items() for n in range(topic.count)
         )
-        found = {id(topic): topic for topic, name in expanded if re2.matching(group.regex, [name])}
-        return list(found.values())
+        matched = {id(topic): topic for topic, name in expanded if re2.matching(group.regex, [name])}
+        return list(matched.values())
 
     def topic_name(self, name: str, number: int) -> str:
         """Return the topic that the name stands for in the group with this number."""

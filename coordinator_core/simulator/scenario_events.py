@@ -20,10 +20,10 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 
 def _milliseconds(value: Any) -> Any:
     if isinstance(value, str):
-        found = _DURATION.fullmatch(value.strip())
-        if found is None:
+        match = _DURATION.fullmatch(value.strip())
+        if match is None:
             raise ValueError("a duration is a number with a unit: 250ms, 30s, 5m, 2h, 1d")
-        return round(min(float(found[1]), _LONGEST) * _UNITS[found[2]])
+        return round(min(float(match[1]), _LONGEST) * _UNITS[match[2]])
     return value
 
 

@@ -178,7 +178,7 @@ class SimulatedSharePartition:
         last = min(last, offset + MOST_RECORDS - 1)
         if last < offset:
             return []
-        found = leader.acquire(
+        deliveries = leader.acquire(
             member_id,
             offset,
             [*self._batches(offset, last)],
@@ -186,9 +186,9 @@ class SimulatedSharePartition:
             most_records=MOST_RECORDS,
             batch_size=MOST_RECORDS,
         )
-        for each in found:
-            self._counts["redelivered"] += each.records if each.delivery_count > 1 else 0
-        return found
+        for delivery in deliveries:
+            self._counts["redelivered"] += delivery.records if delivery.delivery_count > 1 else 0
+        return deliveries
 
     def _batches(self, first: int, last: int) -> Iterator[LogBatch]:
         """The record batches of a fetch: a record whose transaction was aborted has one of its own."""
@@ -212,14 +212,14 @@ class SimulatedSharePartition:
         leader = self._current_leader()
         if leader is None or member.leader_epoch != self._leader_epoch or not member.deliveries:
             return
-        said = [each for delivery in member.deliveries for each in self._opinions(delivery)]
+        said = [opinion for delivery in member.deliveries for opinion in self._opinions(delivery)]
         member.deliveries = []
-        self._rejected = frozenset(each.first for each in said if each.types[0] == Acknowledge.REJECT)
+        self._rejected = frozenset(opinion.first for opinion in said if opinion.types[0] == Acknowledge.REJECT)
         self._cause = RELEASED
         try:
             leader.acknowledge(member.hold.member_id, said, self._clock.now)
         except ApiError:
-            self._counts["refused"] += sum(each.last - each.first + 1 for each in said)
+            self._counts["refused"] += sum(opinion.last - opinion.first + 1 for opinion in said)
 
     def _lose(self, member: _Member) -> None:
         """A member does not have the share partition any more; if its process ended, its session did, too."""
@@ -275,7 +275,7 @@ class SimulatedSharePartition:
 
     def _at_lead(self) -> Leader | None:
         now = self._clock.now
-        leader = next((each for each in reversed(self._leaders) if each.time_ms <= now), None)
+        leader = next((lead for lead in reversed(self._leaders) if lead.time_ms <= now), None)
         return None if leader is None or leader.broker == NO_BROKER else leader
 
     def _current_leader(self) -> SharePartitionLeader | None:

@@ -66,13 +66,13 @@ class ShareStates:
                 leaving = group.commits is not None and group.commits.when_leaving
                 settings = GroupConfig.of(config, group.configs)
                 habits |= dict.fromkeys(scenario.ids(name), ShareHabits(every, leaving, group.delivery, settings))
-        found = [
+        lifetimes = [
             (habits[lifetime.which.group_id], activity, lifetime)
             for activity in activities
             for lifetime in (*activity.initialized.values(), *activity.removed)
             if self._is_here(lifetime.which)
         ]
-        yield from sorted(found, key=lambda entry: (entry[2].since_ms, entry[2].which))
+        yield from sorted(lifetimes, key=lambda entry: (entry[2].since_ms, entry[2].which))
 
     def _is_here(self, which: SharePartition) -> bool:
         name = f"{which.group_id}:{which.topic_id}:{which.partition}"

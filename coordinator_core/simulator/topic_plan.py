@@ -193,7 +193,7 @@ class _Writer:
             tuple((start + partition + copy) % brokers for copy in range(change.replicas))
             for partition in range(change.partitions)
         )
-        racks = tuple(tuple(rack for broker in mine if (rack := self._racks[broker]) is not None) for mine in replicas)
+        racks = tuple(tuple(rack for broker in ids if (rack := self._racks[broker]) is not None) for ids in replicas)
         self._topics[name] = Topic(name, topic_id, change.partitions, racks, replicas)
         for partition in range(first, change.partitions):
             yield self.brokers.place(change.time_ms, name, topic_id, partition, replicas[partition])

@@ -130,12 +130,12 @@ def _cursor(source: RowBytes, rows: Ints, skipped: int) -> Cursor:
 def _leading_numbers(source: RowBytes, rows: Ints) -> Numbers:
     """The int16 that each row begins with, NO_TYPE where it has none."""
     cursor = _cursor(source, rows, 0)
-    found = cursor.number("i2").astype(np.int16)
-    found[cursor.failed] = NO_TYPE
+    leading = cursor.number("i2").astype(np.int16)
+    leading[cursor.failed] = NO_TYPE
     if len(rows) == len(source.starts):
-        return found
+        return leading
     numbers = np.full(len(source.starts), NO_TYPE, np.int16)
-    numbers[rows] = found
+    numbers[rows] = leading
     return numbers
 
 

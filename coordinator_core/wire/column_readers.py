@@ -139,11 +139,11 @@ def _is_ascii(content: pa.Buffer) -> bool:
     return bool(np.frombuffer(content, np.uint8).max(initial=0) < 0x80)
 
 
-def _fail_invalid_text(found: pa.BinaryArray, cursor: Cursor) -> None:
+def _fail_invalid_text(values: pa.BinaryArray, cursor: Cursor) -> None:
     try:
-        found.cast(pa.string())
+        values.cast(pa.string())
     except pa.ArrowInvalid:
-        cursor.fail(np.array([value is not None and not _is_utf8(value) for value in found.to_pylist()]))
+        cursor.fail(np.array([value is not None and not _is_utf8(value) for value in values.to_pylist()]))
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -234,16 +234,16 @@ class StructColumn:
 
     def read(self, cursor: Cursor) -> pa.Array:
         """See Column."""
-        found: dict[str, pa.Array] = {}
+        parts: dict[str, pa.Array] = {}
         for name, step in self.steps:
             if isinstance(step, Run):
-                found.update(step.read(cursor))
+                parts.update(step.read(cursor))
             else:
-                found[name] = step.read(cursor)
+                parts[name] = step.read(cursor)
         if self.tagged is not None:
-            found.update(self.tagged.read(cursor))
+            parts.update(self.tagged.read(cursor))
         arrays = [
-            found[field.name] if field.name in found else pa.nulls(len(cursor), field.type) for field in self.arrow_type
+            parts[field.name] if field.name in parts else pa.nulls(len(cursor), field.type) for field in self.arrow_type
         ]
         return pa.StructArray.from_arrays(arrays, fields=list(self.arrow_type))
 
@@ -278,9 +278,9 @@ class NullableStructColumn:
         if not len(entries):
             return pa.nulls(len(cursor), self.arrow_type)
         part = cursor.pick(entries)
-        found = self.present.read(part)
+        values = self.present.read(part)
         cursor.put_back(entries, part)
-        return expand(found, entries, len(cursor))
+        return expand(values, entries, len(cursor))
 
     def skip(self, cursor: Cursor) -> None:
         """See Column."""

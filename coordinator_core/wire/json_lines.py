@@ -112,8 +112,8 @@ def lines(columns: pa.RecordBatch, place: Place) -> Lines:
     errors = []
     if left.any():
         objects = [_object(row, place) for row in columns.filter(pa.array(left)).to_pylist()]
-        errors = [f"offset {each['offset']}: {each['error']}" for each in objects if "error" in each]
-        alone = Plain(pa.array([_text(each) + "\n" for each in objects], text_columns.TEXT))
+        errors = [f"offset {row['offset']}: {row['error']}" for row in objects if "error" in row]
+        alone = Plain(pa.array([_text(row) + "\n" for row in objects], text_columns.TEXT))
         rendered.append((np.flatnonzero(left), text_columns.laid_out([alone], len(objects))))
     return Lines(text_columns.merged(rendered, columns.num_rows), errors)
 

@@ -249,7 +249,7 @@ def _versions(text: str, within: range) -> range:
     low, dash, high = text.removesuffix("+").partition("-")
     if text.endswith("+"):
         return range(int(low), within.stop)
-    found = range(int(low), int(high if dash else low) + 1)
-    if found.start not in within or found.stop > within.stop:
+    versions = range(int(low), int(high if dash else low) + 1)
+    if versions.start not in within or versions.stop > within.stop:
         raise SchemaError(f"versions {text} reach beyond those of the message")
-    return found
+    return versions

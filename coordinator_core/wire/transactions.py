@@ -61,8 +61,8 @@ def markers(columns: pa.RecordBatch) -> list[Marker]:
 def holes(columns: pa.RecordBatch) -> list[int]:
     """Return the offsets where holes between batches begin, in rows of that schema: removed by compaction, or lost."""
     base, last = (columns.column(f"batch_{name}_offset").to_numpy() for name in ("base", "last"))
-    found: list[int] = (last[:-1][base[1:] > last[:-1] + 1] + 1).tolist()
-    return found
+    begins: list[int] = (last[:-1][base[1:] > last[:-1] + 1] + 1).tolist()
+    return begins
 
 
 def outcomes(columns: pa.RecordBatch, ends: Sequence[Marker], *, holes: Sequence[int] = ()) -> pa.Array:
@@ -93,12 +93,12 @@ def _decide(producer: Ints, epoch: Ints, offset: Ints, ends: Sequence[Marker], h
     place[order] = np.arange(len(order))
     end_places = np.sort(place[count:])
     following = np.searchsorted(end_places, place[:count])
-    found = order[end_places[np.minimum(following, len(ends) - 1)]] - count
-    decided = (following < len(ends)) & (end_producer[found] == producer)
-    said = np.array([end.outcome.value for end in ends], object)[found]
-    said[end_epoch[found] < epoch] = TransactionOutcome.UNKNOWN.value
-    said[~decided] = TransactionOutcome.OPEN.value
-    until = np.where(decided, end_offset[found], np.iinfo(np.int64).max)
+    following_marker = order[end_places[np.minimum(following, len(ends) - 1)]] - count
+    decided = (following < len(ends)) & (end_producer[following_marker] == producer)
+    outcome = np.array([end.outcome.value for end in ends], object)[following_marker]
+    outcome[end_epoch[following_marker] < epoch] = TransactionOutcome.UNKNOWN.value
+    outcome[~decided] = TransactionOutcome.OPEN.value
+    until = np.where(decided, end_offset[following_marker], np.iinfo(np.int64).max)
     lost = np.sort(np.array(holes, np.int64))
-    said[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = TransactionOutcome.UNKNOWN.value
-    return said
+    outcome[np.searchsorted(lost, offset) != np.searchsorted(lost, until)] = TransactionOutcome.UNKNOWN.value
+    return outcome

@@ -186,7 +186,7 @@ def _assignment(group: ConnectGroup, member: ConnectMember, protocol: str, repor
     has = runs & wanted
     starts, stops = has - reported, reported - has
     metadata = next((assignor.metadata for assignor in member.assignors if assignor.name == protocol), b"")
-    leader = next((each for each, other in group.members.items() if not is_classic(other)), "")
+    leader = next((worker_id for worker_id, other in group.members.items() if not is_classic(other)), "")
     return written_assignment(metadata, protocol, leader, starts if PROTOCOL_VERSIONS.get(protocol) else has, stops)
 
 

@@ -94,8 +94,8 @@ WorkFields = (
 
 def from_fields(values: Iterable[WorkFields]) -> list[ConnectorOrTask]:
     """Return the connectors and tasks of a request, in its order; a repeated unit is repeated."""
-    found: list[ConnectorOrTask] = []
+    units: list[ConnectorOrTask] = []
     for work in values:
-        found += work["connectors"]
-        found += [(task["connectorId"], task["taskId"]) for task in work["tasks"]]
-    return found
+        units += work["connectors"]
+        units += [(task["connectorId"], task["taskId"]) for task in work["tasks"]]
+    return units

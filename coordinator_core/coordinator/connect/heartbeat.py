@@ -217,7 +217,7 @@ def update_worker(
 
 def check_assignors(group: ConnectGroup, member_id: str, assignors: list[Assignor]) -> None:
     """Check that all workers support a common assignor, in versions that overlap with those of every other worker."""
-    others = {each: other.assignors for each, other in group.members.items() if each != member_id}
+    others = {worker: other.assignors for worker, other in group.members.items() if worker != member_id}
     offered = {each: [assignor.name for assignor in some] for each, some in (*others.items(), (member_id, assignors))}
     try:
         name = select_assignor(offered)
@@ -258,7 +258,7 @@ def _chosen(group: ConnectGroup, former: Computation | None) -> str:
     """The worker that computed last does it again; not if it did not in time and another one can."""
     ranges = worker_ranges(group, assignor_of(group))
     try:
-        able = [each for each, member in group.members.items() if not is_classic(member)]
+        able = [worker_id for worker_id, member in group.members.items() if not is_classic(member)]
         worker = select_worker(ranges, None if former is None else former.worker, able)
         if former is not None and former.late and worker == former.worker:
             able = [candidate for candidate in able if ranges[candidate].covers(ranges[worker]) and candidate != worker]
@@ -271,7 +271,7 @@ def _chosen(group: ConnectGroup, former: Computation | None) -> str:
 def assignor_of(group: ConnectGroup) -> str:
     """Return the assignor that all workers support; raises ApiError if there is none."""
     try:
-        return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
+        return select_assignor({worker: [a.name for a in member.assignors] for worker, member in group.members.items()})
     except AssignorError as error:
         raise ApiError(ErrorCode.UNSUPPORTED_ASSIGNOR, error.message) from error
 

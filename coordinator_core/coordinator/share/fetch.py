@@ -44,14 +44,14 @@ class Fetch:
 
     def acquire(self, fetch_offset: int) -> list[Delivery]:
         """Lock records, the fetch of which began at an offset; return those that the member gets."""
-        found = self._acquire(fetch_offset).deliveries
+        deliveries = self._acquire(fetch_offset).deliveries
         # A fetch that locks nothing gives nothing up, either, not even what others hold of an aborted transaction.
-        if not found or not self._window.settings.reads_committed:
-            return found
+        if not deliveries or not self._window.settings.reads_committed:
+            return deliveries
         aborted = [batch for batch in self._fetched if batch.is_aborted]
         for batch in aborted:
             self._window.archive_aborted(batch.first, batch.last)
-        return [part for delivery in found for part in _without(delivery, aborted)]
+        return [part for delivery in deliveries for part in _without(delivery, aborted)]
 
     def _acquire(self, fetch_offset: int) -> _Acquired:
         base = first = self._fetched[0].first
@@ -64,13 +64,13 @@ class Fetch:
         known = self._flight.between(min(base, first), self._last)
         if not known:
             return self._acquire_new(first, self._last, self._room)
-        found, is_full = self._acquire_known(known, base, first)
-        if not is_full and found.records < self._room and known[-1].last < self._last:
-            new = self._acquire_new(known[-1].last + 1, self._last, self._room - found.records)
-            found = _Acquired(found.deliveries + new.deliveries, found.records + new.records)
-        if found.deliveries:
-            self._window.narrow_gap(found.deliveries[-1].last + 1)
-        return found
+        acquired, is_full = self._acquire_known(known, base, first)
+        if not is_full and acquired.records < self._room and known[-1].last < self._last:
+            new = self._acquire_new(known[-1].last + 1, self._last, self._room - acquired.records)
+            acquired = _Acquired(acquired.deliveries + new.deliveries, acquired.records + new.records)
+        if acquired.deliveries:
+            self._window.narrow_gap(acquired.deliveries[-1].last + 1)
+        return acquired
 
     def _acquire_known(self, known: Iterable[InFlightBatch], base: int, gap: int) -> tuple[_Acquired, bool]:
         """What it gets of records that were in flight before, and whether it must get no more."""
@@ -99,7 +99,7 @@ class Fetch:
             if batch.is_split:
                 part = self._acquire_part(batch, base, self._room - records)
                 deliveries += _joined(part)
-                got = sum(each.records for each in part)
+                got = sum(delivery.records for delivery in part)
                 records += got
                 if is_throttled and got:
                     return _Acquired(deliveries, records), True
@@ -186,8 +186,8 @@ class Fetch:
             self._flight.put(batch)
             self._window.must_search = True
             return [Delivery(run.first, run.last, 1)]
-        for each in deliveries:
-            batch = InFlightBatch.of(each.first, each.last, AVAILABLE, 0)
+        for delivery in deliveries:
+            batch = InFlightBatch.of(delivery.first, delivery.last, AVAILABLE, 0)
             self._lock(batch.whole, self._window.next_turn())
             self._flight.put(batch)
         return deliveries
@@ -212,9 +212,9 @@ def _without(delivery: Delivery, batches: Iterable[LogBatch]) -> Iterator[Delive
 
 def _joined(deliveries: Iterable[Delivery]) -> list[Delivery]:
     joined: list[Delivery] = []
-    for each in deliveries:
-        if joined and joined[-1].last + 1 == each.first and joined[-1].delivery_count == each.delivery_count:
-            joined[-1] = joined[-1]._replace(last=each.last)
+    for delivery in deliveries:
+        if joined and joined[-1].last + 1 == delivery.first and joined[-1].delivery_count == delivery.delivery_count:
+            joined[-1] = joined[-1]._replace(last=delivery.last)
         else:
-            joined.append(each)
+            joined.append(delivery)
     return joined

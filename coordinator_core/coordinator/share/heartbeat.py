@@ -127,7 +127,7 @@ def _update_target(
     interval = op.memory.group_config(group.group_id).share_assignment_interval_ms
     if group.assignment_epoch >= epoch or not group.may_compute_target(op.now, interval):
         return group.assignment_epoch, group.log.targets.get(member_id, {})
-    assignable = {topic: each.partitions for topic, each in group.share_partitions.initialized.items()}
+    assignable = {topic: share_topic.partitions for topic, share_topic in group.share_partitions.initialized.items()}
     spec = group.view.spec(
         op.topics,
         {member_id: member},
@@ -136,8 +136,8 @@ def _update_target(
         entered=() if member_id in group.log.members else (member_id,),
     )
     targets = compute_target(ASSIGNOR, spec, op.topics, epoch)
-    for each, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
-        op.write(*records.target_assignment(group.group_id, each, target))
+    for changed_id, target in changed_targets(spec.members, group.log.targets, targets, {}, same_units):
+        op.write(*records.target_assignment(group.group_id, changed_id, target))
     op.write(*records.target_epoch(group.group_id, epoch, op.now))
     return epoch, targets.get(member_id, {})
 

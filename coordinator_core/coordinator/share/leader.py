@@ -134,10 +134,10 @@ class SharePartitionLeader:
         """
         changed = _Changes(self._window, self._write)
         try:
-            for each in acknowledgements:
-                _check_types(each)
-                if each.last >= self.start_offset:
-                    self._acknowledge(member_id, each, now, changed)
+            for acknowledgement in acknowledgements:
+                _check_types(acknowledgement)
+                if acknowledgement.last >= self.start_offset:
+                    self._acknowledge(member_id, acknowledgement, now, changed)
         except ApiError:
             changed.undo()
             raise
@@ -193,9 +193,9 @@ class SharePartitionLeader:
                     changed.note(batch, run, self._given_back(batch.last))
             if batch.is_split:
                 batch.within(self.start_offset, batch.last)
-                for each in batch.runs:
-                    if each.state == ACQUIRED and each.member_id == member_id:
-                        changed.note(batch, each, self._given_back(each.last))
+                for part in batch.runs:
+                    if part.state == ACQUIRED and part.member_id == member_id:
+                        changed.note(batch, part, self._given_back(part.last))
         changed.write()
 
     def _given_back(self, last: int) -> int:

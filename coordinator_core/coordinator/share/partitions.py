@@ -93,7 +93,7 @@ def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collectio
     if not isinstance(group, LiveShareGroup):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is no share group any more.")
     known = group.share_partitions
-    done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(each)) for topic_id, each in partitions.items()}
+    done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(numbers)) for topic_id, numbers in partitions.items()}
     _write(
         op,
         group,

@@ -113,8 +113,8 @@ def compute_target(
     kip_1071 = op.memory.profile.is_kip_1071
     updates = {} if updated is None else _updates(group, updated)
     subtopologies = [
-        SubtopologyTasks(subtopology_id, each.tasks, bool(each.state_changelog_topics))
-        for subtopology_id, each in topology.subtopologies.items()
+        SubtopologyTasks(subtopology_id, subtopology.tasks, bool(subtopology.state_changelog_topics))
+        for subtopology_id, subtopology in topology.subtopologies.items()
     ]
     spec = group.view.spec(subtopologies, streams_configs(configs), updates)
     if kip_1071:
@@ -146,11 +146,11 @@ def _with_offsets(group: LiveStreamsGroup, members: Mapping[str, StreamsMemberSp
     of_process = {member.process_id: group.task_offsets.of_process(member.process_id) for member in members.values()}
     return {
         member_id: replace(
-            each,
-            task_offsets=of_process[each.process_id],
+            member,
+            task_offsets=of_process[member.process_id],
             task_end_offsets=group.task_offsets.ends_of_member(member_id),
         )
-        for member_id, each in members.items()
+        for member_id, member in members.items()
     }
 
 
@@ -159,7 +159,7 @@ def _stale_members(group: LiveStreamsGroup, topology_epoch: int, updated: Stream
     members = dict(group.log.members)
     if updated is not None:
         members[updated.member_id] = updated
-    return {member_id for member_id, each in members.items() if (each.topology_epoch or 0) < topology_epoch}
+    return {member_id for member_id, member in members.items() if (member.topology_epoch or 0) < topology_epoch}
 
 
 def _same(before: TargetTasks, after: Tasks) -> bool:

@@ -140,8 +140,8 @@ class _Trace:
             due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
             if not due:
                 return
-            timer = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
-            yield timer, coordinator.expire(self.memory, timer, self.topics, timer.deadline_ms)
+            each = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
+            yield each, coordinator.expire(self.memory, each, self.topics, each.deadline_ms)
 
     def metadata(self, step: Step) -> None:
         change = step["metadata"]
@@ -178,7 +178,7 @@ class _Trace:
         kept = self.log
         if step.get("compacted"):
             newest = {(record.type, repr(record.key)): at for at, (record, _) in enumerate(kept)}
-            kept = [each for at, each in enumerate(kept) if at in set(newest.values()) and each[0].value is not None]
+            kept = [entry for at, entry in enumerate(kept) if at in set(newest.values()) and entry[0].value is not None]
         former = self.memory
         memory = coordinator.new_state(former.config, end_offset=former.end_offset, profile=former.profile)
         memory.group_configs = self.memory.group_configs
@@ -224,12 +224,12 @@ class _Trace:
         self.compare("response", {"throttleTimeMs": 0, "groups": [group]}, step["response"])
         listed = [
             {
-                "group_id": each["groupId"],
-                "protocol_type": each["protocolType"],
-                "state": each["groupState"],
-                "type": each["groupType"],
+                "group_id": shown["groupId"],
+                "protocol_type": shown["protocolType"],
+                "state": shown["groupState"],
+                "type": shown["groupType"],
             }
-            for each in describe_api.list_groups(self.memory)
+            for shown in describe_api.list_groups(self.memory)
         ]
         self.compare("list_groups", listed, step["list_groups"])
         armed = {timer.key: timer.deadline_ms for timer in self.memory.timers.values()}

@@ -33,11 +33,11 @@ def classic_worker(group: ClassicGroup, member: ClassicMember) -> ClassicWorker:
     An incremental assignment (KIP-415) says what is new and what is revoked; the rest is in the worker's metadata.
     """
     metadata = blob_of(ConnectProtocolMetadata, subscription(group, member))
-    told = blob_of(ConnectProtocolAssignment, assignment(group, member))
+    assigned = blob_of(ConnectProtocolAssignment, assignment(group, member))
     if metadata is None:
         return ClassicWorker(None, None)
     known = worker(metadata)
-    if told is None:
+    if assigned is None:
         return ClassicWorker(known.url, None if member.assignment else ConnectorsAndTasks.of())
-    mine = member.member_id
-    return ClassicWorker(known.url, target({mine: known}, {mine: worker_assignment(told.fields)})[mine])
+    name = member.member_id
+    return ClassicWorker(known.url, target({name: known}, {name: worker_assignment(assigned.fields)})[name])

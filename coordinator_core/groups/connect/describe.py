@@ -71,7 +71,7 @@ def worker_url(member: ConnectMember) -> str | None:
 def common_assignor(group: ConnectGroup) -> str | None:
     """Return the assignor that all workers offer, None if there is none."""
     try:
-        return select_assignor({each: [a.name for a in member.assignors] for each, member in group.members.items()})
+        return select_assignor({worker: [a.name for a in member.assignors] for worker, member in group.members.items()})
     except AssignorError:
         return None
 
@@ -79,10 +79,10 @@ def common_assignor(group: ConnectGroup) -> str | None:
 def worker_ranges(group: ConnectGroup, assignor: str) -> dict[str, VersionRange]:
     """Return by worker the metadata versions that its assignor of this name supports, in the group's order."""
     return {
-        member_id: VersionRange(max(each.minimum_version, CLASSIC_VERSION + 1), each.maximum_version)
+        member_id: VersionRange(max(supported.minimum_version, CLASSIC_VERSION + 1), supported.maximum_version)
         for member_id, member in group.members.items()
-        for each in member.assignors
-        if each.name == assignor
+        for supported in member.assignors
+        if supported.name == assignor
     }
 
 
@@ -99,7 +99,7 @@ def computing_worker(group: ConnectGroup, former: str | None) -> str | None:
     assignor = common_assignor(group)
     if assignor is None:
         return None
-    able = [each for each, member in group.members.items() if not is_classic(member)]
+    able = [worker for worker, member in group.members.items() if not is_classic(member)]
     try:
         return select_worker(worker_ranges(group, assignor), former, able)
     except AssignorError:

@@ -24,7 +24,7 @@ def unknown_share_offsets(
 def lacks_share_state(group_id: str, group: ShareGroup, state: ShareStateLog, topics: TopicImage | None) -> bool:
     """Return whether the state of an initialised partition, or a part of it, is not known."""
     known = (state.partitions.get(which) for _, which in _initialized(group_id, group, topics))
-    return any(each is None or not each.is_whole for each in known)
+    return any(partition is None or not partition.is_whole for partition in known)
 
 
 def _initialized(
@@ -139,8 +139,8 @@ def _delivery(
         "logPartition": state.at.partition,
         "logOffset": state.at.offset,
         "counts": [
-            {"state": state_name(each), "deliveryCount": count, "records": counts[each, count]}
-            for each, count in sorted(counts)
+            {"state": state_name(code), "deliveryCount": count, "records": counts[code, count]}
+            for code, count in sorted(counts)
         ]
         if is_whole
         else [],

@@ -30,7 +30,7 @@ def assigned_tasks(assignment: bytes) -> Tasks:
 def _by_subtopology(
     tasks: Iterable[StreamsAssignmentInfoTaskId | StreamsAssignmentInfoStandbyTask],
 ) -> dict[str, list[int]]:
-    found: dict[str, set[int]] = {}
+    by_subtopology: dict[str, set[int]] = {}
     for task in tasks:
-        found.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
-    return {key: sorted(numbers) for key, numbers in sorted(found.items())}
+        by_subtopology.setdefault(str(task["topicGroupId"]), set()).add(task["partition"])
+    return {key: sorted(numbers) for key, numbers in sorted(by_subtopology.items())}

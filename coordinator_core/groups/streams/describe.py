@@ -152,12 +152,12 @@ def subtopologies_shown(topology: Topology, configured: ConfiguredTopology | Non
         return [
             ShownSubtopology(
                 subtopology_id,
-                sorted(each.source_topics),
-                sorted(each.repartition_sink_topics),
-                [*each.repartition_source_topics.values()],
-                [*each.state_changelog_topics.values()],
+                sorted(subtopology.source_topics),
+                sorted(subtopology.repartition_sink_topics),
+                [*subtopology.repartition_source_topics.values()],
+                [*subtopology.state_changelog_topics.values()],
             )
-            for subtopology_id, each in configured.subtopologies.items()
+            for subtopology_id, subtopology in configured.subtopologies.items()
         ]
     return [
         ShownSubtopology(

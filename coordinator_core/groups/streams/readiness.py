@@ -45,7 +45,7 @@ def check_topology(group: StreamsGroup, topics: TopicImage | None, *, complete: 
     configured = configure(group.topology, topics)
     tasks = None
     if configured.has_tasks:
-        tasks = tuple(TaskCount(name, each.tasks) for name, each in configured.subtopologies.items())
+        tasks = tuple(TaskCount(name, subtopology.tasks) for name, subtopology in configured.subtopologies.items())
     if configured.problem is None:
         return TopologyCheck(READY, None, tasks)
     missing = (TopologyProblem.MISSING_SOURCE_TOPICS, TopologyProblem.MISSING_INTERNAL_TOPICS)

@@ -70,7 +70,7 @@ def _member_metadata(state: StreamsGroup, record: StreamsGroupMemberMetadataReco
 
 
 def _pairs(values: Iterable[_Pair]) -> dict[str, str]:
-    return {each["key"]: each["value"] for each in values}
+    return {entry["key"]: entry["value"] for entry in values}
 
 
 def _target_member(state: StreamsGroup, record: StreamsGroupTargetAssignmentMemberRecord) -> Violations:
@@ -82,7 +82,7 @@ def _target_member(state: StreamsGroup, record: StreamsGroupTargetAssignmentMemb
 
 
 def _tasks(values: Iterable[_TaskIds]) -> Partitions:
-    return {each["subtopologyId"]: each["partitions"] for each in values}
+    return {entry["subtopologyId"]: entry["partitions"] for entry in values}
 
 
 def _current_member(state: StreamsGroup, record: StreamsGroupCurrentMemberAssignmentRecord) -> Violations:

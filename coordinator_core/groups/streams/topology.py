@@ -80,8 +80,8 @@ def configure(topology: Topology, topics: TopicImage) -> ConfiguredTopology:
         topology = resolved(topology, topics)
         counts = _Counts(topology, topics)
         configured = {
-            each.subtopology_id: counts.configured(each)
-            for each in sorted(topology.subtopologies, key=lambda subtopology: subtopology.subtopology_id)
+            subtopology.subtopology_id: counts.configured(subtopology)
+            for subtopology in sorted(topology.subtopologies, key=lambda subtopology: subtopology.subtopology_id)
         }
         missing = _missing_internal_topics(topology, configured.values(), topics)
     except _NotConfigurableError as failure:

@@ -84,8 +84,8 @@ class SimulatedThread(ClassicClient):
             for member in members
         }
         subtopologies = [
-            SubtopologyTasks(name, each.tasks, bool(each.state_changelog_topics))
-            for name, each in configured.subtopologies.items()
+            SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
+            for name, subtopology in configured.subtopologies.items()
         ]
         spec = StreamsGroupSpec(threads, subtopologies, StreamsConfigs(self.script.streams.standbys))
         decided = assign("sticky", spec, image).members
@@ -103,7 +103,7 @@ class SimulatedThread(ClassicClient):
     def assigned(self, data: bytes) -> None:
         """Run the assigned tasks, and commit for the active ones."""
         self._tasks = assigned_tasks(data)
-        sources = {name: each.sources for name, each in self._configured.subtopologies.items()}
+        sources = {name: subtopology.sources for name, subtopology in self._configured.subtopologies.items()}
         topics = self.shard.topics.by_name
         self.commit(
             [

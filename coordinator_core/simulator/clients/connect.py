@@ -77,7 +77,7 @@ class ConnectWorker(ClassicClient):
         """Return the assignor's result for the newest configuration that any worker has read."""
         blobs = {member["memberId"]: decode_subscription("connect", protocol, member["metadata"]) for member in members}
         workers = {member: worker(blob) for member, blob in blobs.items() if isinstance(blob, Blob)}
-        offset = max(each.config_offset for each in workers.values())
+        offset = max(known.config_offset for known in workers.values())
         connectors = self.setup.configs.versions.get(offset, {})
         self.shard.groups[self.group_id].configured(connectors)
         spec = ConnectGroupSpec(
@@ -94,8 +94,8 @@ class ConnectWorker(ClassicClient):
         result = assign(protocol, spec, _NO_TOPICS)
         self._memory = result.memory
         lose = (
-            each
-            for each, assignment in result.members.items()
+            loser
+            for loser, assignment in result.members.items()
             if assignment.revoked_connectors or assignment.revoked_tasks
         )
         delay_ms = max((assignment.delay_ms for assignment in result.members.values()), default=0)

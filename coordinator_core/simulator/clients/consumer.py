@@ -121,6 +121,6 @@ class Consumer(ReconcilingClient):
 
 
 def _same(some: Partitions, others: Partitions) -> bool:
-    return {topic: set(each) for topic, each in some.items() if each} == {
-        topic: set(each) for topic, each in others.items() if each
+    return {topic: set(numbers) for topic, numbers in some.items() if numbers} == {
+        topic: set(numbers) for topic, numbers in others.items() if numbers
     }

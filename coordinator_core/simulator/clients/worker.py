@@ -93,9 +93,9 @@ class Worker(ReconcilingClient):
         if names != [assignor.name for assignor in known.assignors]:
             return (TrueCause("assignor_changed", self.member_id),)
         same = all(
-            (each["minimumVersion"], each["maximumVersion"], each["version"], each["metadata"])
+            (new["minimumVersion"], new["maximumVersion"], new["version"], new["metadata"])
             == (was.minimum_version, was.maximum_version, was.version, was.metadata)
-            for each, was in zip(given, known.assignors, strict=True)
+            for new, was in zip(given, known.assignors, strict=True)
         )
         return () if same else (TrueCause("member_changed", self.member_id),)
 
@@ -119,7 +119,7 @@ class Worker(ReconcilingClient):
         elif api == INSTALL_API:
             self._installed()
         elif response["memberEpoch"] >= 0 and self.running:
-            self._told(response)
+            self._take_response(response)
 
     def refused(self, api: str, error: ErrorCode) -> None:
         """End a computation that is refused; the coordinator asks again."""
@@ -128,7 +128,7 @@ class Worker(ReconcilingClient):
         else:
             self._computing = False
 
-    def _told(self, response: Fields) -> None:
+    def _take_response(self, response: Fields) -> None:
         error = ErrorCode(response["errorCode"])
         if error not in (ErrorCode.NONE, ErrorCode.COMPUTE_ASSIGNMENT):
             self.refused(self.heartbeat_api, error)
@@ -185,8 +185,8 @@ class Worker(ReconcilingClient):
         )
         self._decided = declare_target(prepared["assignorName"], spec)
         members = [
-            {"memberId": each, "connectorsAndTasks": as_fields(work.units()), "version": self.setup.versions[0]}
-            for each, work in self._decided.works.items()
+            {"memberId": member_id, "connectorsAndTasks": as_fields(work.units()), "version": self.setup.versions[0]}
+            for member_id, work in self._decided.works.items()
         ]
         data = self.identity(self.epoch) | {"groupEpoch": prepared["groupEpoch"], "members": members}
         self.soon(self.chance.between(5, 50), lambda: self.shard.send(self, INSTALL_API, 0, data))
