@@ -144,7 +144,7 @@ def page() -> Iterator[str]:
     yield KAFKA_INTRODUCTION
     yield "| Class | About | Tests | Asked | By | Not asked, and why |\n| --- | --- | --- | --- | --- | --- |"
     for kafka in kafka_tests():
-        left_out = " ".join(f"{each.tests}: {each.why}" for each in kafka.left_out)
+        left_out = " ".join(f"{part.tests}: {part.why}" for part in kafka.left_out)
         counts = f"{kafka.tests} | {kafka.asked}"
         yield f"| `{kafka.name}` | {kafka.about} | {counts} | {_tests(kafka.by)} | {left_out} |"
 

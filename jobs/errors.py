@@ -66,4 +66,4 @@ def own_errors() -> Iterator[None]:
 
 def _is_of_jvm(error: Exception) -> bool:
     """Return whether py4j raised the error; a client that has only Spark Connect does not have that package."""
-    return any(each.__module__ == "py4j.protocol" for each in type(error).__mro__)
+    return any(base.__module__ == "py4j.protocol" for base in type(error).__mro__)

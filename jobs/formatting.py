@@ -13,9 +13,9 @@ SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 def plain(value: Any) -> Any:
     """Return a row as JSON values: named tuples become objects, other tuples lists."""
     if isinstance(value, tuple):
-        found = [each if each.__class__ in SCALARS else plain(each) for each in value]
+        values = [part if part.__class__ in SCALARS else plain(part) for part in value]
         fields = getattr(value, "_fields", None)
-        return found if fields is None else dict(zip(fields, found, strict=True))
+        return values if fields is None else dict(zip(fields, values, strict=True))
     return value
 
 

@@ -213,7 +213,7 @@ def _run_step(
             ended, failure = "failed", _damage(nightly.tables) or error
     seconds = round(time.monotonic() - begin, 3)
     ended = "skipped" if counts is None else ended
-    count_text = "".join(f", {what.replace('_', ' ')} {count}" for what, count in (counts or {}).items())
+    count_text = "".join(f", {noun.replace('_', ' ')} {count}" for noun, count in (counts or {}).items())
     listener.note(f"{name} {ended} in {seconds:.1f} s{count_text}", step=name, seconds=seconds, **(counts or {}))
     return StepRun(
         night=run_id,

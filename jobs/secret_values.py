@@ -58,7 +58,7 @@ def shown(name: str, value: Any) -> Any:
         return HIDDEN
     if isinstance(value, str):
         return without_credentials(value)
-    return [shown(name, each) for each in value] if isinstance(value, list) else value
+    return [shown(name, part) for part in value] if isinstance(value, list) else value
 
 
 def shown_name(name: str) -> str:
@@ -69,23 +69,23 @@ def shown_name(name: str) -> str:
 def remember(name: str, value: Any) -> None:
     """Keep a value of a setting, or the credentials in it, out of all later messages of this process."""
     if isinstance(value, list):
-        for each in value:
-            remember(name, each)
+        for part in value:
+            remember(name, part)
     elif value is not None:
         text = str(value)
-        found = {text} if _is_hidden(name) else set[str]()
+        secrets = {text} if _is_hidden(name) else set[str]()
         if "://" in text:
-            found.update(each.rstrip("@") for each in _credentials(text).findall(text))
-        _REMEMBERED.update(each for each in found if len(each) >= SHORTEST)
+            secrets.update(secret.rstrip("@") for secret in _credentials(text).findall(text))
+        _REMEMBERED.update(secret for secret in secrets if len(secret) >= SHORTEST)
 
 
 def remember_url(url: str) -> None:
     """Keep what is behind the host of a URL out of all later messages: the path of a webhook is its password."""
     _, _, place = url.partition("://")
     host, slash, path = place.partition("/")
-    for each in (f"/{path}" if slash else "", path, host.rpartition("@")[0]):
-        if len(each) >= SHORTEST:
-            _REMEMBERED.add(each)
+    for secret in (f"/{path}" if slash else "", path, host.rpartition("@")[0]):
+        if len(secret) >= SHORTEST:
+            _REMEMBERED.add(secret)
 
 
 def redacted(text: str) -> str:

@@ -221,7 +221,7 @@ def explain(stack: Iterable[Layer]) -> list[Effective]:
 
 def is_given(name: str, stack: Iterable[Layer]) -> bool:
     """Return whether a layer other than the defaults sets this dotted name."""
-    return any(each.name == name and each.origin != DEFAULT_ORIGIN for each in explain(stack))
+    return any(setting.name == name and setting.origin != DEFAULT_ORIGIN for setting in explain(stack))
 
 
 def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -84,7 +84,7 @@ def parse(
         raise error(f"{origin}: not valid YAML: a number, a date or a value with a tag is invalid") from None
 
 
-def first_problem(error: ValidationError, known: Iterable[str], what: str, *, by_path: bool = False) -> str:
+def first_problem(error: ValidationError, known: Iterable[str], noun: str, *, by_path: bool = False) -> str:
     """Return the first problem of an invalid model in one line; an unknown key comes before all others.
 
     For an unknown key the message suggests the most similar of the ``known`` names: keys, or with ``by_path`` dotted
@@ -99,4 +99,4 @@ def first_problem(error: ValidationError, known: Iterable[str], what: str, *, by
         return f"{path}: {message}" if path else message
     name = path if by_path else str(first["loc"][-1])
     similar = difflib.get_close_matches(name, sorted(set(known)), n=1)
-    return f"unknown {what} {path}" + (f"; did you mean {similar[0]}?" if similar else "")
+    return f"unknown {noun} {path}" + (f"; did you mean {similar[0]}?" if similar else "")

@@ -109,7 +109,7 @@ def _gaps(reader: TableReader) -> Part:
     for cluster, places in suspects.items():
         counts = gaps.summary(reader, cluster, places).values()
         for name in names:
-            sums[name][cluster] = sum(each[name] for each in counts)
+            sums[name][cluster] = sum(counted[name] for counted in counts)
     return dict(sums)
 
 
@@ -180,14 +180,14 @@ def _findings(reader: TableReader, chosen: FindingCheckSettings) -> Part:
 
 def _matcher(expected: Iterable[ExpectedFindings]) -> Callable[[Mapping[str, Any]], bool]:
     """Return a function that says whether a finding is expected."""
-    patterns = [(re.compile(fnmatch.translate(each.groups)), each) for each in expected]
+    patterns = [(re.compile(fnmatch.translate(entry.groups)), entry) for entry in expected]
 
     def is_expected(row: Mapping[str, Any]) -> bool:
         return any(
             pattern.match(row["group_id"] or "")
-            and (not each.kinds or row["kind"] in set(map(str, each.kinds)))
-            and (each.max_score is None or row["score"] <= each.max_score)
-            for pattern, each in patterns
+            and (not entry.kinds or row["kind"] in set(map(str, entry.kinds)))
+            and (entry.max_score is None or row["score"] <= entry.max_score)
+            for pattern, entry in patterns
         )
 
     return is_expected

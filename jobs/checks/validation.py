@@ -106,7 +106,7 @@ class _Validations:
         """Yield the results of all definitions, then those of the actions that failed."""
         checkpoints = self.context.checkpoints.all()
         formats = {
-            definition.name: found.result_format for found in checkpoints for definition in found.validation_definitions
+            definition.name: each.result_format for each in checkpoints for definition in each.validation_definitions
         }
         identity = self._run_identifier()
         for definition in self._definitions():
@@ -272,7 +272,7 @@ def _identifier(definition: Any, outcome: Any, identity: Any) -> Any:
 def _problem(info: Mapping[str, Any] | None) -> str | None:
     """Return why an expectation could not be computed; Great Expectations gives one cause, or one for each metric."""
     info = info or {}
-    causes = [info] if "raised_exception" in info else [each for each in info.values() if isinstance(each, dict)]
+    causes = [info] if "raised_exception" in info else [part for part in info.values() if isinstance(part, dict)]
     messages = [str(cause.get("exception_message")) for cause in causes if cause.get("raised_exception")]
     return " ".join(messages[0].split()).removeprefix("Error: ") if messages else None
 

@@ -141,7 +141,7 @@ def no_history(answers: Answers, group_id: str) -> InputError:
     return InputError(f"these logs have no history of group {group_id!r}{doubt}")
 
 
-def refuse_unproven(answers: Answers, what: str) -> None:
+def refuse_unproven(answers: Answers, negative: str) -> None:
     """Raise InputError where ``what``, an answer that is a negative, cannot be known as the logs lack something."""
     if missing := answers.knowledge().reasons():
-        raise InputError(f"{what}, which does not prove that there is nothing: {'; '.join(missing)}")
+        raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

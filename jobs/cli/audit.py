@@ -98,12 +98,12 @@ def _line(row: TargetAuditRow) -> Line:
     }
 
 
-def _violation_line(each: Violation) -> Line:
+def _violation_line(violation: Violation) -> Line:
     return {
-        "time": utc(each.at.timestamp_ms),
-        "group": each.group_id,
-        "rule": each.rule,
-        "member": each.member_id,
-        "detail": each.detail,
-        "log": f"{each.at.partition}:{each.at.offset}",
+        "time": utc(violation.at.timestamp_ms),
+        "group": violation.group_id,
+        "rule": violation.rule,
+        "member": violation.member_id,
+        "detail": violation.detail,
+        "log": f"{violation.at.partition}:{violation.at.offset}",
     }

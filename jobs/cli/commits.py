@@ -73,7 +73,7 @@ def _line(row: CommitStep) -> Line:
         "to": row.offset_after,
         "per second": row.offsets_per_second,
         "owner": " and ".join([row.client_id or row.owner or "", *row.others]) or None,
-        "cause": ": ".join(each for each in (row.cause, row.detail) if each) or None,
+        "cause": ": ".join(part for part in (row.cause, row.detail) if part) or None,
         "log": f"{since.partition}:{since.offset}",
         "missing": row.missing,
     }

@@ -31,8 +31,8 @@ def config_command(
     console = Console.of(context)
     effective = settings.explain(settings.layers(config, os.environ, settings.assignments(assignments or [])))
     for name, known, origin in effective:
-        told, value = shown_name(name), shown(name, known)
+        label, value = shown_name(name), shown(name, known)
         if console.json:
-            print_json({"setting": told, "value": value, "from": origin})
+            print_json({"setting": label, "value": value, "from": origin})
         else:
-            print(f"{told}: {dumps(value, ensure_ascii=False)}  # {origin}")
+            print(f"{label}: {dumps(value, ensure_ascii=False)}  # {origin}")

@@ -68,7 +68,7 @@ class Console:
         self._say("error", str(error), facts)
 
     @contextmanager
-    def progress(self, total: int, what: str) -> Iterator[Callable[[int], None]]:
+    def progress(self, total: int, label: str) -> Iterator[Callable[[int], None]]:
         """Show a progress bar on standard error. Yields a function to call with each amount that is done of ``total``.
 
         No bar is shown with ``--quiet`` or ``--json``, without a terminal, or if results go to the same terminal.
@@ -79,9 +79,9 @@ class Console:
         from rich.console import Console as Terminal
         from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn(what), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        columns = (TextColumn(label), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Terminal(stderr=True), transient=True) as bar:
-            task = bar.add_task(what, total=total)
+            task = bar.add_task(label, total=total)
             yield lambda done: bar.advance(task, done)
 
     @contextmanager

@@ -73,7 +73,7 @@ def groups_command(
     moment = parse_moment(at, at_offset)
     then = source.answers().at(moment)
     is_whole = warn_of_missing(source.console, then)
-    lines = [_summary(each, is_whole=is_whole) for each in then.groups()]
+    lines = [_summary(group, is_whole=is_whole) for group in then.groups()]
     warn_of_times(source.console, then, moment)
     if types:
         lines = _limited(source, lines, "type", types)
@@ -95,7 +95,7 @@ def _limited(
 def _named(text: str, known: Sequence[str], option: str) -> set[str]:
     """Return the names in a comma-separated list; Kafka's spelling (NotReady) is understood as well."""
     by_letters = {_letters(name): name for name in known}
-    names = [each.strip() for each in text.split(",") if each.strip()]
+    names = [part.strip() for part in text.split(",") if part.strip()]
     for name in names:
         if _letters(name) not in by_letters:
             raise UsageError(f"invalid {option} {name!r}: use {', '.join(known)}")
@@ -187,12 +187,12 @@ def offsets_command(
     answers = source.answers()
     then = answers.at(moment, group)
     warn_of_times(source.console, then, moment)
-    found, offsets, certainty = find_group(then, group)
+    described, offsets, certainty = find_group(then, group)
     known = known_ends(answers, ends, moment)
-    if isinstance(found.state, ShareGroup):
+    if isinstance(described.state, ShareGroup):
         warn_of_missing(source.console, then)
-        warn_of_share_state(source.console, then, [GroupThen(found, offsets, certainty)])
-        shared = _share_partitions(found.group_id, found.state, then, known)
+        warn_of_share_state(source.console, then, [GroupThen(described, offsets, certainty)])
+        shared = _share_partitions(described.group_id, described.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
         return
     is_whole = certainty.all_offsets

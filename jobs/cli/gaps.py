@@ -24,8 +24,8 @@ def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = Fal
     known = then.knowledge()
     gaps = known.incomplete
     facts = {
-        "whole_from": {name: each.whole_from for name, each in gaps.items()},
-        "lost": {name: each.lost for name, each in gaps.items() if each.lost >= 0},
+        "whole_from": {name: log.whole_from for name, log in gaps.items()},
+        "lost": {name: log.lost for name, log in gaps.items() if log.lost >= 0},
     }
     for number, reason in enumerate(known.reasons_with_topics() if of_topics else known.reasons()):
         console.warn(reason, **facts if gaps and number == 0 else {})
@@ -38,12 +38,12 @@ def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[Gro
     """Say what the share state log lacks where it does not prove the state of all share partitions of these groups."""
     around = then.surroundings()
     if any(
-        isinstance(each.group.state, ShareGroup)
+        isinstance(shown.group.state, ShareGroup)
         and (
             around.share_state is None
-            or lacks_share_state(each.group.group_id, each.group.state, around.share_state, around.topics)
+            or lacks_share_state(shown.group.group_id, shown.group.state, around.share_state, around.topics)
         )
-        for each in groups
+        for shown in groups
     ):
         for reason in then.knowledge().about_share_groups():
             console.warn(reason)

@@ -37,7 +37,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
-from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments, told_lines, with_lines
+from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments, timeline_lines, with_lines
 from jobs.formatting import plain
 from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import RebalanceFilter
@@ -93,7 +93,7 @@ def history_command(
         for _, (at, what, detail, log) in moments
         if at.timestamp_ms >= start
     ]
-    lines = with_lines(lines, (line for line in told_lines(known) if (line.timestamp_ms or -1) >= max(start, 0)))
+    lines = with_lines(lines, (line for line in timeline_lines(known) if (line.timestamp_ms or -1) >= max(start, 0)))
     lines += _not_ready_at_the_end(known, start)
     print_lines(lines, as_json=False, title=f"history of {group}")
 
@@ -115,7 +115,7 @@ def _print_rows(
     for step in steps:
         if step.until.timestamp_ms >= start_ms:
             print_json({"table": COMMIT_STEPS, **plain(step)})
-    for line in told_lines(known):
+    for line in timeline_lines(known):
         if (line.timestamp_ms or start_ms) >= start_ms:
             print_json({"table": BROKER_EVENTS, **plain(line)})
 
@@ -236,12 +236,12 @@ def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
 
 def _phase_moments(row: ShareInitializationRow) -> Iterator[TimelineEntry]:
     """When share state was asked for, and how that ended; what is initialized at once is told by the end alone."""
-    what = row.topic if row.partition == ALL_PARTITIONS else f"{row.topic}-{row.partition}"
+    named = row.topic if row.partition == ALL_PARTITIONS else f"{row.topic}-{row.partition}"
     if row.phase != SharePhase.INITIALIZED:
-        yield TimelineEntry(row.since, f"share state {row.phase}", what)
+        yield TimelineEntry(row.since, f"share state {row.phase}", named)
     if row.until is not None and row.phase != SharePhase.DELETING:
         asked = f", asked for {row.asked} times" if row.asked > 1 else ""
-        yield TimelineEntry(row.until, f"share state: {row.outcome}", f"{what}{asked}")
+        yield TimelineEntry(row.until, f"share state: {row.outcome}", f"{named}{asked}")
 
 
 def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
@@ -250,17 +250,17 @@ def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
     The group's own log tells when share state begins; where it has nothing of that, the share state log does.
     """
     for row in known.share_partitions:
-        what = f"{row.topic or row.topic_id}-{row.partition}"
+        named = f"{row.topic or row.topic_id}-{row.partition}"
         if row.write in (ShareWrite.INITIALIZED, ShareWrite.FIRST_SEEN) and not known.initializations:
-            yield TimelineEntry(row.since, f"share: state {row.write}", what, SHARE_LOG)
+            yield TimelineEntry(row.since, f"share: state {row.write}", named, SHARE_LOG)
         if row.archived_now:
             ranges = ", ".join(
-                f"{each.first} to {each.last} (delivered {each.delivery_count})" for each in row.archived_now
+                f"{span.first} to {span.last} (delivered {span.delivery_count})" for span in row.archived_now
             )
-            yield TimelineEntry(row.since, "share: archived", f"{what} {ranges}", SHARE_LOG)
+            yield TimelineEntry(row.since, "share: archived", f"{named} {ranges}", SHARE_LOG)
         if row.write == ShareWrite.ALTERED:
-            yield TimelineEntry(row.since, "share: start offset altered", f"{what} to {row.start_offset}", SHARE_LOG)
+            yield TimelineEntry(row.since, "share: start offset altered", f"{named} to {row.start_offset}", SHARE_LOG)
         if row.write == ShareWrite.LEADER_CHANGED:
-            yield TimelineEntry(row.since, "share: leader changed", f"{what} epoch {row.leader_epoch}", SHARE_LOG)
+            yield TimelineEntry(row.since, "share: leader changed", f"{named} epoch {row.leader_epoch}", SHARE_LOG)
         if row.ended_by == STATE_DELETED and row.until is not None:
-            yield TimelineEntry(row.until, "share: state deleted", what, SHARE_LOG)
+            yield TimelineEntry(row.until, "share: state deleted", named, SHARE_LOG)

@@ -45,10 +45,10 @@ def _objects(name: str, lines: Iterable[bytes | str]) -> Iterator[dict[str, Any]
 def _check_counts(value: Any) -> None:
     """Raise InputError for a number of partitions that no topic has: they would be listed one by one."""
     if isinstance(value, list):
-        for each in value:
-            _check_counts(each)
+        for entry in value:
+            _check_counts(entry)
     elif isinstance(value, dict):
-        for name, each in value.items():
-            if name == "partitions" and isinstance(each, int) and each > MOST_PARTITIONS:
-                raise InputError(f"{each} partitions, but a topic has at most {MOST_PARTITIONS}")
-            _check_counts(each)
+        for name, field in value.items():
+            if name == "partitions" and isinstance(field, int) and field > MOST_PARTITIONS:
+                raise InputError(f"{field} partitions, but a topic has at most {MOST_PARTITIONS}")
+            _check_counts(field)

@@ -66,5 +66,5 @@ def _for_programs(step: nightly_run.StepRun) -> Line:
 
 def _for_people(step: nightly_run.StepRun) -> Line:
     """Return the columns that fit a terminal of 80 characters."""
-    counts = ", ".join(f"{what} {count}" for what, count in step.counts.items())
+    counts = ", ".join(f"{noun} {count}" for noun, count in step.counts.items())
     return {"step": step.step, "ended": step.ended, "seconds": step.seconds, "counts": counts, "error": step.error}

@@ -15,8 +15,8 @@ def with_options(shared: type[Any]) -> Callable[[Callable[..., None]], Callable[
     """
     types = get_type_hints(shared, include_extras=True)
     shared_parameters = [
-        each.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, each in inspect.signature(shared).parameters.items()
+        parameter.replace(annotation=types[name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for name, parameter in inspect.signature(shared).parameters.items()
     ]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

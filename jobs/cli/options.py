@@ -115,7 +115,7 @@ def read_kinds(text: str, known: Sequence[str], *, every: str | None = None) -> 
     Raises:
         UsageError: a kind is unknown.
     """
-    kinds = {each.strip() for each in text.split(",") if each.strip()}
+    kinds = {kind.strip() for kind in text.split(",") if kind.strip()}
     if every in kinds:
         return set(known)
     for unknown in sorted(kinds.difference(known)):

@@ -33,10 +33,10 @@ def print_json(line: Line) -> None:
     print(json_text(line))
 
 
-def print_written(what: str, where: Path, *, as_json: bool) -> None:
+def print_written(key: str, where: Path, *, as_json: bool) -> None:
     """Print where a file was written."""
     if as_json:
-        print_json({what: str(where)})
+        print_json({key: str(where)})
     else:
         print(where)
 

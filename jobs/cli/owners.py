@@ -50,7 +50,7 @@ def owners_command(
     then = answers.at(moment)
     image = then.image()
     thens, name = list(then.groups()), topic
-    groups = [each.group for each in thens]
+    groups = [one.group for one in thens]
     connectors = connector_tasks(groups)
     if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
         topic, partition = _as_task(topic, connectors)
@@ -59,20 +59,20 @@ def owners_command(
             "no topics are known of that moment: groups that record topic ids match no topic name, and which tasks of "
             "streams groups have a partition of it is known only where they read no other topic"
         )
-    found = owners(groups, image, topic, partition)
+    owning = owners(groups, image, topic, partition)
     lives = then.lives(topic)
     wanted = owned_by(topic, groups, has_partition_of_task=lives is not None)
-    intervals = answers.owned(wanted) if found or history else ()
+    intervals = answers.owned(wanted) if owning or history else ()
     parts = [part for row in in_order(intervals) for part in of_partition(row, lives)]
-    if not parts and not found and topic in connectors:
+    if not parts and not owning and topic in connectors:
         _require_task(connectors[topic], topic, partition)
-    elif not parts and not found and image is not None:
+    elif not parts and not owning and image is not None:
         known = then.knowledge()
         _require_partition(image, topic, partition, [*known.about_end(), *known.about_topics()])
     if not history:
         warn_of_times(source.console, then, moment)
     is_whole = warn_of_missing(source.console, then)
-    if not found and not parts and not is_whole:
+    if not owning and not parts and not is_whole:
         raise InputError(
             f"no owner of {name!r} in these logs at that moment, which does not prove that there was none: "
             + "; ".join(then.knowledge().reasons())
@@ -81,10 +81,10 @@ def owners_command(
         owned = [_interval(part) for part in parts if partition in (None, part.row.partition)]
         print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)
         return
-    found += possible_owners(thens, image, name)
+    owning += possible_owners(thens, image, name)
     lines = [
         owner._asdict() | _begin(_part_at(interval_of(owner, intervals, moment), lives)) | {"list_complete": is_whole}
-        for owner in found
+        for owner in owning
     ]
     print_list(source, lines, f"owners of {name}", is_whole=is_whole)
 

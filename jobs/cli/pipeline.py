@@ -110,10 +110,10 @@ def ingest_command(
     ingested = sum(row.records for row in rows)
     if damaged is not None:
         count = damaged["number"]
-        what = f"{count} damaged lines or byte ranges, the first in {damaged['source']}: {damaged['error']}"
+        damage = f"{count} damaged lines or byte ranges, the first in {damaged['source']}: {damaged['error']}"
         if count == ingested:
-            raise InputError(f"no record was ingested: {what}")
-        console.warn(f"put into quarantine: {what}")
+            raise InputError(f"no record was ingested: {damage}")
+        console.warn(f"put into quarantine: {damage}")
 
 
 def _damaged(tables: Tables, rows: list[Row]) -> Mapping[str, Any] | None:

@@ -54,7 +54,7 @@ def commit_moments(steps: Iterable[CommitStep]) -> Iterator[TimelineEntry]:
         yield TimelineEntry(first.since, WORDS[StepKind(kind)], "; ".join(part for part in parts if part))
 
 
-TOLD: Final = {
+ENTRY_NAMES: Final = {
     EventKind.REBALANCE_BEGAN: "rebalance begins",
     EventKind.LEADER_LATE: "leader late",
     EventKind.STATIC_MEMBER_FENCED: "client turned away",
@@ -72,9 +72,9 @@ IN_ITS_REASON: Final = frozenset((EventKind.REBALANCE_BEGAN, EventKind.CONVERSIO
 """Lines whose reason says all that their entry does not."""
 
 
-def told_lines(known: GroupHistory) -> list[BrokerEvent]:
+def timeline_lines(known: GroupHistory) -> list[BrokerEvent]:
     """Return the lines about a group, and its log partition, that are entries of its timeline."""
-    return [line for line in known.events if line.kind in TOLD]
+    return [line for line in known.events if line.kind in ENTRY_NAMES]
 
 
 def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[Line]:
@@ -82,7 +82,7 @@ def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[L
     lines = [
         {
             "time": utc(line.timestamp_ms or 0),
-            "what": TOLD[EventKind(line.kind)],
+            "what": ENTRY_NAMES[EventKind(line.kind)],
             "detail": line.reason if line.kind in IN_ITS_REASON and line.reason else line.text,
             "log": line.place,
         }

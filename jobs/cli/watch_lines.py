@@ -47,30 +47,30 @@ def _words(event: WatchEvent) -> Iterator[str]:
     if isinstance(event, LagChanged):
         yield from (str(utc(event.row.timestamp_ms)), event.row.group_id, _lag_text(event.row))
         return
-    at, what = _what(event)
+    at, sentence = _proof_and_sentence(event)
     yield "-" if at is None else str(utc(at.timestamp_ms))
     yield event.row.group_id or "the cluster"
-    yield what
+    yield sentence
     if at is not None:
         yield f"[{at.partition}:{at.offset}]"
 
 
-def _what(event: WatchEvent) -> tuple[LogPosition | None, str]:
+def _proof_and_sentence(event: WatchEvent) -> tuple[LogPosition | None, str]:
     if isinstance(event, RebalanceBegan):
         return event.row.at, f"rebalance {epochs(event.row)} began: {causes_text(event.row) or 'unknown'}"
     if isinstance(event, RebalanceEnded):
         verdict = "not judged" if event.verdict is None else event.verdict.verdict
         did = effects(event.row) or "no effect"
-        what = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
-        return event.row.finished or event.row.at, what
+        sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
+        return event.row.finished or event.row.at, sentence
     assert not isinstance(event, LagChanged)
     about = f" {event.row.subject}" if event.row.subject else ""
-    newest = max(event.row.evidence, default=None, key=lambda each: each.offset)
+    newest = max(event.row.evidence, default=None, key=lambda position: position.offset)
     return newest, f"finding {event.row.kind}{about}: {event.row.detail}"
 
 
 def _lag_text(row: LagStatusRow) -> str:
     """Return the status of a group's lag in words, with the partitions that are furthest behind."""
-    behind = ", ".join(f"{each.topic}-{each.partition} {each.status} {each.lag} behind" for each in row.worst)
+    behind = ", ".join(f"{point.topic}-{point.partition} {point.status} {point.lag} behind" for point in row.worst)
     after = f" after {row.before}" if row.before else ""
     return f"lag {row.status}{after}: {counted(row.lag, 'record')} behind{': ' if behind else ''}{behind}"

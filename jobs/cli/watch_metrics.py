@@ -25,10 +25,10 @@ def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNa
     followed = sorted(groups.groups.values(), key=lambda group: group.group_id)
     of_groups = [log for place, log in groups.logs.items() if place.family in (Family.GROUP, Family.CONNECT)]
     tallies: dict[str, GroupTallies] = {}
-    for each in followed:
-        counted = each.tallies.with_rows(each.folds.audit.open_rows())
-        known = tallies.get(each.group_id)
-        tallies[each.group_id] = counted if known is None else known.joined(counted)
+    for tracked in followed:
+        counted = tracked.tallies.with_rows(tracked.folds.audit.open_rows())
+        known = tallies.get(tracked.group_id)
+        tallies[tracked.group_id] = counted if known is None else known.joined(counted)
     return GroupFacts(
         cluster,
         names,
@@ -43,15 +43,15 @@ def watched_facts(groups: FollowedGroups, cluster: str, names: Sequence[MetricNa
 
 
 def _groups(groups: FollowedGroups, followed: Sequence[FollowedGroup]) -> Iterator[GroupThen]:
-    for each in followed:
+    for tracked in followed:
         committed = {
             TopicPartition(row.topic, row.partition): Commit(row.offset, None, "", -1, None, None, row.last)
-            for row in each.folds.commits.partitions()
+            for row in tracked.folds.commits.partitions()
             if row.offset is not None
         }
-        group = each.folds.audit.group
+        group = tracked.folds.audit.group
         if group.state is None and group.from_start and committed:
             group = replace(group, state=ClassicGroup())  # offsets alone make a classic group
-        then = GroupThen(group, GroupOffsets(committed), CERTAIN if groups.logs[each.place].is_whole else IN_PART)
+        then = GroupThen(group, GroupOffsets(committed), CERTAIN if groups.logs[tracked.place].is_whole else IN_PART)
         if then.is_possible:
             yield then

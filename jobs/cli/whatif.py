@@ -120,7 +120,7 @@ def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) ->
     if not deliveries.is_whole:
         source.console.warn("records of the share state are missing: the figures are what the others prove")
     figures = {"actual": deliveries.actual, "hypothetical": deliveries.hypothetical}
-    lines = [{"history": name, **each._asdict()} for name, each in figures.items()]
+    lines = [{"history": name, **figure._asdict()} for name, figure in figures.items()]
     print_lines(lines, as_json=source.json, title=group)
 
 

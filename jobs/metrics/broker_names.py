@@ -71,9 +71,9 @@ def broker_metrics(
         by_type.add_metric([cluster, group_type.lower()], sum(1 for kind, _ in groups if kind == group_type))
     yield by_type
     families: dict[str, GaugeMetricFamily] = {
-        each: _gauge(f"{each.lower()}_group_count", f"Groups of the type {each.lower()}, by state.", "state")
-        for each in STATES
-        if each is not GroupType.CONNECT
+        kind: _gauge(f"{kind.lower()}_group_count", f"Groups of the type {kind.lower()}, by state.", "state")
+        for kind in STATES
+        if kind is not GroupType.CONNECT
     }
     for of_type, state, count in counted_states(groups):
         if of_type in families:

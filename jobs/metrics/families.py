@@ -265,7 +265,7 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
         members.add_metric([group.group_id], len(group.state.members))
         if isinstance(group.state, ClassicGroup):
             held = [assigned_partitions(member.assignment) for member in group.state.members.values()]
-            empty.add_metric([group.group_id], sum(not each for each in held))
+            empty.add_metric([group.group_id], sum(not partitions for partitions in held))
     yield from (info, members, empty)
     labels = ["group_id", "topic_name"]
     per_partition = GaugeMetricFamily(
@@ -275,12 +275,12 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
     sums = GaugeMetricFamily(
         f"{prefix}topic_offset_sum", "Committed offsets of a group in a topic, summed.", labels=labels
     )
-    for (group_id, topic), each_of in _sums(offsets).items():
-        sums.add_metric([group_id, topic], sum(each.offset for each in each_of))
-        for each in each_of:
-            if each.lag is not None:
-                per_partition.add_metric([group_id, topic, str(each.partition.partition)], each.lag)
-        known = _whole([each.lag for each in each_of])
+    for (group_id, topic), rows in _sums(offsets).items():
+        sums.add_metric([group_id, topic], sum(row.offset for row in rows))
+        for row in rows:
+            if row.lag is not None:
+                per_partition.add_metric([group_id, topic, str(row.partition.partition)], row.lag)
+        known = _whole([row.lag for row in rows])
         if known:
             lag.add_metric([group_id, topic], sum(known))
     yield from (per_partition, lag, sums)

@@ -43,7 +43,7 @@ def take(tables: Tables, paths: Iterable[str], cluster: str, warn: Warn, zone: Z
     events, count = read_broker_logs(paths, warn, zone), 0
     while some := list(islice(events, AT_ONCE)):
         # The file that is being written ends elsewhere each night: its newest end replaces the one before.
-        rows = {(row := {**place, "digest": _digest(each), **_plain(each)})["digest"]: row for each in some}
+        rows = {(row := {**place, "digest": _digest(event), **_plain(event)})["digest"]: row for event in some}
         update = {"line": "s.line", "written": "s.written", "local_ms": "s.local_ms", "timestamp_ms": "s.timestamp_ms"}
         of_end = f"s.kind = '{EventKind.FILE_ENDS}'"
         tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, rows.values()), update, when=of_end, insert=True)
@@ -77,8 +77,8 @@ def settle(tables: Tables, cluster: str) -> int:
 def _update(tables: Tables, cluster: str, events: list[tuple[str, BrokerEvent]], column: str) -> None:
     for begin in range(0, len(events), AT_ONCE):
         rows = [
-            {"cluster": cluster, "run_id": "", "digest": digest, **_plain(each)}
-            for digest, each in events[begin : begin + AT_ONCE]
+            {"cluster": cluster, "run_id": "", "digest": digest, **_plain(event)}
+            for digest, event in events[begin : begin + AT_ONCE]
         ]
         tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, rows), {column: f"s.{column}"})
 

@@ -100,9 +100,9 @@ def parts_here(tables: Tables) -> int | None:
     if tables.are_copied(inputs):
         return 1
     local = [tables.local(table) for table in inputs]
-    if any(each is None for each in local):
+    if any(table is None for table in local):
         return None
-    parts = -(-sum(each.size() for each in local if each) // limit)
+    parts = -(-sum(table.size() for table in local if table) // limit)
     return max(1, parts) if parts <= MOST_PARTS else None
 
 

@@ -64,18 +64,18 @@ def _update(tables: Tables, cluster: str, done: str, newest: str) -> int:
     return int(count["number"])
 
 
-def _since(found: TableReader, cluster: str, done: str) -> int | None:
+def _since(tables: TableReader, cluster: str, done: str) -> int | None:
     """Return the time from which on the rows are made again; None: nothing is new.
 
     Something is new about times from the first new record or snapshot on, and about those after which a log partition
     had no record before.
     """
     of = {"cluster": cluster, "done": done, "topic": GROUP_LOG}
-    (snapshots,) = found.rows(
+    (snapshots,) = tables.rows(
         "SELECT min(timestamp_ms) AS first FROM $end_offsets WHERE cluster = :cluster AND run_id > :done", **of
     )
     spans = list(
-        found.rows(
+        tables.rows(
             "SELECT log_partition, min(CASE WHEN run_id > :done THEN coalesce(first_ms, -1) END) AS new_ms, "
             "max(CASE WHEN run_id <= :done THEN last_ms END) AS known_ms FROM $log_ranges "
             "WHERE cluster = :cluster AND log_topic = :topic GROUP BY log_partition",

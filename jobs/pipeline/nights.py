@@ -57,25 +57,25 @@ def count(tables: Tables, night: str) -> int:
     return len(rows)
 
 
-def _unfinished(found: TableReader) -> set[str]:
+def _unfinished(tables: TableReader) -> set[str]:
     """Return the nights that were killed after they had counted: the steps of a night are written when it ends."""
-    nights = {row["night"] for row in found.rows("SELECT DISTINCT night FROM $nights")}
+    nights = {row["night"] for row in tables.rows("SELECT DISTINCT night FROM $nights")}
     last = None
-    if found.exists("nightly_steps"):
-        (newest,) = found.rows("SELECT max(night) AS night FROM $nightly_steps")
+    if tables.exists("nightly_steps"):
+        (newest,) = tables.rows("SELECT max(night) AS night FROM $nightly_steps")
         last = newest["night"]
     if last is None:  # the first night was killed; or else the table of steps was made again, and says nothing
         return nights if len(nights) == 1 else set()
     return {night for night in nights if night > last}
 
 
-def _row(found: TableReader, cluster: str, night: str) -> dict[str, object]:
-    counts = {name: _count(found, name, cluster) for name in COUNTS}
+def _row(tables: TableReader, cluster: str, night: str) -> dict[str, object]:
+    counts = {name: _count(tables, name, cluster) for name in COUNTS}
     return {"cluster": cluster, "night": night, "ended_ms": time.time_ns() // 1_000_000, **counts}
 
 
-def _count(found: TableReader, name: str, cluster: str) -> int | None:
-    if not found.exists(NEEDED.get(name, "group_states")):
+def _count(tables: TableReader, name: str, cluster: str) -> int | None:
+    if not tables.exists(NEEDED.get(name, "group_states")):
         return None
-    (row,) = found.rows(COUNTS[name], cluster=cluster, unstable=sorted(UNSTABLE), lagging=LAGGING)
+    (row,) = tables.rows(COUNTS[name], cluster=cluster, unstable=sorted(UNSTABLE), lagging=LAGGING)
     return None if row["number"] is None else int(row["number"])

@@ -209,8 +209,8 @@ class _Run:
 
     def _delete_rows_without_states(self) -> None:
         """Delete all rows of a cluster without a state: those of tables whose states were set aside alone."""
-        each = (f"SELECT DISTINCT '{name}' AS name FROM ${name} WHERE cluster = :cluster" for name in FOLDED.values())
-        for row in list(self._tables.engine().rows(" UNION ALL ".join(each), cluster=self._cluster)):
+        texts = (f"SELECT DISTINCT '{name}' AS name FROM ${name} WHERE cluster = :cluster" for name in FOLDED.values())
+        for row in list(self._tables.engine().rows(" UNION ALL ".join(texts), cluster=self._cluster)):
             self._tables.delete(HISTORY[row["name"]], pa.table({"cluster": [self._cluster]}))
 
     def _holes(self) -> Holes:
@@ -251,12 +251,12 @@ class _Run:
         )
 
     def _unplaced(self) -> int:
-        (found,) = self._tables.engine().rows(
+        (row,) = self._tables.engine().rows(
             "SELECT count(*) AS records FROM $group_records WHERE cluster = :cluster AND run_id > :done "
             f"AND run_id <= :upto AND log_topic IN :topics AND NOT ({PLACED})",
             **self._given,
         )
-        return int(found["records"])
+        return int(row["records"])
 
     def _upsert(self, table: Table, rows: Rows) -> None:
         """Insert new rows and replace open ones. Verdicts are never open."""

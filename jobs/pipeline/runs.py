@@ -101,8 +101,8 @@ def account_ingest(
     for name in {row.cluster for row in taken}:
         placed = [row for row in taken if row.cluster == name and row.first_offset is not None]
         broken = _broken(placed, last_offsets(tables, name, before=run_id))
-        found = _gaps(tables.engine(), name, broken)
-        rows = [row | found.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
+        missing = _gaps(tables.engine(), name, broken)
+        rows = [row | missing.get((row["log_topic"], row["log_partition"]), {}) for row in rows]
     return _write(tables, "ingest", run_id, rows)
 
 
@@ -125,14 +125,14 @@ WHERE l.cluster = :cluster GROUP BY b.log_topic, b.log_partition
 """The last offset before new ones, by log partition."""
 
 
-def _gaps(found: TableReader, cluster: str, taken: list[Row]) -> dict[Place, dict[str, Any]]:
+def _gaps(tables: TableReader, cluster: str, taken: list[Row]) -> dict[Place, dict[str, Any]]:
     """Return gaps by log partition, beginning with the last offset before the new ones."""
     firsts = {(row.log_topic, row.log_partition): row.first_offset for row in taken if row.log_partition is not None}
     if not firsts:
         return {}
     begins, values = gaps.listed(firsts)
-    rows = found.rows(FLOORS.format(begins=begins), cluster=cluster, **values)
-    return gaps.summary(found, cluster, {(row["log_topic"], row["log_partition"]): row["floor"] for row in rows})
+    rows = tables.rows(FLOORS.format(begins=begins), cluster=cluster, **values)
+    return gaps.summary(tables, cluster, {(row["log_topic"], row["log_partition"]): row["floor"] for row in rows})
 
 
 class LedgerBalance(NamedTuple):

@@ -95,11 +95,11 @@ def store(tables: Tables, rows: Iterable[Mapping[str, Any]], cluster: str, trans
     """Append the rows of a snapshot that was taken just now; ``transaction`` begins with its run."""
     run_id, _, _ = transaction.partition("/")
     place = {"cluster": cluster, "run_id": run_id}
-    found = list(rows)
-    partitions = [{**row, **place} for row in found if "topic" in row]
+    taken = list(rows)
+    partitions = [{**row, **place} for row in taken if "topic" in row]
     settings = [
         {**place, **dict(zip(SINGLE_SETTING, setting, strict=True))}
-        for setting in single_settings(row for row in found if "resource" in row)
+        for setting in single_settings(row for row in taken if "resource" in row)
     ]
     for table, new in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
         tables.create(table)
@@ -126,5 +126,5 @@ def _leave_out_needless(tables: Tables, cluster: str) -> None:
     """Delete the rows of settings that say nothing since newer ones show the same value."""
     schema = to_arrow_schema(StructType([SNAPSHOT_SETTINGS.schema[name] for name in SNAPSHOT_SETTINGS.key]))
     # They are hardly more than the settings of one snapshot, as the snapshots before it have been thinned out.
-    if found := list(tables.engine().rows(NEEDLESS, cluster=cluster)):
-        tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(found, schema))
+    if needless := list(tables.engine().rows(NEEDLESS, cluster=cluster)):
+        tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(needless, schema))

@@ -31,5 +31,5 @@ def _row(cluster: str, interval: TopicInterval) -> dict[str, Any]:
 
 
 def _stored(tables: Tables, cluster: str) -> Iterator[TopicInterval]:
-    found = tables.engine().rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
-    return map(reader(TopicInterval), found)
+    rows = tables.engine().rows("SELECT * FROM $topic_history WHERE cluster = :cluster", cluster=cluster)
+    return map(reader(TopicInterval), rows)

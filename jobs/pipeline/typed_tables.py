@@ -200,7 +200,7 @@ def take_back(tables: Tables) -> None:
             continue
         of_runs = F.col("run_id").isin(killed)
         log = tables.read(LOG_RECORDS).where(of_runs)
-        there = log.select(*(F.col(each).alias(f"taken_{each}") for each in PLACE))
-        same = [F.col(each).eqNullSafe(F.col(f"taken_{each}")) for each in PLACE]
+        there = log.select(*(F.col(column).alias(f"taken_{column}") for column in PLACE))
+        same = [F.col(column).eqNullSafe(F.col(f"taken_{column}")) for column in PLACE]
         rows = tables.read(table).where(of_runs).join(there, same, "left_anti")
         tables.delete(table, rows.select("run_id", *PLACE))

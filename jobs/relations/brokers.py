@@ -47,12 +47,12 @@ def silent_lines(tables: TableReader, cluster: str) -> int:
     """Return the number of lines whose time is not known, as their zone is not."""
     if not has_lines(tables):
         return 0
-    found: Any = next(
+    row: Any = next(
         tables.rows(
             f"SELECT count(*) AS lines FROM ${TABLE} WHERE cluster = :cluster AND timestamp_ms IS NULL", cluster=cluster
         )
     )
-    return int(found["lines"])
+    return int(row["lines"])
 
 
 ABOUT_REMOVALS: Final = tuple(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.folds.group_history import OpenTransaction, PartitionCommits, Removal, Rewind
-from coordinator_core.audit.folds.removal_lines import how_told
+from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import TOPIC_DELETED, how_removed, removal_window, with_group
 from coordinator_core.audit.folds.witness import BrokerLines
 from coordinator_core.broker_log.events import BrokerEvent
@@ -85,7 +85,7 @@ GROUP_ENDS_TEXT: Final = (
 )
 """The columns of ``GroupEnd``: the tombstones of groups, of the types ``END_TYPES``."""
 
-END_TYPES: Final = sorted(each.value for each in GROUP_ENDS)
+END_TYPES: Final = sorted(kind.value for kind in GROUP_ENDS)
 
 OF_GROUP: Final = ("cluster", "log_topic", "log_partition", "group_id")
 KEYS: Final = ", ".join((*OF_GROUP, "topic", "partition"))
@@ -168,7 +168,7 @@ def removal_rows(
         in_deletion = row["group_end"] is not None and row["group_end"] > row["log_offset"]
         at = stored_position(row["log_partition"], row["log_offset"], row["timestamp_ms"])
         proven = removal_cause(at.timestamp_ms, topic_ends.get(row["topic"], ()), row, in_deletion=in_deletion)
-        cause = how_told(proven, about(row["group_id"]), row["topic"], row["partition"], at, reach)
+        cause = how_by_lines(proven, about(row["group_id"]), row["topic"], row["partition"], at, reach)
         return {**row, "cause": cause}
 
     def fold(batches: Batches) -> Iterator[pa.RecordBatch]:

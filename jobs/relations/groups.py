@@ -103,8 +103,8 @@ FROM $commit_summaries WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0
 GROUP BY group_id, hour_ms
 """
 FITTING: Final = " ".join(
-    f"WHEN (last_ms - last_ms % {each}) - (first_ms - first_ms % {each}) < {each * MOST_INTERVALS} THEN {each}"
-    for each in LENGTHS_MS
+    f"WHEN (last_ms - last_ms % {bound}) - (first_ms - first_ms % {bound}) < {bound * MOST_INTERVALS} THEN {bound}"
+    for bound in LENGTHS_MS
 )
 """The choice of ``fitting_length`` in SQL."""
 COMMITS_BY_TIME: Final = f"""

@@ -280,10 +280,10 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
     if first > 0:
         missing = max(missing, min(first, end) - 1)
         before_batch = first if bounds.base is None else min(first, bounds.base)
-        is_damaged = any(each.first < first for each in damage)
+        is_damaged = any(hole.first < first for hole in damage)
         if before_batch > 0 and (not extent.from_start or is_damaged):
             lost, lost_later = max(lost, min(before_batch, end) - 1), lost_later or before_batch > end
-    behind = [max(each.last, bounds.last + 1) for each in damage if each.first > bounds.last and not each.is_cut_off]
+    behind = [max(hole.last, bounds.last + 1) for hole in damage if hole.first > bounds.last and not hole.is_cut_off]
     if behind and max(behind) >= end:
         lost_later = True
     elif behind:

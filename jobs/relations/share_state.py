@@ -17,7 +17,7 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
 
     ``extents`` are those of the log at a moment: only what they lack before it counts (None: all).
     """
-    found = GivenShareState(
+    given_state = GivenShareState(
         {number for topic, number in given(tables).get(cluster, ()) if topic in SHARE_TOPICS},
         partition_counts(tables).get((cluster, SHARE_LOG), 0),
         _is_placed(tables, cluster),
@@ -25,11 +25,11 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
     ends = {place: extent.end for place, extent in (extents or {}).items()}
     for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():
         end = ends.get(place)
-        found.note_lost(place[1], sorted(span for span in spans if end is None or span[0] < end))
+        given_state.note_lost(place[1], sorted(span for span in spans if end is None or span[0] < end))
     before = "TRUE" if extents is None else before_end(extents)
     for number, offset in first_offsets(tables, cluster, SHARE_TOPICS, before).items():
-        found.note_unreadable(number, offset)
-    return found
+        given_state.note_unreadable(number, offset)
+    return given_state
 
 
 def _is_placed(tables: TableReader, cluster: str) -> bool:

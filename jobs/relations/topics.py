@@ -222,8 +222,8 @@ def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
         "WHERE before < log_offset - 1 ORDER BY log_offset LIMIT 1",
         **given,
     )
-    found = (tuple(row.values()) for row in places)
-    return next((hole_before(LogPosition(*place), whole_ms) for *place, whole_ms in found), None)
+    holes = (tuple(row.values()) for row in places)
+    return next((hole_before(LogPosition(*place), whole_ms) for *place, whole_ms in holes), None)
 
 
 def topic_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> int | None:

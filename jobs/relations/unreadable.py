@@ -33,9 +33,8 @@ def unreadable_of_groups(
     tables: TableReader, cluster: str, before: str = "TRUE", topics: Sequence[str] = GROUP_TOPICS
 ) -> OfGroups:
     """Return the records of these logs that cannot be decoded, and match the SQL condition ``before``."""
-    found = OfGroups({}, {})
     if not tables.exists("quarantine"):
-        return found
+        return OfGroups({}, {})
     unreadable: dict[Place, dict[str, Offsets]] = {}
     unplaced: dict[Place, Offsets] = {}
     for row in tables.rows(

@@ -99,7 +99,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     groups, commits = _with_commits(groups)
     lines = [group.line for group in groups]
     first = min((line.first_ms for line in lines if line.first_ms is not None), default=None)
-    ends = (each for line in lines for each in (line.last_ms, line.stands_still_ms))
+    ends = (end_ms for line in lines for end_ms in (line.last_ms, line.stands_still_ms))
     last = max((end for end in ends if end is not None), default=None)
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
@@ -124,10 +124,10 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
         findings=tuple(nlargest(MOST_FINDINGS, findings, key=lambda row: row.score)),
         bucket_ms=bucket_ms,
         activity=activity,
-        families=counts(each.family for each in opened),
+        families=counts(line.family for line in opened),
         commits=commits,
         lag=_highest_lags(groups),
-        worst=tuple(each for _, each in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
+        worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
     )
@@ -164,8 +164,8 @@ def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tup
     every = [commit for group in groups for commit in group.commits]
     if not every:
         return list(groups), ()
-    first, last = min(each.since_ms for each in every), max(each.since_ms for each in every)
-    length = fitting_length(first, last, max(each.length_ms for each in every))
+    first, last = min(chart.since_ms for chart in every), max(chart.since_ms for chart in every)
+    length = fitting_length(first, last, max(chart.length_ms for chart in every))
     shortest = HOUR_MS if length >= HOUR_MS else 0
     own = [_own_length(group.commits, shortest) for group in groups]
     suited = [group._replace(commits=coarsened(group.commits, each)) for group, each in zip(groups, own, strict=True)]
@@ -181,7 +181,7 @@ def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
             for time, lag in zip(line.times_ms, line.lags, strict=True):
                 known = highest.get(time)
                 highest[time] = known if lag is None else max(lag, known or 0)
-        most = max((each for each in highest.values() if each is not None), default=None)
+        most = max((value for value in highest.values() if value is not None), default=None)
         if most is not None:
             times = tuple(sorted(highest))
             lags.append((most, GroupLag(group.line.group_id, times, tuple(highest[time] for time in times))))
@@ -214,7 +214,7 @@ def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
 
 def _sum(all_counts: Iterable[Sequence[Count]]) -> tuple[Count, ...]:
     total: Counter[str] = Counter()
-    for each in all_counts:
-        for name, count in each:
+    for part in all_counts:
+        for name, count in part:
             total[name] += count
     return most_frequent(total)

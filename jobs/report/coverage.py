@@ -21,9 +21,9 @@ def coverage(logs: Iterable[LogPart]) -> Iterator[LogCoverage]:
     for file in logs:
         partitions.setdefault((file.family.value, file.topic, file.partition), []).append(file)
     for (_, topic, _), files in sorted(partitions.items()):
-        found = _partition(topic or "(segment files)", files)
-        if found is not None:
-            yield found
+        covered = _partition(topic or "(segment files)", files)
+        if covered is not None:
+            yield covered
 
 
 def absent(
@@ -35,8 +35,8 @@ def absent(
     have no record; they are not absent.
     """
     given: defaultdict[str, set[int]] = defaultdict(set)
-    for each in covered:
-        given[each.topic].add(each.partition)
+    for log in covered:
+        given[log.topic].add(log.partition)
     for topic, partition in empty:
         given[topic].add(partition)
     for topic, there in sorted(given.items()):

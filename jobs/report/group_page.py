@@ -68,7 +68,7 @@ def counts(names: Iterable[str]) -> tuple[Count, ...]:
     return most_frequent(Counter(names))
 
 
-def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[FindingRow]) -> GroupLine:
+def _line(history: GroupHistory, parts: Sequence[GroupHistory], own: Sequence[FindingRow]) -> GroupLine:
     present = history.present
     newest = max(parts, key=_last_event)
     epochs = sorted(newest.epochs, key=lambda row: row.opened.offset)
@@ -86,9 +86,9 @@ def _line(history: GroupHistory, parts: Sequence[GroupHistory], found: Sequence[
         rebalances=len(history.rebalances),
         outcomes=counts(row.outcome for part in parts for row in part.rebalances),
         verdicts=counts(str(row.verdict) for row in history.targets),
-        findings=len(found),
+        findings=len(own),
         broken=len(history.violations),
-        score=max((row.score for row in found), default=0.0),
+        score=max((row.score for row in own), default=0.0),
         first_ms=min(times, default=None),
         last_ms=max(times, default=None),
         stands_still_ms=None if _why_it_stands_still(present) is None else history.now_ms,
@@ -117,7 +117,7 @@ def _times(history: GroupHistory) -> Iterator[int]:
     positions += [row.joined for row in history.memberships]
     positions += [row.ended for row in history.epochs if row.ended is not None]
     positions += [row.left for row in history.memberships if row.left is not None]
-    positions += [each for row in history.commits for each in (row.first, row.last)]
+    positions += [position for row in history.commits for position in (row.first, row.last)]
     return (at.timestamp_ms for at in positions if at.timestamp_ms >= 0)
 
 
@@ -128,9 +128,9 @@ def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
     for index, row in rows[-MOST_MEMBERS:]:
         end = None if row.left is None else row.left.offset
         own = [
-            each
-            for each in spells[index].get(row.member_id, ())
-            if each.since.offset >= row.joined.offset and (end is None or each.since.offset < end)
+            spell
+            for spell in spells[index].get(row.member_id, ())
+            if spell.since.offset >= row.joined.offset and (end is None or spell.since.offset < end)
         ]
         yield Member(
             row.member_id,
@@ -158,11 +158,11 @@ def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], t
     rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
     worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
     places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
-    explained = tuple(_told(parts, [rows[place] for place in places]))
+    explained = tuple(_explained(parts, [rows[place] for place in places]))
     return explained, (places.index(worst), because(rows[worst][1]))
 
 
-def _told(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
+def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
     moves = [_Moves(part.assignments) for part in parts]
     members = [{row.member_id: row for row in part.memberships} for part in parts]
@@ -171,7 +171,7 @@ def _told(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]
         origin = began[index][row]
         target = None if row.target is None else targets[index].get(row.target.offset)
         part = replace(parts[index], assignments=moves[index].within(row))
-        story = explain(part, row)
+        sentences = explain(part, row)
         yield Rebalance(
             group_type=row.group_type,
             log_topic=log_topic(part),
@@ -197,7 +197,7 @@ def _told(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]
             idle_ms=row.idle_ms,
             held_up_by=row.held_up_by,
             missing=row.missing,
-            story=tuple(story if len(parts) == 1 else with_log(story, log_topic(part))),
+            story=tuple(sentences if len(parts) == 1 else with_log(sentences, log_topic(part))),
         )
 
 

@@ -73,8 +73,8 @@ def _compact(value: Any, kinds: dict[type, int]) -> Any:
     """Return a row as an object whose only key is its kind, and whose value has its fields; ``kinds`` may grow."""
     if not isinstance(value, tuple):
         return value
-    found = [each if each.__class__ in SCALARS else _compact(each, kinds) for each in value]
-    return {kinds.setdefault(type(value), len(kinds)): found} if hasattr(value, "_fields") else found
+    values = [part if part.__class__ in SCALARS else _compact(part, kinds) for part in value]
+    return {kinds.setdefault(type(value), len(kinds)): values} if hasattr(value, "_fields") else values
 
 
 def _json(value: Any) -> str:

@@ -142,9 +142,9 @@ def _causes(causes: Sequence[CausedBy]) -> str:
     kinds = dict.fromkeys(cause.kind for cause in causes)
     sentences = []
     for kind in kinds:
-        found = names.get(kind, [])
-        more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
-        listed = f" ({', '.join(found[:MOST_NAMES])}{more})" if found else ""
+        subjects = names.get(kind, [])
+        more = f" and {len(subjects) - MOST_NAMES} more" if len(subjects) > MOST_NAMES else ""
+        listed = f" ({', '.join(subjects[:MOST_NAMES])}{more})" if subjects else ""
         sentences.append(kind.replace("_", " ") + listed)
     return "; ".join(sentences) or "unknown"
 

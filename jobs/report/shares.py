@@ -89,4 +89,4 @@ def _joined(first: ShareSpell, then: ShareSpell) -> ShareSpell:
 
 
 def _records(ranges: Iterable[OffsetRange]) -> int:
-    return sum(each.last - each.first + 1 for each in ranges)
+    return sum(span.last - span.first + 1 for span in ranges)

@@ -88,24 +88,24 @@ def stored_coverage(tables: TableReader, cluster: str) -> Iterator[LogCoverage]:
 
 def _coverage(place: tuple[str, int], ranges: list[Mapping[str, Any]]) -> LogCoverage:
     """Return the coverage of a log partition from its ranges in the order of the log."""
-    first, last = ranges[0]["first_offset"], max(each["last_offset"] for each in ranges)
-    records = sum(each["records"] for each in ranges)
+    first, last = ranges[0]["first_offset"], max(row["last_offset"] for row in ranges)
+    records = sum(row["records"] for row in ranges)
     gaps, end = [], first
-    for each in ranges:
-        if each["first_offset"] > end:
-            gaps.append(Gap(end, each["first_offset"] - 1))
-        end = max(end, each["last_offset"] + 1)
+    for row in ranges:
+        if row["first_offset"] > end:
+            gaps.append(Gap(end, row["first_offset"] - 1))
+        end = max(end, row["last_offset"] + 1)
     largest = nlargest(MOST_GAPS, gaps, key=lambda gap: (gap.last - gap.first, -gap.first))
     return LogCoverage(
         topic=place[0],
         partition=place[1],
         first_offset=first,
         last_offset=last,
-        first_ms=min((each["first_ms"] for each in ranges if each["first_ms"] is not None), default=-1),
-        last_ms=max((each["last_ms"] for each in ranges if each["last_ms"] is not None), default=-1),
+        first_ms=min((row["first_ms"] for row in ranges if row["first_ms"] is not None), default=-1),
+        last_ms=max((row["last_ms"] for row in ranges if row["last_ms"] is not None), default=-1),
         records=records,
         missing=last - first + 1 - records,
         gap_count=len(gaps),
         gaps=tuple(sorted(largest)),
-        from_start=any(each["has_start"] for each in ranges),
+        from_start=any(row["has_start"] for row in ranges),
     )

@@ -60,5 +60,5 @@ def sections(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
-    for each in get_args(annotation):
-        yield from _models(each)
+    for argument in get_args(annotation):
+        yield from _models(argument)

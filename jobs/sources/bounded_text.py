@@ -130,5 +130,5 @@ def _has_surrogate(value: Any) -> bool:
     if isinstance(value, str):
         return LONE_SURROGATE.search(value) is not None
     if isinstance(value, dict):
-        return any(_has_surrogate(name) or _has_surrogate(each) for name, each in value.items())
+        return any(_has_surrogate(name) or _has_surrogate(part) for name, part in value.items())
     return isinstance(value, list) and any(map(_has_surrogate, value))

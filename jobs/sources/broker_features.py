@@ -50,9 +50,9 @@ def ask(brokers: Iterable[BrokerAddress], config: Mapping[str, str]) -> list[Fea
     try:
         context = _tls(config)
     except (OSError, ValueError) as error:
-        return [FeatureAnswer(each.broker, None, f"the TLS settings: {_text(error)}") for each in listed]
+        return [FeatureAnswer(address.broker, None, f"the TLS settings: {_text(error)}") for address in listed]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda each: _ask_one(each, context), listed))
+        return list(pool.map(lambda address: _ask_one(address, context), listed))
 
 
 def _ask_one(address: BrokerAddress, context: ssl.SSLContext | None) -> FeatureAnswer:

@@ -76,19 +76,19 @@ def find_broker_logs(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     Raises:
         InputError: a path does not exist, or a pattern matches nothing.
     """
-    found: list[str] = []
+    files: list[str] = []
     for path in (os.fspath(path) for path in paths):
         if os.path.isdir(path):
-            found += _below(path)
+            files += _below(path)
         elif os.path.exists(path):
-            found.append(path)
+            files.append(path)
         else:
             matching = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []
             if not matching:
                 raise InputError(f"{path}: no such file")
-            for each in matching:
-                found += _below(each) if os.path.isdir(each) else [each]
-    return list(dict.fromkeys(found))
+            for match in matching:
+                files += _below(match) if os.path.isdir(match) else [match]
+    return list(dict.fromkeys(files))
 
 
 def _below(folder: str) -> Iterator[str]:

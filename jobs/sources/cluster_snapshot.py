@@ -50,10 +50,10 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
     try:
         admin = AdminClient(reports.settings)
         cluster = reports.first_answer(admin, admin.describe_cluster(request_timeout=TIMEOUT_S))
-        found = list(rows(admin, cluster.cluster_id, time_ms))
+        taken = list(rows(admin, cluster.cluster_id, time_ms))
     except KafkaException as error:
         raise reports.failure(error) from error
-    if not found:
+    if not taken:
         warn("the cluster shows no topics: it has none, or this user may not describe them")
     addresses = [BrokerAddress(node.id, node.host, node.port) for node in cluster.nodes]
     answers = broker_features.ask(addresses, config)
@@ -62,14 +62,14 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
         count = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
         warn(f"the snapshot has no features of broker {silent[0].broker}{count}: {silent[0].missing}")
     place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
-    found += [{**row, **place} for row in feature_rows(answers)]
+    taken += [{**row, **place} for row in feature_rows(answers)]
     brokers = broker_rows(admin, sorted(address.broker for address in addresses))
-    for what, asked in (("configs of brokers", brokers), ("configs of groups", group_rows(admin))):
+    for noun, asked in (("configs of brokers", brokers), ("configs of groups", group_rows(admin))):
         try:
-            found += [{**row, **place} for row in asked]
+            taken += [{**row, **place} for row in asked]
         except KafkaException as error:
-            warn(f"the snapshot has no {what}: {error.args[0].str()}")
-    return found
+            warn(f"the snapshot has no {noun}: {error.args[0].str()}")
+    return taken
 
 
 def feature_rows(answers: Sequence[FeatureAnswer]) -> Iterator[SnapshotRow]:

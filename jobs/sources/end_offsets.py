@@ -105,7 +105,7 @@ def _read_parquet(path: Path) -> Any:
     """Return the rows of Parquet files. Arrow's datasets import pandas if it is there, which takes most of a second."""
     import pyarrow.dataset as ds
 
-    found = ds.dataset(path, format="parquet")
-    if (rows := found.count_rows()) > MOST_ROWS:
+    dataset = ds.dataset(path, format="parquet")
+    if (rows := dataset.count_rows()) > MOST_ROWS:
         raise InputError(f"{path}: has {rows} rows; of more than {MOST_ROWS}, name the newest files")
-    return found.to_table(columns=[name for name in (*COLUMNS.names, "topic_id") if name in found.schema.names])
+    return dataset.to_table(columns=[name for name in (*COLUMNS.names, "topic_id") if name in dataset.schema.names])

@@ -144,7 +144,7 @@ def find_logs(
         InputError: a path does not exist, cannot be read, or contains no such file.
     """
     wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
-    found: list[LogFile] = []
+    files: list[LogFile] = []
     for path in (os.fspath(path) for path in paths):
         try:
             logs = list(_logs_in(path, wanted))
@@ -152,8 +152,8 @@ def find_logs(
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs:
             raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, topics)))}")
-        found += logs
-    return sorted(dict.fromkeys(found), key=lambda log: (log.topic, log.partition, log.segment))
+        files += logs
+    return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
 
 
 def find_group_logs(paths: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
@@ -222,10 +222,10 @@ def _is_new(folder: str, seen: set[str]) -> bool:
 
 def _size(path: str) -> int:
     """Return the size of a file; raises InputError for what is no file, such as a pipe, which gives no bytes."""
-    found = os.stat(path)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.stat(path)
+    if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: neither a file nor a folder; copy what it gives to a file first")
-    return found.st_size
+    return status.st_size
 
 
 def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:

@@ -23,20 +23,20 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
 
     A partition counts as given if a run names it, or if its folder had a segment file, even an empty one.
     """
-    logs, found = FAMILIES.keys() - {METADATA_TOPIC}, defaultdict[str, set[Place]](set)
+    logs, places = FAMILIES.keys() - {METADATA_TOPIC}, defaultdict[str, set[Place]](set)
     runs = tables.rows(
         "SELECT DISTINCT cluster, log_topic, log_partition FROM $runs "
         "WHERE job = 'ingest' AND cluster IS NOT NULL AND log_partition IS NOT NULL"
     )
     for row in runs:
         if row["log_topic"] in logs:
-            found[row["cluster"]].add((row["log_topic"], row["log_partition"]))
+            places[row["cluster"]].add((row["log_topic"], row["log_partition"]))
     if tables.exists("dumped_files"):
         for row in tables.rows("SELECT cluster, path FROM $dumped_files"):
             named = IN_FOLDER.search(row["path"])
             if named is not None and named[1] in logs:
-                found[row["cluster"]].add((named[1], int(named[2])))
-    return dict(found)
+                places[row["cluster"]].add((named[1], int(named[2])))
+    return dict(places)
 
 
 def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
@@ -69,10 +69,10 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
     count of a topic is not known.
     """
     counts = partition_counts(tables)
-    found = given(tables)
+    by_cluster = given(tables)
     if offsets_partitions is not None:
-        counts |= {(cluster, offsets_topic): offsets_partitions for cluster in found}
-    return {cluster: _absent(cluster, places, counts) for cluster, places in found.items()}
+        counts |= {(cluster, offsets_topic): offsets_partitions for cluster in by_cluster}
+    return {cluster: _absent(cluster, places, counts) for cluster, places in by_cluster.items()}
 
 
 def _absent(cluster: str, places: set[Place], counts: Mapping[tuple[str, str], int]) -> int | None:

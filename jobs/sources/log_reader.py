@@ -221,5 +221,5 @@ def log_rows(batch: pa.RecordBatch) -> Iterator[LogRow]:
     """The rows of a record batch of LOG_COLUMNS, without those that stand for an emptied batch."""
     columns = [batch.column(name).to_pylist() for name in LogRow._fields]
     key = LogRow._fields.index("key")
-    columns[key] = [each or b"" for each in columns[key]]
+    columns[key] = [blob or b"" for blob in columns[key]]
     return (row for row in map(LogRow._make, zip(*columns, strict=True)) if row.kind != Kind.EMPTY.value)

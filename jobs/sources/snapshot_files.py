@@ -47,10 +47,10 @@ def is_snapshot(path: str) -> bool:
     return isinstance(row, dict) and "timestamp_ms" in row and ("end_offset" in row or "resource_type" in row)
 
 
-def append(path: Path, found: Iterable[Mapping[str, Any]]) -> None:
+def append(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Add rows to a file of JSON lines; the file is created if it is not there."""
     with path.open("a", encoding="utf-8") as file:
-        for row in found:
+        for row in rows:
             file.write(json.dumps(row) + "\n")
 
 
@@ -158,7 +158,7 @@ def settings_of(rows: Iterable[Mapping[str, Any]]) -> SnapshotSettings:
             known[-1] = known[-1]._replace(last_ms=time_ms)
         else:
             known.append(SettingRun(kind, resource, name, value, time_ms, time_ms))
-    return SnapshotSettings.of(levels, (run for found in runs.values() for run in found))
+    return SnapshotSettings.of(levels, (run for of_resource in runs.values() for run in of_resource))
 
 
 def single_settings(rows: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, str, str, str, str]]:

@@ -58,10 +58,10 @@ def repeated(name: str, write: Callable[[], T], operations: Callable[[float], It
             if is_safe and attempt < ATTEMPTS:
                 time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
                 continue
-            what = f" ({', '.join(others)})" if others else ""
+            named = f" ({', '.join(others)})" if others else ""
             problem = one_line(error).rstrip(".")
             raise ConflictError(
-                f"table {name} was changed by another program{what} while this run wrote it: {problem}. "
+                f"table {name} was changed by another program{named} while this run wrote it: {problem}. "
                 "What was committed stays: keep other programs from writing the tables, and run again"
             ) from error
     raise AssertionError

@@ -49,10 +49,10 @@ class TableCopies:
         """
         if name not in self._places:
             self._places[name] = self._copied(name)
-        found = self._places[name]
-        if found is None:
+        folder = self._places[name]
+        if folder is None:
             raise UnsupportedTableError(f"table {sql_name(self.location, name)} has more than {self._most} bytes")
-        return found
+        return folder
 
     def is_new(self, name: str) -> None:
         """Take note that a table was created, without rows."""

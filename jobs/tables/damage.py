@@ -144,7 +144,7 @@ def _problem_of_log(log: Path) -> Problem | None:
 
 def _problem_of_commits(log: Path, names: list[str], first: int) -> Problem | None:
     """Return the first problem of the commits from version ``first`` on. Checksums tell of commits after the last."""
-    known = [int(found[1]) for name in names if (found := COMMIT.fullmatch(name) or CHECKSUM.fullmatch(name))]
+    known = [int(match[1]) for name in names if (match := COMMIT.fullmatch(name) or CHECKSUM.fullmatch(name))]
     for version in range(first, max(known, default=first - 1) + 1):
         file = log / f"{version:020d}.json"
         if not file.is_file():
@@ -157,15 +157,15 @@ def _problem_of_commits(log: Path, names: list[str], first: int) -> Problem | No
 def _newest_commit(log: Path) -> int:
     """Return the newest version of a table; -1: there is none."""
     names = os.listdir(log) if log.is_dir() else []
-    return max((int(found[1]) for name in names if (found := COMMIT.fullmatch(name))), default=-1)
+    return max((int(match[1]) for name in names if (match := COMMIT.fullmatch(name))), default=-1)
 
 
 def _checkpoints(names: Iterable[str]) -> Iterator[int]:
     """Yield the versions of the checkpoints whose parts are all there."""
     parts: dict[int, int] = {}
     for name in names:
-        if found := CHECKPOINT.fullmatch(name):
-            version, total = int(found[1]), int(found[3] or 1)
+        if match := CHECKPOINT.fullmatch(name):
+            version, total = int(match[1]), int(match[3] or 1)
             parts[version] = parts.get(version, 0) + 1
             if parts[version] >= total:
                 yield version
@@ -204,6 +204,6 @@ def _problem_of_files(folder: Path, files: pa.Table) -> Problem | None:
             listed[file.parent] = frozenset(os.listdir(file.parent)) if file.parent.is_dir() else frozenset()
         if file.name not in listed[file.parent]:
             return file, "is missing, but the log of the table names it"
-        if number < SIZED_FILES and (found := file.stat().st_size) != size:
-            return file, f"has {found} bytes, but the log of the table says {size}"
+        if number < SIZED_FILES and (length := file.stat().st_size) != size:
+            return file, f"has {length} bytes, but the log of the table says {size}"
     return None

@@ -66,9 +66,9 @@ class FolderReader:
         """Yield the rows of a query as columns; see ``TableReader``. There is a batch, even of no rows."""
         text = with_names(sql, self._open, values, DIALECT)
         try:
-            found = self._engine.execute(text)
-            schema, has_some = pa.schema(found.schema), False
-            for batch in found:
+            stream = self._engine.execute(text)
+            schema, has_some = pa.schema(stream.schema), False
+            for batch in stream:
                 has_some = True
                 yield pa.record_batch(batch)
             if not has_some:

@@ -45,9 +45,9 @@ def kept_apart() -> Iterator[None]:
             yield
     finally:
         sys.stderr = stream
-        for number, each in own.items():
-            os.dup2(each, number)
-            os.close(each)
+        for number, copy in own.items():
+            os.dup2(copy, number)
+            os.close(copy)
         os.close(handle)
 
 

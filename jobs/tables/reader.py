@@ -86,12 +86,12 @@ class Dialect(NamedTuple):
 def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:
     """Return the SQL of an engine: with the names of its tables as ``table`` gives them, and with the values."""
 
-    def replacement(found: re.Match[str]) -> str:
-        if found["table"] is not None:
-            return table(found["table"])
-        if found["word"] is not None:
-            return str(getattr(dialect, found["word"])).format(found["of"])
-        return literal(values[found["value"]], dialect.text)
+    def replacement(match: re.Match[str]) -> str:
+        if match["table"] is not None:
+            return table(match["table"])
+        if match["word"] is not None:
+            return str(getattr(dialect, match["word"])).format(match["of"])
+        return literal(values[match["value"]], dialect.text)
 
     return NAMED.sub(replacement, sql)
 
@@ -104,7 +104,7 @@ def literal(value: Value, text: Callable[[str], str]) -> str:
         return text(value)
     if isinstance(value, int):
         return str(value)
-    return f"({', '.join(literal(each, text) for each in value) or 'NULL'})"
+    return f"({', '.join(literal(entry, text) for entry in value) or 'NULL'})"
 
 
 def is_catalog_name(location: str) -> bool:

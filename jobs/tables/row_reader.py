@@ -19,8 +19,8 @@ def reader(core_type: Any) -> Callable[[Any], Any]:
     """
     core, part = bare(core_type), element(core_type)
     if part is not None:
-        each = reader(part)
-        return lambda value: value if value is None else tuple(map(each, value))
+        read_part = reader(part)
+        return lambda value: value if value is None else tuple(map(read_part, value))
     if issubclass(core, Enum):
         return lambda value: value if value is None else core(value)
     if any(base in SCALARS for base in core.__mro__):
@@ -40,7 +40,7 @@ def bare(hint: Any) -> Any:
     if typing.get_origin(hint) is Annotated:
         return bare(typing.get_args(hint)[0])
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        (some,) = (each for each in typing.get_args(hint) if each is not type(None))
+        (some,) = (argument for argument in typing.get_args(hint) if argument is not type(None))
         return bare(some)
     return hint
 

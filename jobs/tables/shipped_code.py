@@ -40,9 +40,9 @@ def ship(spark: SparkSession) -> None:
 
 
 def _below(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for each in folder.iterdir():
-        name = f"{prefix}/{each.name}"
-        if each.is_file():
-            yield name, each
-        elif each.name != "__pycache__":
-            yield from _below(each, name)
+    for entry in folder.iterdir():
+        name = f"{prefix}/{entry.name}"
+        if entry.is_file():
+            yield name, entry
+        elif entry.name != "__pycache__":
+            yield from _below(entry, name)

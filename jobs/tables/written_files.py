@@ -184,7 +184,7 @@ def can_be_committed(tables: Tables, wanted: Iterable[Table]) -> bool:
         there = [DeltaTable(f"{tables.location}/{table.name}") for table in wanted]
     except DeltaError:  # a feature of Delta that delta-rs does not know
         return False
-    return all(not each.metadata().partition_columns and _is_plain(each.protocol()) for each in there)
+    return all(not table.metadata().partition_columns and _is_plain(table.protocol()) for table in there)
 
 
 def _is_plain(protocol: ProtocolVersions) -> bool:

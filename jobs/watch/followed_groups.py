@@ -288,8 +288,8 @@ class FollowedGroups:
         log = None if group is None else self.logs[group.place]
         lost = NOTHING_LOST if log is None else log.lost_records
         if share is not None:
-            for each in self._logs_of(Family.SHARE):
-                lost = lost.joined(each.lost_records)
+            for share_log in self._logs_of(Family.SHARE):
+                lost = lost.joined(share_log.lost_records)
         rows = chain[GatheredRow](
             () if group is None else group.rows(self.topics), () if share is None else share.rows()
         )
@@ -350,7 +350,7 @@ class FollowedGroups:
             self.shares[key[1]].findings = rows
 
     def _cluster_findings(self) -> Iterator[FindingArose]:
-        sessions = in_order(each for group in self.groups.values() for each in group.sessions)
+        sessions = in_order(session for group in self.groups.values() for session in group.sessions)
         self.of_cluster = list(stood_still(sessions, self._limits))
         yield from _new(CLUSTER, self.of_cluster, self.told.setdefault(CLUSTER, Told()))
 

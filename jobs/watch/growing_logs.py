@@ -62,7 +62,7 @@ class GrowingLogs:
 
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
-        self._former = {place: each for place, each in reached.items() if place.family is not Family.METADATA}
+        self._former = {place: end for place, end in reached.items() if place.family is not Family.METADATA}
 
     def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
         """Segments of the logs of groups do not tell the end offsets of other topics."""

@@ -94,7 +94,7 @@ class Lags:
     ) -> LagPoint | None:
         known = self._ends[partition]
         reach = LogReach([LogSpan(0, commits[-1].at.offset, end_ms)])
-        lowest = min(each.offset for each in known)
+        lowest = min(end.offset for end in known)
         recent = with_ends([commit for commit in commits if commit.time_ms <= known[-1].time_ms] or commits, known)
         return lag_point(group_id, partition, recent, known[-1], lowest, reach, is_followed=False)
 

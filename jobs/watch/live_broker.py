@@ -199,7 +199,7 @@ class LiveBroker:
         listed = {
             (topic, number) for topic in REPLAYED_TOPICS if topic in topics for number in topics[topic].partitions
         }
-        return Ends(now_ms, {offsets.TopicPartition(*each): end for each, end in ends.items()}), listed
+        return Ends(now_ms, {offsets.TopicPartition(*key): end for key, end in ends.items()}), listed
 
     def close(self) -> None:
         """Leave the cluster."""

@@ -170,15 +170,15 @@ class CommitPass:
         Raises:
             ValueError: the rows are not in the order of the log.
         """
-        what = ints(chunk["what"])
-        if (what == What.STATE).any():
-            states = _where(chunk, what == What.STATE)
+        kinds = ints(chunk["what"])
+        if (kinds == What.STATE).any():
+            states = _where(chunk, kinds == What.STATE)
             self.load(states, _parsed(_whole(states["state"])))
-            chunk, what = _where(chunk, what != What.STATE), what[what != What.STATE]
-        self._advance(ints(chunk["log_offset"])[what != What.SETTLED])
-        records, markers = (_where(chunk, what == kind) for kind in (What.RECORD, What.MARKER))
+            chunk, kinds = _where(chunk, kinds != What.STATE), kinds[kinds != What.STATE]
+        self._advance(ints(chunk["log_offset"])[kinds != What.SETTLED])
+        records, markers = (_where(chunk, kinds == kind) for kind in (What.RECORD, What.MARKER))
         self._beside.add_records(self._groups.of_text(_whole(records["group_id"])), ints(records["log_offset"]))
-        rows = _where(chunk, (what == What.COMMIT) | (what == What.SETTLED))
+        rows = _where(chunk, (kinds == What.COMMIT) | (kinds == What.SETTLED))
         if rows.num_rows or (self._waiting.num_rows and markers.num_rows):
             self._take_in(rows, markers)
         self._beside.end_chunk()
@@ -272,8 +272,8 @@ class CommitPass:
         if len(commits):
             self._add_beside(self._beside.add(commits, self._beside.stretches(commits.group, commits.at)))
 
-    def _add_beside(self, found: tuple[Ints, ...]) -> None:
-        keys, offsets, times, topics, runs = found
+    def _add_beside(self, beside: tuple[Ints, ...]) -> None:
+        keys, offsets, times, topics, runs = beside
         if len(keys):
             names = pa.array([*self._topic_ids.numbers, None], pa.string())
             rows = pa.array(np.where(topics < 0, len(names) - 1, topics))
@@ -400,8 +400,8 @@ def _fates(commits: Commits) -> tuple[Flags, Flags, Flags]:
         nothing = np.zeros(len(commits), np.bool_)
         return ~nothing, nothing, nothing
     committed, aborted, is_open, unknown = (
-        flags(pc.equal(outcome, each.value))
-        for each in (
+        flags(pc.equal(outcome, outcome_of.value))
+        for outcome_of in (
             TransactionOutcome.COMMITTED,
             TransactionOutcome.ABORTED,
             TransactionOutcome.OPEN,

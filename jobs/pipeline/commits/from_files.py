@@ -81,9 +81,9 @@ def slices_of(tables: Tables, records: Mapping[int, int], cores: int) -> list[Sl
     files = {what: _files_of(tables, table) for what, table in SOURCES.items()}
     total = sum(records.values())
     slices = []
-    for partition, count in sorted(records.items(), key=lambda each: -each[1]):
+    for partition, count in sorted(records.items(), key=lambda pair: -pair[1]):
         parts = max(1, -(-count * cores // max(1, total)))
-        paths = {what: [each.path for each in some if each.may_have(partition)] for what, some in files.items()}
+        paths = {what: [file.path for file in some if file.may_have(partition)] for what, some in files.items()}
         slices += [Slice(partition, number, parts, paths) for number in range(parts)]
     return slices
 
@@ -146,7 +146,7 @@ def rows_in_order(of: Slice, place: PassOver) -> Iterator[pa.Table]:
         if rows.num_rows:
             held.append(rows)
         bound = waiting[0].first if waiting else None
-        whole = sum(len(each) for each in held if bound is None or _last(each) < bound)
+        whole = sum(len(part) for part in held if bound is None or _last(part) < bound)
         if held and (bound is None or whole >= CHUNK_ROWS):
             ready, later = _divided(held, bound)
             held = [later] if later.num_rows else []
@@ -226,11 +226,11 @@ def _in_columns(what: What, rows: pa.Table, runs: pa.ChunkedArray) -> pa.Table:
 def _is_wanted(rows: pa.Table, known: Mapping[str, Any], of: Slice, place: PassOver) -> Flags:
     """Return which rows have a place in the log partition, and are of the runs."""
     wanted = {"cluster": place.cluster, "log_topic": place.log_topic, "log_partition": of.log_partition}
-    found = flags(rows["log_offset"].is_valid())
+    wanted_rows = flags(rows["log_offset"].is_valid())
     for name, value in wanted.items():
         if known.get(name) != value:
-            found &= flags(pc.equal(_values(rows, known, name), value))
-    return found & flags(pc.is_in(_values(rows, known, "run_id"), pa.array(place.runs)))
+            wanted_rows &= flags(pc.equal(_values(rows, known, name), value))
+    return wanted_rows & flags(pc.is_in(_values(rows, known, "run_id"), pa.array(place.runs)))
 
 
 def _values(rows: pa.Table, known: Mapping[str, Any], name: str) -> pa.Array | pa.ChunkedArray:
@@ -246,12 +246,12 @@ def _is_marker(rows: pa.Table) -> Flags:
 
 def slice_numbers(commits: pa.Table, count: int) -> Ints:
     """Return the number of the slice of each commit, below ``count``: one for each group, topic and partition."""
-    found = ints(commits["partition"])
+    numbers = ints(commits["partition"])
     for name in ("group_id", "topic"):
         encoded = commits[name].combine_chunks().dictionary_encode()
         hashes = np.array([crc32(text.encode()) for text in encoded.dictionary.to_pylist()], np.int64)
-        found = found * 31 + hashes[ints(encoded.indices)]
-    return found % count
+        numbers = numbers * 31 + hashes[ints(encoded.indices)]
+    return numbers % count
 
 
 def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
@@ -264,7 +264,7 @@ def _statistics(group: pq.RowGroupMetaData, name: str) -> pq.Statistics | None:
 
 def _only_value(group: pq.RowGroupMetaData, name: str) -> Any:
     """Return the value that all rows have; None: they have several, or it is not known."""
-    found = _statistics(group, name)
-    if found is None or not found.has_min_max or not found.has_null_count or found.null_count:
+    bounds = _statistics(group, name)
+    if bounds is None or not bounds.has_min_max or not bounds.has_null_count or bounds.null_count:
         return None
-    return found.min if found.min == found.max else None
+    return bounds.min if bounds.min == bounds.max else None

@@ -63,8 +63,8 @@ def summarized_here(tables: FolderReader, place: PassOver, done: str) -> pa.Tabl
 
 def _table(tables: FolderReader, sql: str, given: dict[str, str]) -> pa.Table:
     """Return the rows of a query with the types of ``commit_summaries``, and texts as plain strings."""
-    found = pa.Table.from_batches(tables.batches(sql, **given))
-    return found.cast(pa.schema([_plain(field) for field in found.schema]))
+    rows = pa.Table.from_batches(tables.batches(sql, **given))
+    return rows.cast(pa.schema([_plain(field) for field in rows.schema]))
 
 
 def _plain(field: pa.Field) -> pa.Field:

@@ -314,7 +314,7 @@ class Hours(Sums):
         """Return the row of each hour; new ones get a row in all columns."""
         # Key, hour and run as one number, digit by digit: hours and runs are first numbered from 0, so that it fits
         # into 64 bits and is sorted in few steps. Only of each different one, not of each commit, is an object made.
-        (hour_rows, hour), (run_rows, run) = (distinct(each) for each in (hours - hours.min(initial=0), runs))
+        (hour_rows, hour), (run_rows, run) = (distinct(values) for values in (hours - hours.min(initial=0), runs))
         first, inverse = distinct((keys * max(1, len(hour_rows)) + hour) * max(1, len(run_rows)) + run)
         named = zip(keys[first].tolist(), hours[first].tolist(), runs[first].tolist(), strict=True)
         ids = self._ids.of(named)

@@ -179,7 +179,7 @@ class _Update:
         is_again = F.col("log_partition").isin(news.again)
         on = self._of(COMMIT_SUMMARIES).where(F.expr(ALL) & F.col("log_partition").isin(news.changed) & ~is_again)
         rows = _together([self._rows(is_again), _states(on), *([self._settled(is_again)] if news.settles else [])])
-        changed, again = (", ".join(map(str, each)) for each in (news.changed, news.again))
+        changed, again = (", ".join(map(str, names)) for names in (news.changed, news.again))
         of_rows = [f"({ALL} AND log_partition IN ({changed}))", f"run_id > {sql_text(self._done)}"]
         of_rows += [f"log_partition IN ({again})"]
         condition = f"cluster = {sql_text(self._cluster)} AND ({' OR '.join(of_rows)})"

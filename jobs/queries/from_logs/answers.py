@@ -139,8 +139,8 @@ class LogAnswers:
 
         chosen = self.load_settings()
         histories = combined(self._histories(group_id, chosen.audit))
-        found = findings_of_cluster(histories, chosen.findings)
-        return sorted((row for row in found if group_id in (None, row.group_id)), key=_finding_order)
+        rows = findings_of_cluster(histories, chosen.findings)
+        return sorted((row for row in rows if group_id in (None, row.group_id)), key=_finding_order)
 
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""

@@ -46,15 +46,15 @@ class BrokerLogs:
         if not self.paths:
             return NO_LINES
         events = list(read_broker_logs(self.paths, warn, self.zone))
-        if any(each.timestamp_ms is None for each in events):
-            events = with_zones(events, _written_ms(logs, {anchor for each in events if (anchor := anchor_of(each))}))
-        if homeless := sum(each.timestamp_ms is None for each in events):
+        if any(event.timestamp_ms is None for event in events):
+            events = with_zones(events, _written_ms(logs, {anchor for event in events if (anchor := anchor_of(event))}))
+        if homeless := sum(event.timestamp_ms is None for event in events):
             warn(NO_ZONE.format(homeless))
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
-        for each in events:
-            if each.group_id is not None:
-                of_group[each.group_id].append(each)
-        return LinesByGroup(of_group, [each for each in events if each.group_id is None])
+        for event in events:
+            if event.group_id is not None:
+                of_group[event.group_id].append(event)
+        return LinesByGroup(of_group, [event for event in events if event.group_id is None])
 
 
 NO_BROKER_LOGS = BrokerLogs()

@@ -17,7 +17,7 @@ from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
-from coordinator_core.audit.targets.rounds import Round, rounds
+from coordinator_core.audit.targets.rounds import Round, in_order, rounds
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
@@ -82,13 +82,13 @@ def group_histories(
             shares += any(row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations)
             yield history
         lost = lost.joined(_lost(reader, unreadable))
-    found = knowledge(logs, topics, readers, lost, surroundings.times, surroundings.shares.given)
-    _tell(found, warn)
+    known = knowledge(logs, topics, readers, lost, surroundings.times, surroundings.shares.given)
+    _tell(known, warn)
     if shares or surroundings.shares.groups:
-        for reason in found.about_share_groups():
+        for reason in known.about_share_groups():
             warn(reason)
     if noted is not None:
-        noted(found)
+        noted(known)
     for other in list(surroundings.shares.groups):
         yield surroundings.history(other, 0, ())
 
@@ -99,17 +99,17 @@ def group_rounds(
     """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
     logs = list(logs)
     readers, topics, _ = _opened(logs, warn, listed)
-    found: list[Round] = []
+    of_group: list[Round] = []
     lost = NOTHING_LOST
     for reader in readers:
         unreadable = UnreadableOffsets()
         records = (record for record in _readable(reader, unreadable) if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
-        found += rounds(records, group, topics, settings)
+        of_group += rounds(records, group, topics, settings)
         lost = lost.joined(_lost(reader, unreadable))
-    times = [each.at.timestamp_ms for each in found]
+    times = [round_.at.timestamp_ms for round_ in of_group]
     _tell(knowledge(logs, topics, readers, lost, times, given_share_state(logs, topics)), warn)
-    return sorted(found, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
+    return in_order(of_group)
 
 
 def _opened(
@@ -135,12 +135,12 @@ def _readable(reader: LogReader, unreadable: UnreadableOffsets) -> Iterator[AnyR
 
 def _lost(reader: LogReader, unreadable: UnreadableOffsets) -> LostRecords:
     """Return what a partition lacks that was read to its end."""
-    return unreadable.lost(reader.place, [(each.first, each.last) for each in reader.gaps.lost])
+    return unreadable.lost(reader.place, [(span.first, span.last) for span in reader.gaps.lost])
 
 
-def _tell(found: Knowledge, warn: Warn) -> None:
-    for each in found.reasons_with_topics():
-        warn(each)
+def _tell(known: Knowledge, warn: Warn) -> None:
+    for reason in known.reasons_with_topics():
+        warn(reason)
 
 
 @dataclass(slots=True)
@@ -164,12 +164,12 @@ class _ShareState:
         cls, readers: Iterable[LogReader], topics: TopicHistory | None, wanted: str | None, given: GivenShareState
     ) -> _ShareState:
         """``wanted`` is a group, None: all."""
-        found, coverage = cls(given), Coverage({})
+        shares, coverage = cls(given), Coverage({})
         for reader in readers:
             last, unreadable = -1, UnreadableOffsets()
             for row in reader.rows():
                 last = row.offset
-                found.last_ms[reader.partition] = max(row.timestamp, found.last_ms.get(reader.partition, 0))
+                shares.last_ms[reader.partition] = max(row.timestamp, shares.last_ms.get(reader.partition, 0))
                 record = reader.read(row) if row.kind == Kind.RECORD.value else None
                 if isinstance(record, UnreadableRecord):
                     given.note_unreadable(reader.partition, row.offset)
@@ -178,16 +178,16 @@ class _ShareState:
                 coverage.note(reader.partition, row.offset)
                 if record is None or (wanted is not None and record.group_id != wanted):
                     continue
-                known = found.groups.get(record.group_id)
+                known = shares.groups.get(record.group_id)
                 if known is None:
-                    known = found.groups[record.group_id] = ShareAudit.begin(record.group_id, topics, coverage), []
+                    known = shares.groups[record.group_id] = ShareAudit.begin(record.group_id, topics, coverage), []
                 known[1].extend(known[0].feed(record))
             given.note_lost(reader.partition, ((gone.first, gone.last) for gone in reader.gaps.lost))
-            found.lost = found.lost.joined(_lost(reader, unreadable))
+            shares.lost = shares.lost.joined(_lost(reader, unreadable))
             is_lost = reader.partition in given.lost or reader.partition in given.unreadable
             if last >= 0 and not is_lost and coverage.unbroken(reader.partition, 0, last):
-                found.whole.add(reader.partition)
-        return found
+                shares.whole.add(reader.partition)
+        return shares
 
     def take(self, group_id: str) -> list[AuditedRow]:
         """The rows of a group, which are asked for once."""

@@ -28,7 +28,7 @@ from jobs.sources.log_reader import LogReader, LogRow, log_rows
 
 COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
 
-COMMIT_KEYS = tuple(INT16.pack(each) for each in COMMIT_TYPES)
+COMMIT_KEYS = tuple(INT16.pack(kind) for kind in COMMIT_TYPES)
 """How the keys of offset commits begin."""
 
 ABORTED = control_name(control.ABORT)

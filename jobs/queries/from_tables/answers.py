@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
@@ -111,7 +112,7 @@ class StoredAnswers:
 
         joined = self._in_two_logs(wanted.group_id)
         stored = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
-        rows = self._told([row for row in stored if row.group_id not in joined], wanted.group_id)
+        rows = self._with_lines([row for row in stored if row.group_id not in joined], wanted.group_id)
         for group_id in joined:
             history = self.history(group_id)
             of_group = [] if history is None else told_rebalances(history)
@@ -183,17 +184,15 @@ class StoredAnswers:
 
     def rounds(self, group_id: str) -> list[Round]:
         """From the records of the group."""
-        from coordinator_core.audit.targets.rounds import rounds
+        from coordinator_core.audit.targets.rounds import in_order, rounds
 
         self._warn_once(of_shares=False)
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
-        of_groups = [each for group, records in then.records() for each in rounds(records, group, topics, self.audit)]
-        return sorted(
-            of_groups, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
-        )
+        of_groups = (rounds(records, group, topics, self.audit) for group, records in then.records())
+        return in_order(chain.from_iterable(of_groups))
 
-    def _told(self, rows: list[RebalanceRow], group_id: str | None) -> list[RebalanceRow]:
+    def _with_lines(self, rows: list[RebalanceRow], group_id: str | None) -> list[RebalanceRow]:
         """Return the rebalances with what brokers' application logs add."""
         from jobs.relations.brokers import has_lines, lines_of_groups, other_lines
 
