@@ -50,14 +50,6 @@ def member_of(members: Mapping[str, MemberT], member_id: str, group_id: str) -> 
     return member
 
 
-def static_holder(holder: EpochMemberT | None, member_id: str, instance_id: str) -> EpochMemberT:
-    """Return the holder of the instance id; raises ApiError if there is none or it is another member."""
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    check_not_fenced(holder, member_id, instance_id)
-    return holder
-
-
 def check_not_fenced(holder: EpochMember, member_id: str, instance_id: str) -> None:
     """Raise ApiError if the instance id belongs to another member."""
     if holder.member_id != member_id:
@@ -82,6 +74,23 @@ class _HasStaticMembers(Protocol[EpochMemberT]):
         """Return the member that holds that instance id."""
 
 
+def named_member(group: _HasStaticMembers[EpochMemberT], member_id: str, instance_id: str | None) -> EpochMemberT:
+    """Return the member, with an instance id its holder; raises ApiError if there is none, or it is another member."""
+    member = _holder_or_member(group, member_id, instance_id)
+    if instance_id is not None:
+        check_not_fenced(member, member_id, instance_id)
+    return member
+
+
+def _holder_or_member(group: _HasStaticMembers[EpochMemberT], member_id: str, instance_id: str | None) -> EpochMemberT:
+    if instance_id is None:
+        return member_of(group.log.members, member_id, group.group_id)
+    holder = group.static_member(instance_id)
+    if holder is None:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    return holder
+
+
 def leaving_members(
     group: _HasStaticMembers[EpochMemberT], asked: Sequence[LeaveGroupMember]
 ) -> tuple[dict[str, EpochMemberT], list[Fields]]:
@@ -93,24 +102,15 @@ def leaving_members(
     answers: list[Fields] = []
     for named in asked:
         try:
-            member = _leaving_member(group, named["memberId"], named["groupInstanceId"])
+            member_id, instance_id = named["memberId"], named["groupInstanceId"]
+            member = _holder_or_member(group, member_id, instance_id)
+            if instance_id is not None and member_id:
+                check_not_fenced(member, member_id, instance_id)
             leaving[member.member_id] = member
             answers.append(responses.leave_group_member(named))
         except ApiError as error:
             answers.append(responses.leave_group_member(named, error.code))
     return leaving, answers
-
-
-def _leaving_member(group: _HasStaticMembers[EpochMemberT], member_id: str, instance_id: str | None) -> EpochMemberT:
-    """Return the member; raise ApiError if there is none, or the two ids are of different ones."""
-    holder = group.static_member(instance_id)
-    if instance_id is None:
-        return member_of(group.log.members, member_id, group.group_id)
-    if holder is None:
-        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    if member_id:
-        check_not_fenced(holder, member_id, instance_id)
-    return holder
 
 
 def check_released(holder: EpochMember, member_id: str, instance_id: str) -> None:
@@ -175,7 +175,7 @@ def same_units(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence
 def check_assignment_epoch(code: ErrorCode, unit: str, word: str, epoch: int, assigned: int | None) -> None:
     """Raise ApiError unless a member that commits at an older epoch had the unit by then (KIP-1251).
 
-    ``what`` is the partition or task, ``word`` the member's name for its epoch, and ``assigned`` the epoch in which the
+    ``unit`` is the partition or task, ``word`` the member's name for its epoch, and ``assigned`` the epoch in which the
     unit was assigned to it, None if the member does not have it.
     """
     if assigned is None:

@@ -149,15 +149,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     }
     _note_surroundings(described, group, around)
     if isinstance(state, ClassicGroup):
-        described["describe_classic"] = classic.describe_classic(group_id, state)
-        if classic.is_consumer_group(state):
-            described["describe_consumer"] = classic.describe_consumer(group_id, state)
-        if (migration := describe_migration(state)) is not None:
-            described["migration"] = migration
-        if state.members:
-            described["join_traffic"] = classic.join_traffic(state)
-        if is_connect_group(state):
-            described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
+        _describe_classic(described, group, state)
     elif isinstance(state, ConnectGroup):
         described["describe_connect"] = connect.describe_connect(group_id, state, certainty)
     elif isinstance(state, ConsumerGroup):
@@ -176,24 +168,38 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         if (check := _topology_check(state, around.topics, certainty)) is not None:
             described["topology_check"] = check
     elif isinstance(state, ShareGroup):
-        described["describe_share"] = share.describe_share(
-            group_id,
-            state,
-            around.topics,
-            certainty,
-            begins_at_zero=around.oldest_broker is not None and around.oldest_broker < share.BEGINS_AT_ONE,
-        )
-        if around.share_state is not None:
-            described["share_offsets"] = describe_share_offsets(
-                group_id, state, around.share_state, around.topics, around.data_end
-            )
-            described["share_partitions"] = describe_share_partitions(
-                group_id, state, around.share_state, around.data_end
-            )
+        _describe_share(described, group_id, state, around, certainty)
     if commits_offsets(state):
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
+
+
+def _describe_classic(described: Description, group: Group, state: ClassicGroup) -> None:
+    group_id = group.group_id
+    described["describe_classic"] = classic.describe_classic(group_id, state)
+    if classic.is_consumer_group(state):
+        described["describe_consumer"] = classic.describe_consumer(group_id, state)
+    if (migration := describe_migration(state)) is not None:
+        described["migration"] = migration
+    if state.members:
+        described["join_traffic"] = classic.join_traffic(state)
+    if is_connect_group(state):
+        described["describe_connect"] = connect.describe_classic_connect(group_id, state, group_state(group))
+
+
+def _describe_share(
+    described: Description, group_id: str, state: ShareGroup, around: Surroundings, certainty: Certainty
+) -> None:
+    begins_at_zero = around.oldest_broker is not None and around.oldest_broker < share.BEGINS_AT_ONE
+    described["describe_share"] = share.describe_share(
+        group_id, state, around.topics, certainty, begins_at_zero=begins_at_zero
+    )
+    if around.share_state is not None:
+        described["share_offsets"] = describe_share_offsets(
+            group_id, state, around.share_state, around.topics, around.data_end
+        )
+        described["share_partitions"] = describe_share_partitions(group_id, state, around.share_state, around.data_end)
 
 
 def _note_surroundings(described: Description, group: Group, around: Surroundings) -> None:

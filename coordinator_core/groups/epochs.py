@@ -22,7 +22,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
-from coordinator_core.records import RecordType
+from coordinator_core.records import AnyRecord, RecordType
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -239,12 +239,15 @@ def put_current(
         return violation(Rule.UNKNOWN_MEMBER_STATE, record, f"state {member.state}")
     if member.client_id is None:
         return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
-    if epoch <= 0:
-        return NO_VIOLATIONS
-    if before is not None and epoch < before:
+    return NO_VIOLATIONS if epoch <= 0 else check_member_epoch(record, before, epoch, state.group_epoch)
+
+
+def check_member_epoch(record: AnyRecord, before: int | None, epoch: int, group_epoch: int | None) -> Violations:
+    """Return the violation of a member epoch that went back, or is ahead of the group's; None for what is unknown."""
+    if before is not None and 0 < epoch < before:
         return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
-    if state.group_epoch is not None and epoch > state.group_epoch:
-        return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
+    if group_epoch is not None and epoch > group_epoch:
+        return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {group_epoch}")
     return NO_VIOLATIONS
 
 

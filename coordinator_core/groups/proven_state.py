@@ -97,7 +97,7 @@ CURRENT_FIELDS = ("member_epoch", "previous_member_epoch", "state", "assigned", 
 class GroupKeys:
     """The keys of one group as seen from a moment: the offset of the last record before it, and what follows.
 
-    ``present`` are the keys whose last record is no tombstone, ``followed`` those with a later record.
+    ``present`` are the keys whose last record is not a tombstone, ``followed`` those with a later record.
     ``ended`` is the offset of the last tombstone of the group itself, which leaves none of its keys. ``unread`` has the
     offset of the last record of a key that cannot be decoded: the key was there, and nothing tells its value.
     """
@@ -213,7 +213,7 @@ def _shown_keys(state: GroupState | None) -> Iterator[RecordKey]:
 def _proven_state(
     state: GroupState | None, proven: frozenset[RecordKey], unknown: frozenset[RecordKey], *, nothing_else: bool
 ) -> GroupState | None:
-    """What is left of the state without what is unknown; a group of offsets only is one if it is nothing else."""
+    """What is left of the state without what is unknown; a group with only offsets counts if it was nothing else."""
     if isinstance(state, ClassicGroup) and state.generation is None:
         return state if nothing_else else None
     if state is None or not any(key.type in _types(state) for key in proven):

@@ -83,9 +83,10 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
         _same_generation(writer, last, old, new, assigned, at)
         return
     topics = set().union(*{subscription(new, member).topics for member in new.members.values()})
-    _find_causes(writer, old, new, topics, assigned, work, missing, at)
-    _change_owners(writer, old, new, topics, assigned, at)
-    _complete(writer, new, topics, assigned, skipped, missing, at)
+    completed = _Completed(old, new, topics, assigned, skipped, missing, at)
+    _find_causes(writer, completed, work)
+    _change_owners(writer, completed)
+    _complete(writer, completed)
     open_history.past.know_state()
 
 
@@ -97,7 +98,7 @@ def _same_generation(
     assigned: _Assigned,
     at: LogPosition,
 ) -> None:
-    """The generation is written again, by a static member that came back under another id: that is no rebalance."""
+    """The generation is written again, by a static member that came back under another id: that is not a rebalance."""
     open_history = writer.open_history
     open_history.ownership.change(assigned.changes, at)
     open_history.changes.clear()
@@ -107,17 +108,25 @@ def _same_generation(
     open_history.resubscribed.update(resubscribed(old, new, at))
 
 
-def _find_causes(
-    writer: HistoryWriter,
-    old: ClassicGroup,
-    new: ClassicGroup,
-    topics: set[str],
-    assigned: _Assigned,
-    work: set[WorkUnit],
-    missing: str | None,
-    at: LogPosition,
-) -> None:
+class _Completed(NamedTuple):
+    """A generation that is complete, and the group before it.
+
+    ``topics`` are those to which its members subscribe, ``skipped`` the generations since the last that never
+    completed. ``missing`` says which history before it was not seen; None: all was.
+    """
+
+    old: ClassicGroup
+    new: ClassicGroup
+    topics: set[str]
+    assigned: _Assigned
+    skipped: int
+    missing: str | None
+    at: LogPosition
+
+
+def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUnit]) -> None:
     """Add to the group's changes what made it rebalance; ``work`` is what a Connect group had to run before."""
+    old, new, topics, assigned, _, missing, at = completed
     open_history, last = writer.open_history, writer.open_history.epoch
     taken = [unit for changed in assigned.changes for unit in changed.taken]
     open_history.changes += subscription_causes(old, new, at)
@@ -135,14 +144,13 @@ def _find_causes(
     note_highest(open_history, taken)
 
 
-def _change_owners(
-    writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, topics: set[str], assigned: _Assigned, at: LogPosition
-) -> None:
+def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     """Give the units to their new owners, and forget those that went with their topic or connector.
 
     Members whose group uses an eager assignor, and Connect workers with the eager protocol, give up all that they have
-    before they join: from when all had joined until the assignment was there, nobody read or ran anything.
+    before they join: from when all had joined until the assignment was there, no member read or ran anything.
     """
+    old, new, topics, assigned, _, _, at = completed
     ownership, last = writer.open_history.ownership, writer.open_history.epoch
     stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
@@ -264,22 +272,15 @@ def _counted(group: ClassicGroup, changes: list[Changed]) -> list[Changed]:
 # --- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _complete(
-    writer: HistoryWriter,
-    new: ClassicGroup,
-    topics: set[str],
-    assigned: _Assigned,
-    skipped: int,
-    missing: str | None,
-    at: LogPosition,
-) -> None:
+def _complete(writer: HistoryWriter, completed: _Completed) -> None:
     """A generation is complete: one row for the rebalance that led to it, and a new open epoch."""
+    _, new, topics, assigned, _, missing, at = completed
     open_history, last, generation = writer.open_history, writer.open_history.epoch, new.generation or 0
     born_empty = open_history.last_epoch is None and not new.members
     causes: tuple[Cause, ...] = () if born_empty and missing is None else writer.take_causes(missing, at)
     members = tuple(new.members)
     if not born_empty:
-        _add_rebalance(writer, new, causes, assigned, skipped, missing, at)
+        _add_rebalance(writer, completed, causes)
     used = topics_used(writer.topics, None, topics, at)
     writer.begin_epoch(
         OpenEpoch(
@@ -331,15 +332,8 @@ def _began_before_ms(group: ClassicGroup, at: LogPosition) -> int:
     return group.current_state_timestamp or at.timestamp_ms
 
 
-def _add_rebalance(
-    writer: HistoryWriter,
-    new: ClassicGroup,
-    causes: tuple[Cause, ...],
-    assigned: _Assigned,
-    skipped: int,
-    missing: str | None,
-    at: LogPosition,
-) -> None:
+def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[Cause, ...]) -> None:
+    _, new, _, assigned, skipped, missing, at = completed
     open_history, last = writer.open_history, writer.open_history.epoch
     tally = open_history.ownership.tally() if missing is None else None
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.

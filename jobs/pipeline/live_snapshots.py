@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from coordinator_core.errors import InputError
 from jobs.pipeline import runs, snapshots
@@ -19,10 +20,11 @@ from jobs.tables.delta import Tables
 Warn = Callable[[str], None]
 
 
+@dataclass
 class Taken:
     """The number of snapshots that were taken so far."""
 
-    count = 0
+    count: int
 
 
 @contextmanager
@@ -33,34 +35,21 @@ def around(
 
     ``config`` has settings of librdkafka. A snapshot that cannot be taken is a warning.
     """
-    taken = Taken()
     # Both have a run that is before the one of the log: the replay of the log has seen them.
     run_id = runs.new_run_id()
-    answering = [
-        servers for servers in live_servers(paths) if _take(tables, servers, config, cluster, f"{run_id}/begin", warn)
-    ]
-    taken.count += len(answering)
+
+    def take(servers: str, part: str, partial: Warn) -> bool:
+        """Return whether the snapshot was taken; ``partial`` is called for what the cluster does not give."""
+        try:
+            rows = cluster_snapshot.take({**config, "bootstrap.servers": servers}, time.time_ns() // 1_000_000, partial)
+        except InputError as error:
+            warn(f"no snapshot of the cluster was taken: {error}")
+            return False
+        snapshots.store(tables, rows, cluster, f"{run_id}/{part}/{servers}")
+        return True
+
+    answering = [servers for servers in live_servers(paths) if take(servers, "begin", warn)]
+    taken = Taken(len(answering))
     yield taken
-    for servers in answering:
-        # What a cluster does not give was said before.
-        taken.count += _take(tables, servers, config, cluster, f"{run_id}/end", warn, partial=lambda message: None)
-
-
-def _take(
-    tables: Tables,
-    servers: str,
-    config: Mapping[str, str],
-    cluster: str,
-    transaction: str,
-    warn: Warn,
-    partial: Warn | None = None,
-) -> bool:
-    """Return whether the snapshot was taken."""
-    now_ms = time.time_ns() // 1_000_000
-    try:
-        rows = cluster_snapshot.take({**config, "bootstrap.servers": servers}, now_ms, partial or warn)
-    except InputError as error:
-        warn(f"no snapshot of the cluster was taken: {error}")
-        return False
-    snapshots.store(tables, rows, cluster, f"{transaction}/{servers}")
-    return True
+    # What a cluster does not give was said before.
+    taken.count += sum(take(servers, "end", lambda message: None) for servers in answering)

@@ -202,8 +202,8 @@ class EpochTargetAudit:
         if not given:
             return f"{self.gap.missing}; no target of a member is left to compare with"
         if lacking:
-            nobodys = described(lacking[0], lambda topic: self._name_of(topic, image))
-            return f"{self.gap.missing}; no known member has {nobodys}"
+            named = described(lacking[0], lambda topic: self._name_of(topic, image))
+            return f"{self.gap.missing}; no known member has {named}"
         strange = self.view.targets.keys() - spec.members.keys() - {self.operation.replaced}
         if strange:
             return f"{self.gap.missing}; nothing but a target is left of member {min(strange)}"
@@ -248,9 +248,7 @@ class EpochTargetAudit:
 
     def _invalid(self, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
         """The judgement where the expected target is not known: it says only what the recorded one breaks."""
-        recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
-        excused = set(self._broken(spec, image, computed))
-        broken = [breach for breach in self._broken(spec, image, recorded) if breach not in excused]
+        broken = self._broken_by_coordinator(spec, image, self._whole(spec, expected))
         return Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
 
     def _task_offsets(self, attempt: Attempt, expected: list[TargetRecord], image: TopicImage) -> str:
@@ -351,22 +349,25 @@ class EpochTargetAudit:
         return whole
 
     def _judge(self, assignor: str, spec: GroupSpecs, image: TopicImage, expected: list[TargetRecord]) -> Judgement:
-        """What the assignor itself breaks here is not held against the record."""
-        recorded, computed = self._whole(spec, self.recorded), self._whole(spec, expected)
-        excused = set(self._broken(spec, image, computed))
-        broken = [breach for breach in self._broken(spec, image, recorded) if breach not in excused]
+        computed = self._whole(spec, expected)
         judged = judge(
             spec,
             image,
             computed,
-            recorded,
-            broken,
+            self._whole(spec, self.recorded),
+            self._broken_by_coordinator(spec, image, computed),
             lambda topic: self._name_of(topic, image),
             has_one_result=assignor in ORDER_FREE,
         )
         if not judged.difference_count:
             return judged._replace(differences=("the same assignment with its records in another order",))
         return judged
+
+    def _broken_by_coordinator(self, spec: GroupSpecs, image: TopicImage, computed: Mapping[str, Any]) -> list[str]:
+        """What the recorded target breaks; what the assignor itself breaks here is not held against the record."""
+        excused = set(self._broken(spec, image, computed))
+        recorded = self._broken(spec, image, self._whole(spec, self.recorded))
+        return [breach for breach in recorded if breach not in excused]
 
     def _broken(self, spec: GroupSpecs, image: TopicImage, whole: Mapping[str, Any]) -> list[str]:
         broken = broken_invariants(

@@ -140,8 +140,8 @@ def judgements(view: SubscriptionView, operation: TargetOperation) -> list[bool]
     the flag keeps its value, or was computed again because the coordinator read the topics and found them unchanged.
     """
     joining = _joining(operation)
-    anew = view.rejudged() if joining is None else view.judge(*joining)
-    return [anew] if operation.epoch is not None else list(dict.fromkeys((view.homogeneous, anew)))
+    recomputed = view.rejudged() if joining is None else view.judge(*joining)
+    return [recomputed] if operation.epoch is not None else list(dict.fromkeys((view.homogeneous, recomputed)))
 
 
 def _joining(operation: TargetOperation) -> tuple[str, Subscriber] | None:
@@ -193,14 +193,11 @@ def streams_spec(
         updates[member.key["memberId"]] = process(member.value)
     if operation.replaced is not None:
         updates.setdefault(operation.replaced, None)
-    subtopologies: list[SubtopologyTasks] = []
+    subtopologies: tuple[SubtopologyTasks, ...] = ()
     if state.topology is not None and state.is_validated is not False:
         configured = configure(state.topology, image)
         if configured.problem is None:
-            subtopologies = [
-                SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
-                for name, subtopology in configured.subtopologies.items()
-            ]
+            subtopologies = configured.tasks
     spec = view.spec(subtopologies, streams_configs(state.last_assignment_configs), updates)
     return replace(spec, stale=stale_members(state)) if kip_1071 else spec
 

@@ -88,7 +88,9 @@ class Round:
 
 def in_order(happened: Iterable[Round]) -> list[Round]:
     """Return rounds of several log partitions in order of time."""
-    return sorted(happened, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared))
+    return sorted(
+        happened, key=lambda each: (each.at.timestamp_ms, each.at.partition, each.at.offset, each.is_declared)
+    )
 
 
 def rounds(
@@ -288,12 +290,7 @@ def _streams(
 def tasks_of(topology: Topology, image: TopicImage) -> tuple[SubtopologyTasks, ...] | None:
     """Return the tasks of a topology with these topics; None if the topology is not ready (KIP-1071)."""
     configured = configure(topology, image)
-    if configured.problem is not None:
-        return None
-    return tuple(
-        SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
-        for name, subtopology in configured.subtopologies.items()
-    )
+    return None if configured.problem is not None else configured.tasks
 
 
 def _thread(member: StreamsMember) -> RoundMember:

@@ -47,6 +47,15 @@ def expect_member(op: Operation, group: LiveClassicGroup, member: LiveClassicMem
     expect_heartbeat(op, group, member.member_id, member.session_timeout_ms)
 
 
+def begin_converted(op: Operation, group: LiveClassicGroup) -> None:
+    """Write a group that was another type before, with what its members are assigned, and serve it from now on."""
+    write_group(op, group, {member.member_id: member.assignment for member in group.members.values()})
+    # Kafka changes its memory here and now; the records are only appended.
+    op.memory.live[group.group_id] = group
+    for member in group.members.values():
+        expect_member(op, group, member)
+
+
 def write_group(op: Operation, group: LiveClassicGroup, assignments: Mapping[str, bytes]) -> None:
     """Write the whole group, as at the end of a rebalance."""
     value: GroupMetadataValue = {

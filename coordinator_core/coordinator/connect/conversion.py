@@ -88,17 +88,13 @@ def is_to_be_downgraded(group: ConnectGroup | None) -> bool:
 
 def end_connect_group(op: Operation, group_id: str) -> None:
     """End the group on KIP-848 with all that it has in its log."""
-    memory = heartbeat.memory_of(op)
-    group = memory.group(group_id)
+    group = heartbeat.memory_of(op).group(group_id)
     assert group is not None
     for member_id in group.members:
         op.write_all(records.worker_tombstones(group_id, member_id))
         op.cancel(session_key(group_id, member_id))
         op.cancel(rebalance_key(group_id, member_id))
-    op.write_all(records.group_tombstones(group_id, group))
-    for key in (heartbeat.delay_key(group_id), heartbeat.computation_key(group_id)):
-        op.cancel(key)
-    memory.computations.pop(group_id, None)
+    heartbeat.end_group(op, group_id, group)
 
 
 def begin_classic_group(op: Operation, connect: Operation, group_id: str, group: ConnectGroup) -> None:
@@ -133,12 +129,7 @@ def begin_classic_group(op: Operation, connect: Operation, group_id: str, group:
         classic.members[member.member_id].assignment = classic_workers.written_assignment(
             classic.members[member.member_id].metadata(classic.protocol), classic.protocol, classic.leader or "", work
         )
-    classic_rebalance.write_group(
-        op, classic, {member.member_id: member.assignment for member in classic.members.values()}
-    )
-    op.memory.live[group_id] = classic
-    for joined in classic.members.values():
-        classic_rebalance.expect_member(op, classic, joined)
+    classic_rebalance.begin_converted(op, classic)
     classic_rebalance.prepare(op, classic)
 
 

@@ -39,10 +39,7 @@ def delete(op: Operation, group_id: str) -> None:
         raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
     if group.members:
         raise ApiError(ErrorCode.NON_EMPTY_GROUP)
-    op.write_all(records.group_tombstones(group_id, group))
-    for key in (heartbeat.delay_key(group_id), heartbeat.computation_key(group_id)):
-        op.cancel(key)
-    heartbeat.memory_of(op).computations.pop(group_id, None)
+    heartbeat.end_group(op, group_id, group)
 
 
 def take_over(op: Operation) -> None:

@@ -61,6 +61,14 @@ def computation_key(group_id: str) -> str:
     return f"compute-assignment-{group_id}"
 
 
+def end_group(op: Operation, group_id: str, group: ConnectGroup) -> None:
+    """Write the tombstones of a group, but for those of its workers, and end its timers."""
+    op.write_all(records.group_tombstones(group_id, group))
+    for key in (delay_key(group_id), computation_key(group_id)):
+        op.cancel(key)
+    memory_of(op).computations.pop(group_id, None)
+
+
 def handle_heartbeat(op: Operation, request: Request) -> Fields:
     """Serve a heartbeat: a worker joins (epoch 0), leaves (-1; a static one for a while: -2) or stays; it reports what
     it runs and learns what to run.

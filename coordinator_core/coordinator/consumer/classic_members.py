@@ -11,7 +11,7 @@ from dataclasses import replace
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
 from coordinator_core.coordinator.config import MigrationPolicy
-from coordinator_core.coordinator.consumer import fence, members, records, timeouts, validation
+from coordinator_core.coordinator.consumer import fence, members, timeouts, validation
 from coordinator_core.coordinator.consumer.conversion import can_downgrade_replacing, downgrade_replacing
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.consumer.rebalance import (
@@ -23,7 +23,7 @@ from coordinator_core.coordinator.consumer.rebalance import (
 )
 from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
-from coordinator_core.coordinator.lookup import check_not_fenced, leaving_members, member_of, static_holder
+from coordinator_core.coordinator.lookup import check_not_fenced, leaving_members, member_of, named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.subscriptions import topic_names
@@ -71,10 +71,7 @@ def join(op: Operation, request: Request[JoinGroupRequest], group: LiveConsumerG
     downgrades = former is not None and can_downgrade_replacing(op, group, former)
     subscription = _subscription(data)
     updated = _updated(member, request, subscription)
-    names_changed = False
-    if updated != member:
-        op.write(*records.member_metadata(group_id, updated))
-        names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    names_changed = members.write_changed(op, group_id, member, updated)
     regex_change = update_regex(op, group, member, updated)
     changed = names_changed or regex_change is not RegexChange.NONE
     epoch = update_epoch(op, group, member, updated, bump=changed)
@@ -115,7 +112,7 @@ def _member(
         return group.log.members.get(member_id) or members.new_member(member_id)
     if joins:
         return members.joining_static(op, group, member_id, instance_id, classic=True)
-    return static_holder(group.static_member(instance_id), member_id, instance_id)
+    return named_member(group, member_id, instance_id)
 
 
 def _subscription(data: JoinGroupRequest) -> consumer_protocol.EmbeddedSubscription:

@@ -183,10 +183,5 @@ def _as_classic(
         raise ApiError(
             ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot downgrade the classic group {group.group_id}: {error}."
         ) from None
-    assignments = {member.member_id: member.assignment for member in classic.members.values()}
-    classic_rebalance.write_group(op, classic, assignments)
-    # Kafka changes its memory here and now; the records are only appended.
-    op.memory.live[group.group_id] = classic
-    for joined in classic.members.values():
-        classic_rebalance.expect_member(op, classic, joined)
+    classic_rebalance.begin_converted(op, classic)
     return classic

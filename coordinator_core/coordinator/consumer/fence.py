@@ -9,7 +9,7 @@ from coordinator_core.coordinator.consumer import records
 from coordinator_core.coordinator.consumer.conversion import downgrade_after_leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
+from coordinator_core.coordinator.lookup import group_of, group_with, named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.timer_keys import cancel_all
@@ -27,14 +27,11 @@ def leave(op: Operation, data: ConsumerGroupHeartbeatRequest) -> Fields:
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
     instance_id = data["instanceId"]
     group = group_of(op, group_id, LiveConsumerGroup, "consumer")
-    if instance_id is None:
-        member = member_of(group.log.members, member_id, group_id)
+    member = named_member(group, member_id, instance_id)
+    if instance_id is not None and epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+        op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
     else:
-        member = static_holder(group.static_member(instance_id), member_id, instance_id)
-        if epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
-            op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
-            return heartbeat_response(member_id, epoch, assignment=None)
-    fence(op, group, [member])
+        fence(op, group, [member])
     return heartbeat_response(member_id, epoch, assignment=None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
-from coordinator_core.coordinator.consumer import members, records, validation
+from coordinator_core.coordinator.consumer import members, validation
 from coordinator_core.coordinator.consumer.conversion import upgrade
 from coordinator_core.coordinator.consumer.fence import leave
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
@@ -12,7 +12,7 @@ from coordinator_core.coordinator.consumer.regexes import RegexChange
 from coordinator_core.coordinator.consumer.regexes import update as update_regex
 from coordinator_core.coordinator.consumer.timeouts import expect_heartbeat
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import member_of, static_holder
+from coordinator_core.coordinator.lookup import named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.groups.consumer.state import ConsumerMember
@@ -33,10 +33,7 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     member_id = data["memberId"] or op.next_text_id()
     member = _member(op, group, member_id, data)
     updated = members.updated(member, request, data)
-    names_changed = False
-    if updated != member:
-        op.write(*records.member_metadata(group_id, updated))
-        names_changed = updated.subscribed_topic_names != member.subscribed_topic_names
+    names_changed = members.write_changed(op, group_id, member, updated)
     regex_change = update_regex(op, group, member, updated)
     # The epoch waits for a regex to be resolved: the target would have to be computed again then.
     bump = names_changed or regex_change is RegexChange.RESOLVED
@@ -84,13 +81,10 @@ def _member(
     op: Operation, group: LiveConsumerGroup, member_id: str, data: ConsumerGroupHeartbeatRequest
 ) -> ConsumerMember:
     epoch, instance_id, owned = data["memberEpoch"], data["instanceId"], data["topicPartitions"]
-    if instance_id is not None and epoch == 0:
-        return members.joining_static(op, group, member_id, instance_id, classic=False)
-    if instance_id is not None:
-        member = static_holder(group.static_member(instance_id), member_id, instance_id)
-    elif epoch == 0:
+    if epoch == 0:
+        if instance_id is not None:
+            return members.joining_static(op, group, member_id, instance_id, classic=False)
         return group.log.members.get(member_id) or members.new_member(member_id)
-    else:
-        member = member_of(group.log.members, member_id, group.group_id)
+    member = named_member(group, member_id, instance_id)
     validation.check_member_epoch(member, epoch, owned)
     return member

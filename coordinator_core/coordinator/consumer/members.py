@@ -69,5 +69,12 @@ def updated(member: ConsumerMember, request: Request, data: ConsumerGroupHeartbe
     )
 
 
+def write_changed(op: Operation, group_id: str, member: ConsumerMember, updated: ConsumerMember) -> bool:
+    """Write the member if anything about it changed; return whether it subscribes to other topics by name."""
+    if updated != member:
+        op.write(*records.member_metadata(group_id, updated))
+    return updated.subscribed_topic_names != member.subscribed_topic_names
+
+
 def _given(value: str | None, present: str | None) -> str | None:
     return present if value is None else value

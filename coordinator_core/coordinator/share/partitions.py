@@ -91,7 +91,7 @@ def initialized(op: Operation, group_id: str, partitions: Mapping[str, Collectio
         return
     group = op.memory.live.get(group_id)
     if not isinstance(group, LiveShareGroup):
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is no share group any more.")
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"Group {group_id} is not a share group any more.")
     known = group.share_partitions
     done = {topic_id: ShareTopic(_name(topic_id, op.topics), list(numbers)) for topic_id, numbers in partitions.items()}
     _write(

@@ -77,14 +77,14 @@ class ShareCoordinator:
         known = self.partitions.get(which)
         return self._snapshot(
             which,
-            0 if known is None else known.snapshot_epoch + 1,
-            state_epoch,
-            UNINITIALIZED_EPOCH,
-            start_offset,
-            UNSET if start_offset == UNSET else 0,
-            [],
             now,
-            now,
+            epoch=0 if known is None else known.snapshot_epoch + 1,
+            state_epoch=state_epoch,
+            leader_epoch=UNINITIALIZED_EPOCH,
+            start=start_offset,
+            count=UNSET if start_offset == UNSET else 0,
+            batches=[],
+            created_ms=now,
         )
 
     def read(
@@ -133,14 +133,14 @@ class ShareCoordinator:
         return [
             self._snapshot(
                 which,
-                state.snapshot_epoch + 1,
-                state.state_epoch,
-                state.leader_epoch,
-                state.start_offset,
-                state.delivery_complete_count,
-                state.batches,
-                state.created_ms,
                 now,
+                epoch=state.snapshot_epoch + 1,
+                state_epoch=state.state_epoch,
+                leader_epoch=state.leader_epoch,
+                start=state.start_offset,
+                count=state.delivery_complete_count,
+                batches=state.batches,
+                created_ms=state.created_ms,
             )
             for which, state in list(self.partitions.items())
             if state.written_ms is not None and now - state.written_ms >= after
@@ -171,13 +171,23 @@ class ShareCoordinator:
             }
             return self._append(which, SHARE_UPDATE, value, now)
         start = state.start_offset if start == UNSET else start
-        merged = combine_batches(state.batches, write.pieces, start)
-        epoch = state.snapshot_epoch + 1
-        return self._snapshot(which, epoch, state.state_epoch, leader_epoch, start, count, merged, now, now)
+        return self._snapshot(
+            which,
+            now,
+            epoch=state.snapshot_epoch + 1,
+            state_epoch=state.state_epoch,
+            leader_epoch=leader_epoch,
+            start=start,
+            count=count,
+            batches=combine_batches(state.batches, write.pieces, start),
+            created_ms=now,
+        )
 
     def _snapshot(
         self,
         which: SharePartition,
+        now: int,
+        *,
         epoch: int,
         state_epoch: int | None,
         leader_epoch: int,
@@ -185,7 +195,6 @@ class ShareCoordinator:
         count: int,
         batches: list[StateBatch],
         created_ms: int | None,
-        now: int,
     ) -> ShareStateRecord:
         value: Fields = {
             "snapshotEpoch": epoch,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from coordinator_core.assignors.inputs import TaskId, Tasks
 from coordinator_core.coordinator.classic import responses
 from coordinator_core.coordinator.classic.join import KNOWN_MEMBER_ID_REQUIRED_VERSION
-from coordinator_core.coordinator.lookup import leaving_members, member_of, static_holder
+from coordinator_core.coordinator.lookup import leaving_members, named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import classic_blobs, fence, members, records, timeouts, validation
@@ -105,7 +105,7 @@ def _member(
         return known or members.new_member(member_id)
     if joins:
         return members.joining_static(op, group, member_id, instance_id, classic=True)
-    return static_holder(group.static_member(instance_id), member_id, instance_id)
+    return named_member(group, member_id, instance_id)
 
 
 def _owned(group: LiveStreamsGroup, member: StreamsMember, info: ThreadInfo) -> OwnedTasks:
@@ -185,10 +185,7 @@ def leave(op: Operation, request: Request[LeaveGroupRequest], group: LiveStreams
 def _classic_member(
     group: LiveStreamsGroup, member_id: str, instance_id: str | None, generation: int
 ) -> tuple[StreamsMember, ClassicThread]:
-    if instance_id is None:
-        member = member_of(group.log.members, member_id, group.group_id)
-    else:
-        member = static_holder(group.static_member(instance_id), member_id, instance_id)
+    member = named_member(group, member_id, instance_id)
     thread = group.classic.get(member_id)
     if thread is None:
         # A new coordinator does not know a thread of the classic protocol until the thread joins again.

@@ -117,7 +117,6 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
     classic.protocol = STREAMS_PROTOCOL
     classic.subscribed_topics = classic.current_topics()
     op.write_all(group.tombstones())
-    assignments = {}
     configured = group.configured
     if configured is None and group.log.topology is not None:
         # A coordinator that has just loaded the group configures the topology at the first heartbeat only.
@@ -125,12 +124,8 @@ def downgrade_after_leave(op: Operation, group: LiveStreamsGroup, leaving: Colle
     for joined in classic.members.values():
         target, metadata = group.target(joined.member_id), joined.metadata(classic.protocol)
         joined.assignment = classic_blobs.assignment(target, configured, op.topics, metadata, op.now)
-        assignments[joined.member_id] = joined.assignment
     for member_id in group.log.members:
         cancel_all(op, group.group_id, member_id)
-    classic_rebalance.write_group(op, classic, assignments)
-    op.memory.live[group.group_id] = classic
-    for joined in classic.members.values():
-        classic_rebalance.expect_member(op, classic, joined)
+    classic_rebalance.begin_converted(op, classic)
     classic_rebalance.prepare(op, classic)
     return True

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from coordinator_core.coordinator.epoch_group import heartbeat_response
-from coordinator_core.coordinator.lookup import group_of, group_with, member_of, static_holder
+from coordinator_core.coordinator.lookup import group_of, group_with, named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.record_templates import member_tombstones
 from coordinator_core.coordinator.streams import records
@@ -30,10 +30,7 @@ def leave(op: Operation, data: StreamsGroupHeartbeatRequest) -> Fields:
     group = group_of(op, group_id, LiveStreamsGroup, "streams")
     if data["shutdownApplication"]:
         request_shutdown(group, member_id)
-    if instance_id is None:
-        member = member_of(group.log.members, member_id, group_id)
-    else:
-        member = static_holder(group.static_member(instance_id), member_id, instance_id)
+    member = named_member(group, member_id, instance_id)
     if data["memberEpoch"] == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
         op.write(*records.current_assignment(group_id, _gone_for_a_while(member)))
     else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
-from coordinator_core.coordinator.lookup import group_of, member_of, static_holder
+from coordinator_core.coordinator.lookup import group_of, named_member
 from coordinator_core.coordinator.operation import Operation
 from coordinator_core.coordinator.protocol import ApiError, ErrorCode, Request
 from coordinator_core.coordinator.streams import members, records, task_offsets, validation
@@ -192,9 +192,7 @@ def _member(
 ) -> StreamsMember:
     instance_id = data["instanceId"]
     if data["memberEpoch"] != 0:
-        if instance_id is not None:
-            return static_holder(group.static_member(instance_id), member_id, instance_id)
-        return member_of(group.log.members, member_id, group.group_id)
+        return named_member(group, member_id, instance_id)
     if instance_id is not None:
         if group.static_member(instance_id) is None:
             validation.check_capacity(group, op.memory.config)

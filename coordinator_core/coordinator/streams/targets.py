@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process
-from coordinator_core.assignors.inputs import StreamsMemberSpec, SubtopologyTasks, Tasks
+from coordinator_core.assignors.inputs import StreamsMemberSpec, Tasks
 from coordinator_core.coordinator import target_assignment
 from coordinator_core.coordinator.lookup import same_units
 from coordinator_core.coordinator.operation import Operation
@@ -112,10 +112,7 @@ def compute_target(
     """Compute and write the target of this epoch, and return it; it is empty for a topology that is not ready."""
     kip_1071 = op.memory.profile.is_kip_1071
     updates = {} if updated is None else _updates(group, updated)
-    subtopologies = [
-        SubtopologyTasks(subtopology_id, subtopology.tasks, bool(subtopology.state_changelog_topics))
-        for subtopology_id, subtopology in topology.subtopologies.items()
-    ]
+    subtopologies = topology.tasks
     spec = group.view.spec(subtopologies, streams_configs(configs), updates)
     if kip_1071:
         stale = _stale_members(group, topology.epoch, updated)

@@ -61,7 +61,7 @@ class TaskOffsets:
     def of_process(self, process_id: str) -> dict[TaskId, int]:
         """Return the offsets of the state on the process's disk, as if all members had reported together.
 
-        Members report at different times (``task.offset.interval.ms``), and what was written in between is no lag: a
+        Members report at different times (``task.offset.interval.ms``), and what was written in between is not lag: a
         copy that was 5 records behind the end that its process reported is taken as 5 records behind the newest end.
         State that the process does not have open comes without an end, and stays where it is. If the members of the
         process differ, the most recent report counts.

@@ -140,8 +140,8 @@ class _Trace:
             due = [timer for timer in self.memory.timers.values() if timer.deadline_ms <= until]
             if not due:
                 return
-            each = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
-            yield each, coordinator.expire(self.memory, each, self.topics, each.deadline_ms)
+            timer = min(due, key=lambda each: (each.deadline_ms, utf16(each.key)))
+            yield timer, coordinator.expire(self.memory, timer, self.topics, timer.deadline_ms)
 
     def metadata(self, step: Step) -> None:
         change = step["metadata"]

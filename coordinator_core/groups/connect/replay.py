@@ -12,6 +12,7 @@ from coordinator_core.groups.connect.state import (
     Work,
     WorkerAssignment,
 )
+from coordinator_core.groups.epochs import check_member_epoch
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
 from coordinator_core.record_fields.connect_group import (
@@ -130,11 +131,7 @@ def _current_member(state: ConnectGroup, record: ConnectWorkerGroupCurrentMember
     member.member_epoch, member.current = epoch, _assignment(value)
     if member.client_id is None:
         return violation(Rule.ASSIGNMENT_WITHOUT_MEMBER, record, "current assignment of a member without metadata")
-    if before is not None and 0 < epoch < before:
-        return violation(Rule.MEMBER_EPOCH_WENT_BACK, record, f"member epoch {epoch} after {before}")
-    if state.group_epoch is not None and epoch > state.group_epoch:
-        return violation(Rule.MEMBER_EPOCH_AHEAD, record, f"member epoch {epoch}, group epoch {state.group_epoch}")
-    return NO_VIOLATIONS
+    return check_member_epoch(record, before, epoch, state.group_epoch)
 
 
 def _configuration(state: ConnectGroup, record: ConnectWorkerGroupConfigurationRecord) -> Violations:

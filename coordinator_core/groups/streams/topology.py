@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from coordinator_core.assignors.inputs import SubtopologyTasks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.streams.sources import has_regexes, resolved, without_topics
 from coordinator_core.groups.streams.state import CopartitionGroup, InternalTopic, Subtopology, Topology
@@ -62,6 +63,14 @@ class ConfiguredTopology:
     def has_tasks(self) -> bool:
         """Whether the tasks of the subtopologies could be determined."""
         return self.problem in (None, TopologyProblem.MISSING_INTERNAL_TOPICS)
+
+    @property
+    def tasks(self) -> tuple[SubtopologyTasks, ...]:
+        """The subtopologies as assignors take them."""
+        return tuple(
+            SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
+            for name, subtopology in self.subtopologies.items()
+        )
 
 
 class _NotConfigurableError(Exception):

@@ -13,13 +13,14 @@ from coordinator_core.assignors.leader_round import leader_round
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.rebalance import heartbeat_key
-from coordinator_core.coordinator.consumer.group import LiveConsumerGroup, is_reconciled_to
+from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
 from coordinator_core.coordinator.protocol import ErrorCode
 from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients import blobs
 from coordinator_core.simulator.clients.client import Client
+from coordinator_core.simulator.clients.consumer import is_at_target
 from coordinator_core.simulator.ground_truth import TrueCause
 from coordinator_core.wire.embedded import decode_assignment, decode_subscription
 
@@ -177,13 +178,7 @@ class ClassicClient(Client):
             return live.state is ClassicGroupState.STABLE and live.generation == self.epoch
         if not isinstance(live, LiveConsumerGroup):
             return False
-        member = live.log.members.get(self.member_id)
-        return (
-            member is not None
-            and live.assignment_epoch == live.group_epoch
-            and is_reconciled_to(member, live.group_epoch)
-            and not live.metadata_expired(self.shard.now)
-        )
+        return is_at_target(live, self.member_id, self.shard.now)
 
     # --- what members assign -----------------------------------------------------------------------------------------
 

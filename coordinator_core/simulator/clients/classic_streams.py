@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from coordinator_core.assignors.inputs import (
-    StreamsConfigs,
-    StreamsGroupSpec,
-    StreamsMemberSpec,
-    SubtopologyTasks,
-    Tasks,
-)
+from coordinator_core.assignors.inputs import StreamsConfigs, StreamsGroupSpec, StreamsMemberSpec, Tasks
 from coordinator_core.assignors.registry import assign
 from coordinator_core.coordinator.streams import classic_blobs
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
@@ -20,12 +14,13 @@ from coordinator_core.coordinator.timer_keys import session_key
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.groups.streams.replay import topology_of
-from coordinator_core.groups.streams.state import StreamsMemberState, Topology, task_units
+from coordinator_core.groups.streams.state import Topology, task_units
 from coordinator_core.groups.streams.topology import ConfiguredTopology, configure
 from coordinator_core.record_fields.embedded import ConsumerProtocolSubscription, StreamsSubscriptionInfo
 from coordinator_core.records import Fields
 from coordinator_core.simulator.clients.blobs import PROTOCOL_VERSION
 from coordinator_core.simulator.clients.classic import ClassicClient
+from coordinator_core.simulator.clients.streams import is_at_target
 from coordinator_core.simulator.internal_topics import topology
 from coordinator_core.wire.embedded import encode_blob, of_version
 from coordinator_core.wire.primitives import uuid_text
@@ -83,11 +78,7 @@ class SimulatedThread(ClassicClient):
             member["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(member["metadata"]).process_id)
             for member in members
         }
-        subtopologies = [
-            SubtopologyTasks(name, subtopology.tasks, bool(subtopology.state_changelog_topics))
-            for name, subtopology in configured.subtopologies.items()
-        ]
-        spec = StreamsGroupSpec(threads, subtopologies, StreamsConfigs(self.script.streams.standbys))
+        spec = StreamsGroupSpec(threads, configured.tasks, StreamsConfigs(self.script.streams.standbys))
         decided = assign("sticky", spec, image).members
         return {
             member["memberId"]: classic_blobs.assignment(
@@ -138,11 +129,4 @@ class SimulatedThread(ClassicClient):
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveStreamsGroup):
             return super().settled()
-        member = live.log.members.get(self.member_id)
-        return (
-            not self._joining
-            and member is not None
-            and member.state == StreamsMemberState.STABLE
-            and member.member_epoch == live.group_epoch == live.assignment_epoch
-            and not live.metadata_expired(self.shard.now)
-        )
+        return not self._joining and is_at_target(live, self.member_id, self.shard.now)

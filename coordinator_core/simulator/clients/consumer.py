@@ -111,13 +111,18 @@ class Consumer(ReconcilingClient):
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveConsumerGroup) or self.setup.regex is not None or self._news:
             return False
-        member = live.log.members.get(self.member_id)
-        return (
-            member is not None
-            and live.assignment_epoch == live.group_epoch
-            and is_reconciled_to(member, live.group_epoch)
-            and not live.metadata_expired(self.shard.now)
-        )
+        return is_at_target(live, self.member_id, self.shard.now)
+
+
+def is_at_target(group: LiveConsumerGroup, member_id: str, now: int) -> bool:
+    """Whether neither the member nor the coordinator has anything left to change."""
+    member = group.log.members.get(member_id)
+    return (
+        member is not None
+        and group.assignment_epoch == group.group_epoch
+        and is_reconciled_to(member, group.group_epoch)
+        and not group.metadata_expired(now)
+    )
 
 
 def _same(some: Partitions, others: Partitions) -> bool:

@@ -213,10 +213,15 @@ class StreamsThread(ReconcilingClient):
         live = self.shard.memory.live.get(self.group_id)
         if not isinstance(live, LiveStreamsGroup) or self._news:
             return False
-        member = live.log.members.get(self.member_id)
-        return (
-            member is not None
-            and member.state == StreamsMemberState.STABLE
-            and member.member_epoch == live.group_epoch == live.assignment_epoch
-            and not live.metadata_expired(self.shard.now)
-        )
+        return is_at_target(live, self.member_id, self.shard.now)
+
+
+def is_at_target(group: LiveStreamsGroup, member_id: str, now: int) -> bool:
+    """Whether neither the member nor the coordinator has anything left to change."""
+    member = group.log.members.get(member_id)
+    return (
+        member is not None
+        and member.state == StreamsMemberState.STABLE
+        and member.member_epoch == group.group_epoch == group.assignment_epoch
+        and not group.metadata_expired(now)
+    )
