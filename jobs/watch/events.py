@@ -46,7 +46,7 @@ class LagStatusRow(NamedTuple):
 
     group_id: Annotated[str, "the group"]
     status: Annotated[str, "Burrow's status of a group: OK, WARN or ERR"]
-    before: Annotated[str | None, "the status that was told before; null: none was known"]
+    before: Annotated[str | None, "the status that was reported before; null: none was known"]
     timestamp_ms: Annotated[int, "when the end offsets were read, ms since the epoch"]
     lag: Annotated[int, "records between committed offsets and ends, summed over partitions where it is known"]
     partitions: Annotated[int, "number of partitions with a committed offset"]
@@ -63,8 +63,8 @@ class LagChanged(NamedTuple):
 WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose | LagChanged
 
 
-class ToldFinding(NamedTuple):
-    """A finding that was told, and the time (ms) up to which it was seen to last."""
+class ReportedFinding(NamedTuple):
+    """A finding that was reported, and the time (ms) up to which it was seen to last."""
 
     kind: str
     subject: str | None
@@ -72,11 +72,12 @@ class ToldFinding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Told:
-    """What was told of a group. ``began`` and ``ended`` are offsets of rebalances: those of a group follow each other.
+class Reported:
+    """What was reported of a group.
 
-    ``findings`` has the last time (ms) of each finding that was told: one of the same kind and subject is another one
-    if it began later. ``lag`` is the status that was told last.
+    ``began`` and ``ended`` are offsets of rebalances: those of a group follow each other. ``findings`` has the last
+    time (ms) of each finding: one of the same kind and subject is another one if it began later. ``lag`` is the last
+    status.
     """
 
     began: int = -1
@@ -85,7 +86,7 @@ class Told:
     lag: str | None = None
 
     def note(self, event: WatchEvent) -> None:
-        """Note that an event was told."""
+        """Note that an event was reported."""
         match event:
             case RebalanceBegan():
                 self.began = max(self.began, event.row.at.offset)
@@ -97,12 +98,12 @@ class Told:
                 self.lag = event.row.status
 
     def knows(self, finding: FindingRow) -> bool:
-        """Whether a finding was told that shares its time."""
+        """Whether a finding was reported that shares its time."""
         until_ms = self.findings.get((finding.kind, finding.subject))
         return until_ms is not None and finding.since_ms <= until_ms
 
     def see(self, finding: FindingRow) -> None:
-        """Note up to when a finding that was told lasts."""
+        """Note up to when a finding that was reported lasts."""
         key = finding.kind, finding.subject
         self.findings[key] = max(self.findings.get(key, 0), finding.until_ms)
 
@@ -110,6 +111,6 @@ class Told:
         """Forget findings that were last seen before a time."""
         self.findings = {key: until_ms for key, until_ms in self.findings.items() if until_ms >= before_ms}
 
-    def parts(self) -> Iterator[ToldFinding]:
+    def parts(self) -> Iterator[ReportedFinding]:
         """Yield the findings as they are stored."""
-        return (ToldFinding(*key, until_ms) for key, until_ms in self.findings.items())
+        return (ReportedFinding(*key, until_ms) for key, until_ms in self.findings.items())

@@ -1,4 +1,4 @@
-"""One group of a log that is still written: its folds, its newest rows, and what was told of it."""
+"""One group of a log that is still written: its folds, its newest rows, and what was reported of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coordinator_core.history.coverage import Hole
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import AnyRecord, LogPosition
 from jobs.sources.log_reader import LogRow
-from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Told
+from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Reported
 from jobs.watch.kept_rows import KeptRows
 from jobs.watch.new_rows import LogPlace
 
@@ -32,8 +32,8 @@ MOST_VERDICTS: Final = 16
 class FollowedGroup:
     """A group and its folds. ``findings`` are those of the last look, ``sessions`` what that shows of lost sessions.
 
-    ``ended`` are rebalances that are over and were not told. ``stored`` is the number of the last record whose rows are
-    in the state file, ``is_changed`` whether anything came since.
+    ``ended`` are rebalances that are over and not reported yet. ``stored`` is the number of the last record whose rows
+    are in the state file, ``is_changed`` whether anything came since.
     """
 
     key: GroupKey
@@ -41,7 +41,7 @@ class FollowedGroup:
     folds: GroupFolds
     kept: KeptRows = field(default_factory=KeptRows)
     tallies: GroupTallies = field(default_factory=GroupTallies)
-    told: Told = field(default_factory=Told)
+    reported: Reported = field(default_factory=Reported)
     findings: list[FindingRow] = field(default_factory=list)
     sessions: list[LostSession] = field(default_factory=list)
     ended: list[RebalanceRow] = field(default_factory=list)
@@ -86,21 +86,21 @@ class FollowedGroup:
         self.folds.commits.end_transaction(producer_id, committed=committed)
 
     def rebalances(self, *, is_settled: bool) -> Iterator[RebalanceBegan | RebalanceEnded]:
-        """Yield what was not told of the group's rebalances, in the order of the log; each is told as it is yielded.
+        """Yield the group's rebalances that are not reported yet, in the order of the log; they count as reported then.
 
-        The work does not grow with what was told before. ``is_settled``: the last operation is whole, and what ended
-        with it is over.
+        The work does not grow with those that were reported before. ``is_settled``: the last operation is whole, and
+        what ended with it is over.
         """
         ended, self.ended = self.ended, []
         for row in sorted((*ended, *self.folds.audit.open_rebalances()), key=_offset):
             event = RebalanceBegan(self.key, row)
-            if row.at.offset > self.told.began:
-                self.told.note(event)
+            if row.at.offset > self.reported.began:
+                self.reported.note(event)
                 yield event
             is_over = not row.is_open or (is_settled and row.finished is not None)
-            if is_over and row.at.offset > self.told.ended:
+            if is_over and row.at.offset > self.reported.ended:
                 over = RebalanceEnded(self.key, row._replace(is_open=False), self._verdict(row.target))
-                self.told.note(over)
+                self.reported.note(over)
                 yield over
 
     def _verdict(self, target: LogPosition | None) -> TargetAuditRow | None:

@@ -1,7 +1,7 @@
 """The groups of a log that is still written: the folds of a night, fed as records come, and what happens in them.
 
-The rows are those that a night makes of the same log. A rebalance is told when its first row appears and when its row
-is final; a finding when it was not there at the last look.
+The rows are those that a night makes of the same log. A rebalance is reported when its first row appears and when its
+row is final; a finding when it was not there at the last look.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_reader import LogRow
-from jobs.watch.events import CLUSTER, FindingArose, GroupKey, LagChanged, Told, WatchEvent
+from jobs.watch.events import CLUSTER, FindingArose, GroupKey, LagChanged, Reported, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_log import FollowedLog, Reached
 from jobs.watch.followed_share_state import FollowedShareState
@@ -50,14 +50,14 @@ from jobs.watch.new_rows import LogPlace, NewRows
 MOST_RANGES = 1_000
 """So many ranges of offsets without a gap are kept of a log partition, the newest."""
 REMEMBERED_MS = 7 * 24 * 3_600_000
-"""A finding that was not seen for so long is told again when it is there again."""
+"""A finding that was not seen for so long is reported again when it is there again."""
 
 
 class FollowedGroups:
     """All groups of the followed logs. Feed new rows with ``feed``; ``events`` says what happened since it was asked.
 
-    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. No event is told before
-    ``is_live``, while what is there is read. ``clock`` gives seconds, for how often findings are made again.
+    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. Before ``is_live``,
+    while what is there is read, no event is reported. ``clock`` gives seconds, for how often findings are made again.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class FollowedGroups:
         self.shares: dict[str, FollowedShareState] = {}
         self.lags = Lags()
         self.of_cluster: list[FindingRow] = []
-        self.told: dict[GroupKey, Told] = {}
-        """What was told of the cluster, and of groups that were not seen yet."""
+        self.reported: dict[GroupKey, Reported] = {}
+        """What was reported of the cluster, and of groups that were not seen yet."""
         self.coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
         self.settings, self.topics = settings, topics
         self._limits, self._warn = limits, warn
@@ -162,8 +162,8 @@ class FollowedGroups:
             audit = GroupAudit.begin(
                 key[1], key[0], self.topics, coverage, self.settings, from_start=log.from_start and log.hole is None
             )
-            told = self.told.pop(key, None) or Told()
-            group = FollowedGroup(key, log.place, GroupFolds(audit, RecordSizeFold(key[0])), told=told)
+            reported = self.reported.pop(key, None) or Reported()
+            group = FollowedGroup(key, log.place, GroupFolds(audit, RecordSizeFold(key[0])), reported=reported)
             if log.hole is not None:
                 audit.lose(log.hole)
             self.groups[key] = group
@@ -222,7 +222,7 @@ class FollowedGroups:
     # --- what happened -----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Take all that is known by now as told: from now on ``events`` tells what is new."""
+        """Take all that is known by now as reported: from now on ``events`` tells what is new."""
         for key in {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}:
             for _ in self._rebalances(key, is_settled=True):
                 pass
@@ -234,7 +234,7 @@ class FollowedGroups:
         self.is_live = True
 
     def resume(self) -> None:
-        """Tell from now on what is new since what is known by now, which was told; all findings are made again."""
+        """Tell from now on what is new since what is known by now, which was reported; all findings are made again."""
         for key in {*self.groups, *((Family.GROUP, group_id) for group_id in self.shares)}:
             self._touched[key] = None
             self._looks.note(key)
@@ -274,10 +274,10 @@ class FollowedGroups:
         """Take end offsets as of a time, when the logs had been read up to ``end_ms``; yield what changed of lag."""
         for row in list(self.lags.read(time_ms, ends, end_ms)):
             group = self.groups.get((Family.GROUP, row.group_id))
-            if group is not None and group.told.lag != row.status:
-                changed = LagChanged(group.key, row._replace(before=group.told.lag))
-                is_first_ok = group.told.lag is None and not row.worst
-                group.told.note(changed)
+            if group is not None and group.reported.lag != row.status:
+                changed = LagChanged(group.key, row._replace(before=group.reported.lag))
+                is_first_ok = group.reported.lag is None and not row.worst
+                group.reported.note(changed)
                 group.is_changed = True
                 if not is_first_ok:
                     yield changed
@@ -338,21 +338,21 @@ class FollowedGroups:
         """Make the findings of a group again; yield the new ones."""
         group = self.groups.get(key)
         history = self.history(key)
-        told = self.told.setdefault(key, Told()) if group is None else group.told
+        reported = self.reported.setdefault(key, Reported()) if group is None else group.reported
         rows = findings(history, self._limits)
-        before = dict(told.findings)
-        yield from _new(key, rows, told)
-        told.forget(history.now_ms - REMEMBERED_MS)
+        before = dict(reported.findings)
+        yield from _new(key, rows, reported)
+        reported.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
             group.findings, group.sessions = rows, list(lost_sessions(history))
-            group.is_changed |= told.findings != before
+            group.is_changed |= reported.findings != before
         elif key[1] in self.shares:
             self.shares[key[1]].findings = rows
 
     def _cluster_findings(self) -> Iterator[FindingArose]:
         sessions = in_order(session for group in self.groups.values() for session in group.sessions)
         self.of_cluster = list(stood_still(sessions, self._limits))
-        yield from _new(CLUSTER, self.of_cluster, self.told.setdefault(CLUSTER, Told()))
+        yield from _new(CLUSTER, self.of_cluster, self.reported.setdefault(CLUSTER, Reported()))
 
 
 def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
@@ -364,11 +364,11 @@ def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
         end = row.offset + 1
 
 
-def _new(key: GroupKey, found: list[FindingRow], told: Told) -> Iterator[FindingArose]:
-    """Yield the findings that were not told; each is told as it is yielded."""
-    for row in sorted(found, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
+def _new(key: GroupKey, rows: list[FindingRow], reported: Reported) -> Iterator[FindingArose]:
+    """Yield the findings that were not reported; each is reported as it is yielded."""
+    for row in sorted(rows, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
         event = FindingArose(key, row)
-        is_new = not told.knows(row)
-        told.note(event)
+        is_new = not reported.knows(row)
+        reported.note(event)
         if is_new:
             yield event

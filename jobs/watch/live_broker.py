@@ -142,7 +142,7 @@ class LiveBroker:
                 raise InputError(other_log(place, self._ends[place], error.str()))
             else:
                 raise InputError(f"{self._servers}: {error.str()}")
-        # That a broker is away is no message: the client reports it apart, while it is polled.
+        # The client does not give a message when a broker is away: it reports that apart, while it is polled.
         reported = [*self._reports.errors]
         self._reports.errors.clear()
         if reported and not rows:

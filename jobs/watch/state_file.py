@@ -2,8 +2,9 @@
 
 It is a database of SQLite. ``save`` writes all that changed in one transaction, so that a watch that is killed
 leaves what the last one wrote. What is printed between two of them is noted line by line: before a line is printed, and
-after it. A watch that goes on reads the records since the last save again, and what they tell is told already. If it
-was killed between the two notes of a line, nobody knows whether the line was printed: it is told again, and says so.
+after it. A watch that goes on reads the records since the last save again, and does not print their
+lines again. If it was killed between the two notes of a line, it is not known whether the line was printed: it is
+printed again, and says so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from coordinator_core.history.rows import (
 from coordinator_core.records import Family
 from coordinator_core.state_json import VERSION, StateForm
 from jobs.sources.files import FAMILIES
-from jobs.watch.events import FindingArose, GroupKey, LagChanged, RebalanceBegan, Told, ToldFinding, WatchEvent
+from jobs.watch.events import FindingArose, GroupKey, LagChanged, RebalanceBegan, Reported, ReportedFinding, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import MOST_RANGES, FollowedGroups
 from jobs.watch.followed_log import FollowedLog, LastRow, Reached
@@ -66,23 +67,23 @@ CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL, is_printed I
 
 
 @dataclass(slots=True)
-class StoredTold:
-    """What was told of a group or of the cluster."""
+class StoredReports:
+    """What was reported of a group or of the cluster."""
 
     began: int
     ended: int
     lag: str | None
-    findings: list[ToldFinding]
+    findings: list[ReportedFinding]
 
     @classmethod
-    def of(cls, told: Told) -> StoredTold:
+    def of(cls, reported: Reported) -> StoredReports:
         """Return the form in which it is stored."""
-        return cls(told.began, told.ended, told.lag, list(told.parts()))
+        return cls(reported.began, reported.ended, reported.lag, list(reported.parts()))
 
-    def told(self) -> Told:
+    def reported(self) -> Reported:
         """Return it as a watch has it."""
         findings = {(finding.kind, finding.subject): finding.until_ms for finding in self.findings}
-        return Told(self.began, self.ended, findings, self.lag)
+        return Reported(self.began, self.ended, findings, self.lag)
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class StoredGroup:
     sizes: SizeMemory
     tallies: GroupTallies
     verdicts: list[TargetAuditRow]
-    told: StoredTold
+    told: StoredReports
     window: list[tuple[TopicPartition, list[TimedCommit]]]
 
 
@@ -151,9 +152,9 @@ GROUP: Final = StateForm(StoredGroup, "group of a watch")
 SHARE: Final = StateForm(StoredShareState, "share state of a watch")
 LOG: Final = StateForm(StoredLog, "log partition of a watch")
 ROWS: Final = StateForm(StoredRows, "rows of a watch")
-TOLD: Final = StateForm(StoredTold, "what a watch told")
+REPORTS: Final = StateForm(StoredReports, "report of a watch")
 OTHERS: Final = "told "
-"""How the names begin under which ``about`` has what was told of others than the stored groups."""
+"""How the names begin under which ``about`` has what was reported of others than the stored groups."""
 
 
 class StateFile:
@@ -269,9 +270,9 @@ class StateFile:
                 state = StoredShareState(share.audit.state(), list(share.sums.values()), share.violations)
                 run("INSERT OR REPLACE INTO shares VALUES (?, ?)", (group_id, SHARE.encode(state)))
                 share.is_changed = False
-        for (family, group_id), told in groups.told.items():
+        for (family, group_id), reported in groups.reported.items():
             name = OTHERS + json.dumps([family.value, group_id])
-            run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, TOLD.encode(StoredTold.of(told))))
+            run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, REPORTS.encode(StoredReports.of(reported))))
         run("DELETE FROM lines")
         for line in self._doubtful.values():
             run("INSERT INTO lines (line, is_printed) VALUES (?, 0)", (line,))
@@ -288,7 +289,7 @@ class StateFile:
             group.folds.sizes.memory,
             group.tallies,
             list(group.verdicts),
-            StoredTold.of(group.told),
+            StoredReports.of(group.reported),
             window,
         )
         run("INSERT OR REPLACE INTO groups VALUES (?, ?, ?)", (*name, GROUP.encode(state)))
@@ -332,7 +333,7 @@ class StateFile:
             groups.shares[group_id] = FollowedShareState(audit, sums, share.violations, is_changed=False)
         for name, value in run("SELECT name, value FROM about WHERE name LIKE 'told %'"):
             family, group_id = json.loads(name.removeprefix(OTHERS))
-            groups.told[Family(family), group_id] = TOLD.decode(value).told()
+            groups.reported[Family(family), group_id] = REPORTS.decode(value).reported()
         for line, is_printed in run("SELECT line, is_printed FROM lines ORDER BY number"):
             if is_printed:
                 _note(groups, json.loads(line))
@@ -352,7 +353,7 @@ class StateFile:
                 CommitCountFold(stored.counts),
             ),
             tallies=stored.tallies,
-            told=stored.told.told(),
+            reported=stored.told.reported(),
             is_changed=False,
         )
         group.verdicts.extend(stored.verdicts)
@@ -387,7 +388,7 @@ def _decoded_rows(text: str) -> list[AuditedRow]:
 
 
 def _line(event: WatchEvent) -> str:
-    """Return what identifies an event: of a finding its kind and subject, and the time up to which it is told."""
+    """Return what identifies an event: of a finding its kind and subject, and the time up to which it is reported."""
     of: list[Any]
     match event:
         case FindingArose():
@@ -408,13 +409,13 @@ def _identity(line: str) -> str:
 def _note(groups: FollowedGroups, line: list[Any]) -> None:
     """Take in that a line was printed after the last save."""
     key = Family(line[0]), line[1]
-    told = groups.groups[key].told if key in groups.groups else groups.told.setdefault(key, Told())
+    reported = groups.groups[key].reported if key in groups.groups else groups.reported.setdefault(key, Reported())
     match line[2:]:
         case ["began", offset]:
-            told.began = max(told.began, offset)
+            reported.began = max(reported.began, offset)
         case ["ended", offset]:
-            told.ended = max(told.ended, offset)
+            reported.ended = max(reported.ended, offset)
         case ["finding", kind, subject, until_ms]:
-            told.findings[kind, subject] = max(told.findings.get((kind, subject), 0), until_ms)
+            reported.findings[kind, subject] = max(reported.findings.get((kind, subject), 0), until_ms)
         case ["lag", status]:
-            told.lag = status
+            reported.lag = status

@@ -243,9 +243,9 @@ def test_a_finding_is_told_again_when_it_comes_back(tmp_path: Path) -> None:
         groups.feed(new)
     groups.begin()
     group = next(each for each in groups.groups.values() if each.findings)
-    told, finding = group.told, group.findings[0]
-    assert told.knows(finding)
+    reported, finding = group.reported, group.findings[0]
+    assert reported.knows(finding)
     later = finding._replace(since_ms=finding.until_ms + 1, until_ms=finding.until_ms + 2)
-    assert not told.knows(later)
-    told.note(FindingArose(group.key, later))
-    assert told.knows(later)
+    assert not reported.knows(later)
+    reported.note(FindingArose(group.key, later))
+    assert reported.knows(later)
