@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum, IntEnum
-from typing import Any, Generic, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 from typing_extensions import TypeVar
 
@@ -23,11 +23,14 @@ class Family(Enum):
     CONNECT = "connect_group"
 
 
+GROUP_LOG: Final = "__consumer_offsets"
+SHARE_LOG: Final = "__share_group_state"
+CONNECT_LOG: Final = "__worker_offsets"
 LOG_TOPICS = {
-    Family.GROUP: "__consumer_offsets",
-    Family.SHARE: "__share_group_state",
+    Family.GROUP: GROUP_LOG,
+    Family.SHARE: SHARE_LOG,
     Family.METADATA: "__cluster_metadata",
-    Family.CONNECT: "__worker_offsets",
+    Family.CONNECT: CONNECT_LOG,
 }
 """The topics in which these logs lie."""
 

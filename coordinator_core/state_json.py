@@ -73,11 +73,11 @@ class OneOf:
 
 
 class StateForm(Generic[T]):
-    """The JSON form of one class of state; ``what`` is its name in messages."""
+    """The JSON form of one class of state; ``noun`` is its name in messages."""
 
     def __init__(self, of: type[T], noun: str) -> None:
         self._of = of
-        self._what = noun
+        self._noun = noun
 
     def encode(self, state: T) -> str:
         """Return the state as one JSON text."""
@@ -117,12 +117,12 @@ class StateForm(Generic[T]):
         try:
             version = json.loads(text)["version"]
         except (ValueError, TypeError, KeyError):
-            return f"not a stored {self._what}"
+            return f"not a stored {self._noun}"
         if version != VERSION:
-            return f"a {self._what} stored in form {version}, this release reads {VERSION}: rebuild from the log"
+            return f"a {self._noun} stored in form {version}, this release reads {VERSION}: rebuild from the log"
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"])
-        return f"a stored {self._what} that its form does not explain: {place}: {first['msg']}"
+        return f"a stored {self._noun} that its form does not explain: {place}: {first['msg']}"
 
 
 def _name_in(pair: Any) -> Any:

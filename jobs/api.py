@@ -28,6 +28,7 @@ from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 from coordinator_core.audit.explain import Sentence, explain_rebalance
 from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
 from coordinator_core.errors import InputError
+from coordinator_core.records import GROUP_LOG
 from jobs import times
 from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
@@ -35,7 +36,7 @@ from jobs.pipeline import findings as audit
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
 from jobs.relations.groups import one_history
-from jobs.relations.lag import COMMITS_AT, GROUP_LOG, KEY, LAG_AT, activity_rows, lag_rows
+from jobs.relations.lag import COMMITS_AT, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.logs import log_reaches
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.topics import topics_given

@@ -7,7 +7,7 @@
     spark.sql("SELECT decode_key(key).offset_commit.topic FROM dump")
 
 Both return a struct: ``record_type`` (for a key) or ``version`` (for a value), ``error`` (null unless decoding failed),
-and one struct for each record type, of which only the record's own is not null.
+and one struct for each record type: only that of the record itself is not null.
 """
 
 from __future__ import annotations

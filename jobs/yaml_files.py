@@ -88,7 +88,7 @@ def first_problem(error: ValidationError, known: Iterable[str], noun: str, *, by
     """Return the first problem of an invalid model in one line; an unknown key comes before all others.
 
     For an unknown key the message suggests the most similar of the ``known`` names: keys, or with ``by_path`` dotted
-    paths. ``what`` is the word for a key: "setting", "key".
+    paths. ``noun`` is the word for a key: "setting", "key".
     """
     problems = error.errors()
     first = next((problem for problem in problems if problem["type"] in UNKNOWN_KEY), problems[0])

@@ -42,7 +42,7 @@ MOST_PROOF = 3
 """How many positions prove what one member got and gave up."""
 
 
-GROUP_LOG = "group log"
+OWN_LOG = "group log"
 METADATA = "cluster metadata"
 
 
@@ -53,7 +53,7 @@ class Sentence(NamedTuple):
 
     text: str
     evidence: tuple[LogPosition, ...] = ()
-    source: str = GROUP_LOG
+    source: str = OWN_LOG
 
 
 CAUSES = {
@@ -120,7 +120,7 @@ def find_rebalance(history: GroupHistory, epoch: int | None = None, offset: int 
 
 def with_log(sentences: Iterable[Sentence], log: str) -> list[Sentence]:
     """Name the log in the sentences: positions say nothing without it where a group lives in two."""
-    return [sentence._replace(source=log) if sentence.source == GROUP_LOG else sentence for sentence in sentences]
+    return [sentence._replace(source=log) if sentence.source == OWN_LOG else sentence for sentence in sentences]
 
 
 def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: int | None = None) -> list[Sentence]:
@@ -225,7 +225,7 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     if epoch is None or epoch.state != NOT_READY:
         return
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
-    seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, GROUP_LOG)
+    seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, OWN_LOG)
     yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
     later = sorted((other for other in history.epochs if other.opened.offset >= epoch.opened.offset), key=_opened)
     run = list(takewhile(lambda other: other.state == NOT_READY, later))

@@ -12,7 +12,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.record_fields.cluster_metadata import (
     ConfigRecord,
     PartitionChangeRecord,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice, product
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import Levels, ResourceKind, SnapshotSettings, joined
+from coordinator_core.cluster.topic_changes import HistoryGap, TopicChange, TopicInterval, change_kind, topic_interval
 from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import LogPosition
 
@@ -32,19 +33,6 @@ class ImageVersion(NamedTuple):
     version: int
     at: LogPosition
     image: TopicImage
-
-
-class TopicChange(NamedTuple):
-    """A change of one topic; ``before`` or ``after`` is None where the topic did not exist.
-
-    ``kind``: created, deleted, grown, replaced (a new id under the same name) or moved (replicas on other racks).
-    """
-
-    kind: str
-    name: str
-    at: LogPosition
-    before: Topic | None
-    after: Topic | None
 
 
 class Registration(NamedTuple):
@@ -71,43 +59,6 @@ ASSIGNORS_BY_CLASS: Final = {
     f"org.apache.kafka.coordinator.group.assignor.{name.capitalize()}Assignor": name for name in ("uniform", "range")
 }
 """The names of Kafka's assignors of consumer groups by their classes, which settings may name instead."""
-
-
-class HistoryGap(NamedTuple):
-    """Something that the source of a history does not contain, found at ``at``.
-
-    ``whole_ms`` is the time up to which nothing was missing; None: not known.
-    """
-
-    at: LogPosition
-    cause: str
-    whole_ms: int | None = None
-
-
-def hole_before(at: LogPosition, whole_ms: int) -> HistoryGap:
-    """Return the gap of a metadata log that lacks the records before this one: brokers do not compact it.
-
-    ``whole_ms`` is the time of the last record before the hole.
-    """
-    return HistoryGap(at, f"the metadata log has a hole before offset {at.offset}", whole_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class TopicInterval:
-    """One row of ``topic_history``: a topic as it was over an interval.
-
-    ``racks[p]`` and ``replicas[p]`` are as in ``Topic``. ``since`` proves the beginning, ``until`` the end; it is None
-    while the topic is as it was last seen. ``ended_by``: changed, deleted, replaced, or None while the interval lasts.
-    """
-
-    topic: str
-    topic_id: str
-    partitions: int
-    racks: tuple[tuple[str, ...], ...]
-    replicas: tuple[tuple[int, ...], ...]
-    since: LogPosition
-    until: LogPosition | None
-    ended_by: str | None
 
 
 class TopicHistory:
@@ -404,8 +355,8 @@ class TopicHistory:
     def was_there(self, name: str, topic_id: str, time_ms: int, slack_ms: int) -> bool:
         """Return whether a topic with this id, of which records speak, certainly was still there at a time.
 
-        The clock of the source may be ahead by ``slack_ms``. Lists show topics at their times only: what the next list
-        still has was there all the time, of what it lacks nobody knows when it was deleted.
+        The clock of the source may be ahead by ``slack_ms``. Lists show topics only at their times: what the next list
+        still has was there all the time, and a topic that it lacks was deleted at an unknown time between the two.
         """
         version = self.version_at(time_ms) + 1 if self.is_listed else self.version_at(time_ms + slack_ms)
         topic = self._topics.at(name, version) if version <= self._newest else None
@@ -417,7 +368,7 @@ class TopicHistory:
         for name in sorted(set(names)):
             before = self._topics.at(name, after)
             for version, topic in self._topics.changes(name, after, upto):
-                kind = _change_kind(before, topic)
+                kind = change_kind(before, topic)
                 if kind:
                     changes.append(TopicChange(kind, name, self.positions[version], before, topic))
                 before = topic
@@ -509,13 +460,13 @@ class TopicHistory:
         for name in self._topics if names is None else names:
             open_at: tuple[Topic, LogPosition] | None = None
             for version, new in self._topics.changes(name):
-                if open_at and _change_kind(open_at[0], new, replicas=True):
-                    yield _interval(*open_at, until=self.positions[version], following=new)
+                if open_at and change_kind(open_at[0], new, replicas=True):
+                    yield topic_interval(*open_at, until=self.positions[version], following=new)
                     open_at = None
                 if new and not open_at:
                     open_at = (new, self.positions[version])
             if open_at:
-                yield _interval(*open_at, until=None, following=None)
+                yield topic_interval(*open_at, until=None, following=None)
 
     def partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of each topic that there is, by name."""
@@ -530,24 +481,3 @@ class TopicHistory:
             for interval in self.intervals(names)
             if interval.until is not None and interval.ended_by in ("deleted", "replaced")
         ]
-
-
-def _change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = False) -> str | None:
-    """What happened to a topic between two versions, None if nothing that a group could notice."""
-    if before is None or after is None:
-        return "created" if after else "deleted" if before else None
-    if before.id != after.id:
-        return "replaced"
-    if before.partitions != after.partitions:
-        return "grown"
-    if before.racks != after.racks or (replicas and before.replicas != after.replicas):
-        return "moved"
-    return None
-
-
-def _interval(topic: Topic, since: LogPosition, until: LogPosition | None, following: Topic | None) -> TopicInterval:
-    ended_by = None
-    if until is not None:
-        kind = _change_kind(topic, following, replicas=True)
-        ended_by = kind if kind in ("deleted", "replaced") else "changed"
-    return TopicInterval(topic.name, topic.id, topic.partitions, topic.racks, topic.replicas, since, until, ended_by)

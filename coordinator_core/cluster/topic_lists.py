@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coordinator_core.cluster.image import MOST_PARTITIONS, Topic
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 
-from coordinator_core.cluster.topic_history import TopicChange
+from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.consumer.state import ConsumerMember
 from coordinator_core.groups.epochs import EpochMember
 from coordinator_core.groups.share.state import ShareMember

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.topic_history import TopicChange, TopicHistory
+from coordinator_core.cluster.topic_changes import TopicChange
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, COOPERATIVE_STICKY
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes

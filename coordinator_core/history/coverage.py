@@ -108,9 +108,9 @@ class Hole(NamedTuple):
 class ReadableCoverage(Coverage):
     """The offsets whose records about one group can be read: those that the log contains, but for known holes.
 
-    A record that no schema describes is there, and says something of the group that nobody here can tell. Records that
-    are lost, and that compaction did not remove, may have said anything as well. Only the last hole is kept: whoever
-    asks looks back from the record at hand.
+    A record that no schema describes is there, and says something of the group that cannot be read here. Records that
+    are lost, and that compaction did not remove, may have said anything as well. Only the last hole is kept, as every
+    question looks back from the record at hand.
     """
 
     def __init__(self, log: Coverage, hole: Hole | None = None) -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator_core.history.coverage import UNREADABLE
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG
 
-SHARE_LOG: Final = LOG_TOPICS[Family.SHARE]
 NOT_KNOWN: Final = "the offsets and deliveries of share groups"
 MOST_NAMED: Final = 5
 """So many partitions, or ranges of offsets, are named."""

@@ -20,9 +20,8 @@ from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import UNREADABLE
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 MOST_NAMED: Final = 5
 """So many groups are named in a warning."""
 

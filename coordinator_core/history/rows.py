@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import LogPosition

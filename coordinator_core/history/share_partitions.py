@@ -19,10 +19,9 @@ from coordinator_core.groups.share.state_log import (
 )
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import SHARE_LOG, LogPosition
 from coordinator_core.state_json import StoredAs
 
-SHARE_LOG = LOG_TOPICS[Family.SHARE]
 DELIVERY_LIMIT = "share.delivery.count.limit"
 STATE_DELETED, NEXT_WRITE = "state deleted", "next write"
 """How a row ends."""

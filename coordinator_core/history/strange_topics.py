@@ -57,7 +57,9 @@ def of_another_cluster(topics: TopicHistory | None, logs: Mapping[str, Iterable[
     if known and strange:
         raise InputError(_of_two(known, strange))
     if strange:
-        return _of_another_cluster({topic_id: at for ids in strange.values() for topic_id, at in ids.items()}, "topic ids")
+        return _of_another_cluster(
+            {topic_id: at for ids in strange.values() for topic_id, at in ids.items()}, "topic ids"
+        )
     return _of_another_cluster(names, "topics") if names and not known and not any(map(topics.had, names)) else None
 
 

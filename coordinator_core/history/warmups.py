@@ -51,14 +51,14 @@ def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id
         return
     if not all(each.kind in (CauseKind.UNKNOWN, CauseKind.WARMUP_CAUGHT_UP) for each in epoch.causes):
         return
-    each = [each for each in epoch.causes if each.kind == CauseKind.WARMUP_CAUGHT_UP]
-    named = [each for each in each if not (each.detail or "").endswith(NO_LONGER_ASSIGNED)]
+    known = [each for each in epoch.causes if each.kind == CauseKind.WARMUP_CAUGHT_UP]
+    named = [each for each in known if not (each.detail or "").endswith(NO_LONGER_ASSIGNED)]
     if not ended.turned and named:
         return
     tasks = ended.turned or ended.dropped
     detail = f"task{'' if len(tasks) == 1 else 's'} {', '.join(tasks)}{'' if ended.turned else NO_LONGER_ASSIGNED}"
     causes = [
-        *(named if ended.turned else each),
+        *(named if ended.turned else known),
         cause(CauseKind.WARMUP_CAUGHT_UP, at, member=member_id, detail=detail),
     ]
     if len(causes) > 1:

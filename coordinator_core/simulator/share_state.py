@@ -14,7 +14,7 @@ from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateRecord
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG, Family
 from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.seeded_random import SeededRandom
@@ -49,7 +49,7 @@ class ShareStates:
         self._turns = 0
         self._truth: list[dict[str, Any]] = []
         self._batches: list[bytes] = []
-        self._leaders = plan.leaders_after_start(LOG_TOPICS[Family.SHARE], partition)
+        self._leaders = plan.leaders_after_start(SHARE_LOG, partition)
         self._deliveries = [
             self._delivery(scenario, plan, seed, habits, activity, lifetime)
             for habits, activity, lifetime in self._lifetimes(scenario, config, activities)

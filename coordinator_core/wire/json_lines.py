@@ -206,9 +206,9 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
 
 
 def _producer(ids: pa.Array, epochs: pa.Array, sequences: pa.Array) -> Iterator[Part]:
-    nobody = ids.to_numpy() < 0
-    if nobody.all():
+    without_producer = ids.to_numpy() < 0
+    if without_producer.all():
         return
     named = (("producerId", ids), ("producerEpoch", epochs), ("baseSequence", sequences))
     parts = [part for name, values in named for part in (Const(f',"{name}":'), *text_columns.integers(values))]
-    yield text_columns.replaced(text_columns.combined(parts, len(ids)), nobody, "")
+    yield text_columns.replaced(text_columns.combined(parts, len(ids)), without_producer, "")

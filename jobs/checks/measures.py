@@ -12,17 +12,16 @@ import pandas as pd
 
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule, Severity
-from coordinator_core.records import LOG_TOPICS, Family
-from jobs.relations import gaps
+from coordinator_core.records import GROUP_LOG
+from jobs.relations import gaps, given_partitions
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
-from jobs.sources import given_partitions
 from jobs.tables.delta import Tables
 from jobs.tables.reader import TableReader
 
 NOTICES = [rule.value for rule in Rule if rule.severity is Severity.NOTICE]
 """Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
 
-OFFSETS_TOPIC = LOG_TOPICS[Family.GROUP]
+OFFSETS_TOPIC = GROUP_LOG
 MEASURES = (
     "unbalanced_partitions",
     "undecoded_runs",

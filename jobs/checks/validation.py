@@ -238,7 +238,7 @@ class _Validations:
                 yield self._failed_action(checkpoint, action, _why(error))
                 continue
             done.update(action, answer)
-            if None in answer.values():  # a server that refuses or does not answer is no error of Great Expectations
+            if None in answer.values():  # a server that does not answer is not an error of Great Expectations
                 yield self._failed_action(checkpoint, action, "the message was not delivered")
 
     def _failed_action(self, checkpoint: Any, action: Any, problem: str) -> Result:

@@ -142,6 +142,6 @@ def no_history(answers: Answers, group_id: str) -> InputError:
 
 
 def refuse_unproven(answers: Answers, negative: str) -> None:
-    """Raise InputError where ``what``, an answer that is a negative, cannot be known as the logs lack something."""
+    """Raise InputError where an answer such as "nothing was found" is not known, as the logs lack something."""
     if missing := answers.knowledge().reasons():
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

@@ -10,7 +10,7 @@ from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import InputError
 from jobs.cli.answer_source import AnswerSource, no_history
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import SinceOption, UntilOption
+from jobs.cli.options import GroupArgument, SinceOption, UntilOption
 from jobs.cli.output import Line, print_lines, utc
 from jobs.formatting import plain
 from jobs.queries.group_steps import group_steps
@@ -20,7 +20,7 @@ from jobs.times import parse_time
 @with_options(AnswerSource)
 def commits_command(
     source: AnswerSource,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    group: GroupArgument,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Limit to this topic.")] = None,
     partition: Annotated[int | None, typer.Option("--partition", metavar="N", help="Limit to this partition.")] = None,
     since: SinceOption = None,

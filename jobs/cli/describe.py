@@ -25,20 +25,19 @@ from coordinator_core.groups.owners import UNKNOWN
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.partition_offsets import describe_share_partitions
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.gaps import find_group, warn_of_missing, warn_of_share_state, warn_of_times
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, SinceOption, UntilOption, parse_moment
+from jobs.cli.options import AtOffsetOption, AtOption, EndsOption, GroupArgument, SinceOption, UntilOption, parse_moment
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.print_description import print_description, print_overview, without_counts
 from jobs.queries.interface import Answers, GroupsThen
 from jobs.relations.moment import AsOf
 from jobs.sources.end_offsets import newest_ends
 
-GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 GROUP_TYPES: Final = (*GroupType, UNKNOWN.upper())
 GROUP_STATES: Final = ("EMPTY", "ASSIGNING", "RECONCILING", "STABLE", "NOT_READY", UNKNOWN.upper())
 """The states that a log shows: of a rebalance of a classic group it has the end only."""
@@ -210,9 +209,7 @@ def _share_partitions(
     """Return the share partitions of a group; raises InputError where the log that has their state is not there."""
     log = then.surroundings().share_state
     if log is None:
-        raise InputError(
-            f"group {group_id!r} is a share group: its offsets are in {LOG_TOPICS[Family.SHARE]}, which is not given"
-        )
+        raise InputError(f"group {group_id!r} is a share group: its offsets are in {SHARE_LOG}, which is not given")
     return describe_share_partitions(group_id, state, log, ends)
 
 

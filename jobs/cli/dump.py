@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, TypeVar
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.whole_numbers import DIGITS, whole_number
 from coordinator_core.wire.batch_format import (
     HEADER_SIZE,
@@ -34,7 +34,7 @@ from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refus
 
 T = TypeVar("T")
 
-MAIN_TOPIC = LOG_TOPICS[Family.GROUP]
+MAIN_TOPIC = GROUP_LOG
 ITEMS_AHEAD = 2
 """Batches that a thread reads while the one before them is written."""
 ROWS_A_WRITE = 4096

@@ -6,11 +6,11 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.audit.explain import GROUP_LOG, Sentence, explain_rebalance
+from coordinator_core.audit.explain import OWN_LOG, Sentence, explain_rebalance
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.option_groups import with_options
@@ -85,7 +85,7 @@ def _readings(text: str) -> list[RebalanceReference]:
 def _line(sentence: Sentence) -> str:
     if not sentence.evidence:
         return sentence.text
-    source = "" if sentence.source == GROUP_LOG else f"{sentence.source} "
+    source = "" if sentence.source == OWN_LOG else f"{sentence.source} "
     return f"{sentence.text}  [{source}{', '.join(map(_position, sentence.evidence))}]"
 
 
@@ -95,7 +95,7 @@ def _position(at: LogPosition) -> str:
 
 def _evidence(row: FindingRow) -> str:
     """Where the first records that prove a finding lie; the log is named where it is not that of groups."""
-    log = "" if row.log_topic == LOG_TOPICS[Family.GROUP] else f"{row.log_topic} "
+    log = "" if row.log_topic == GROUP_LOG else f"{row.log_topic} "
     return log + " ".join(f"{at.partition}:{at.offset}" for at in row.evidence[:2])
 
 

@@ -31,10 +31,10 @@ from coordinator_core.history.rows import (
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_partitions import STATE_DELETED
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import GroupOption, SinceOption
+from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
 from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments, timeline_lines, with_lines
@@ -49,7 +49,7 @@ OFFSET_RESETS = "offset_resets"
 BROKER_EVENTS = "broker_events"
 COMMIT_STEPS = "commit_steps"
 """Steps of committed offsets are rows of no stored table either; command commits has those that go forward, too."""
-SHARE_LOG = f"{LOG_TOPICS[Family.SHARE]}-"
+IN_SHARE_LOG = f"{SHARE_LOG}-"
 
 
 TimelineRow = HistoryRow | SharePartitionRow | Violation
@@ -59,7 +59,7 @@ TimelineRow = HistoryRow | SharePartitionRow | Violation
 @with_options(AnswerSource)
 def history_command(
     source: AnswerSource,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    group: GroupArgument,
     since: SinceOption = None,
 ) -> None:
     """Show the history of a group in order of time. With --json: every row of its history, with its table."""
@@ -252,15 +252,17 @@ def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
     for row in known.share_partitions:
         named = f"{row.topic or row.topic_id}-{row.partition}"
         if row.write in (ShareWrite.INITIALIZED, ShareWrite.FIRST_SEEN) and not known.initializations:
-            yield TimelineEntry(row.since, f"share: state {row.write}", named, SHARE_LOG)
+            yield TimelineEntry(row.since, f"share: state {row.write}", named, IN_SHARE_LOG)
         if row.archived_now:
             ranges = ", ".join(
                 f"{span.first} to {span.last} (delivered {span.delivery_count})" for span in row.archived_now
             )
-            yield TimelineEntry(row.since, "share: archived", f"{named} {ranges}", SHARE_LOG)
+            yield TimelineEntry(row.since, "share: archived", f"{named} {ranges}", IN_SHARE_LOG)
         if row.write == ShareWrite.ALTERED:
-            yield TimelineEntry(row.since, "share: start offset altered", f"{named} to {row.start_offset}", SHARE_LOG)
+            yield TimelineEntry(
+                row.since, "share: start offset altered", f"{named} to {row.start_offset}", IN_SHARE_LOG
+            )
         if row.write == ShareWrite.LEADER_CHANGED:
-            yield TimelineEntry(row.since, "share: leader changed", f"{named} epoch {row.leader_epoch}", SHARE_LOG)
+            yield TimelineEntry(row.since, "share: leader changed", f"{named} epoch {row.leader_epoch}", IN_SHARE_LOG)
         if row.ended_by == STATE_DELETED and row.until is not None:
-            yield TimelineEntry(row.until, "share: state deleted", named, SHARE_LOG)
+            yield TimelineEntry(row.until, "share: state deleted", named, IN_SHARE_LOG)

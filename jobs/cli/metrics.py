@@ -38,7 +38,7 @@ NamesOption = Annotated[
     typer.Option(
         "--names",
         metavar="|".join(MetricNames),
-        help="Whose names offsets, lag and members have; repeatable; default: kafka-lag-exporter.",
+        help="Exporter whose metric names are used; repeatable; default: kafka-lag-exporter.",
     ),
 ]
 

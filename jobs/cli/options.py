@@ -80,6 +80,7 @@ RemoteOption = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Spark Connect URL, or local[N] to start a local Spark Connect server."),
 ]
+GroupArgument = Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")]
 GroupOption = Annotated[str | None, typer.Option("--group", metavar="GROUP", help="Limit to this group.")]
 SinceOption = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Limit to this time and later: ISO 8601 or ms.")

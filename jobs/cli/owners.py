@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.errors import InputError
 from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
 from coordinator_core.history.rows import AssignmentRow
@@ -29,7 +29,7 @@ from jobs.queries.ownership import ReadInterval, in_order, interval_of, of_parti
 def owners_command(
     source: AnswerSource,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of a topic, a connector, or a task: jdbc-0.")],
-    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="One partition or task only.")] = None,
+    partition: Annotated[int | None, typer.Argument(metavar="[PARTITION]", help="Only this partition or task.")] = None,
     at: AtOption = None,
     at_offset: AtOffsetOption = None,
     history: Annotated[

@@ -26,7 +26,7 @@ ProfileOption = Annotated[
     typer.Option(
         "--profile",
         metavar="NAME",
-        help="Whose behaviour the model has: a Kafka release, or kip-1071. The header of a trace may name another one.",
+        help="Kafka release, or kip-1071, as which the model behaves. The header of a trace may name another one.",
     ),
 ]
 

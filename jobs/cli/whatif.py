@@ -12,22 +12,22 @@ from coordinator_core.audit.whatif.share import LOWEST_LIMIT, with_delivery_limi
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
+from jobs.cli.options import GroupArgument
 from jobs.cli.output import print_lines
 from jobs.queries.interface import Answers, RebalanceFilter
 
 ENDS = ("emptied", "group deleted")
 """How a rebalance ends that leaves no member."""
-SHARE_LOG = LOG_TOPICS[Family.SHARE]
 
 
 @with_options(AnswerSource)
 def whatif_command(
     source: AnswerSource,
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="Group id.")],
+    group: GroupArgument,
     assignor: Annotated[str | None, typer.Option("--assignor", metavar="NAME", help="Use this assignor.")] = None,
     static: Annotated[
         int | None,

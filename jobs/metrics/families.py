@@ -50,7 +50,7 @@ COUNTERS: Final = {
 
 
 class MetricNames(StrEnum):
-    """Whose names committed offsets, lag and members have; KAFKA: brokers' counts of groups and of rebalances."""
+    """The exporter whose metric names are used; KAFKA: brokers' own counts of groups and of rebalances."""
 
     LAG_EXPORTER = "kafka-lag-exporter"
     KMINION = "kminion"

@@ -9,7 +9,7 @@ from typing import Final
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.lag import KEY, LAG_SINCE, lag_rows
 from jobs.relations.logs import log_reaches
@@ -18,8 +18,6 @@ from jobs.tables.log import LOG_RANGES
 from jobs.tables.reader import TableReader
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
 from jobs.tables.spark_reader import sql_text
-
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 ROWS: Final = (
     "SELECT count(*) AS number FROM (SELECT topic FROM $offset_commits WHERE cluster = :cluster "

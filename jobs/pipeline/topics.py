@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
+from coordinator_core.cluster.topic_history import TopicHistory
 from jobs.tables.delta import Tables, few
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.row_reader import reader

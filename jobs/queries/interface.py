@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.relations.moment import AsOf
 
 if TYPE_CHECKING:  # half of the core, of which one question needs little
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.cluster.image import TopicImage
-    from coordinator_core.cluster.topic_history import TopicInterval
+    from coordinator_core.cluster.topic_changes import TopicInterval
     from coordinator_core.groups.certainty import LogGaps
     from coordinator_core.groups.describe import Surroundings
     from coordinator_core.groups.offsets import TopicPartition
@@ -58,7 +58,7 @@ NO_ENDS = (
 """What an answer about lag says without end offsets."""
 
 NO_LOG_OF_GROUPS = (
-    f"there is no log of groups here: give partitions of {LOG_TOPICS[Family.GROUP]} (or {LOG_TOPICS[Family.CONNECT]}), "
+    f"there is no log of groups here: give partitions of {GROUP_LOG} (or {CONNECT_LOG}), "
     "an empty one if it has no record"
 )
 """What every question about groups says where there is nothing to look at."""

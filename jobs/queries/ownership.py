@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from coordinator_core.cluster.topic_history import TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.owners import Owner
 from coordinator_core.groups.streams.sources import only_readers, readers
@@ -91,7 +91,7 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
 
 
 def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[LogPosition, LogPosition | None]]:
-    """Yield when a partition began and ended; a topic that is created anew has others."""
+    """Yield when a partition began and ended; a topic that is created again has others."""
     begun: LogPosition | None = None
     for life in lives:
         there = life.partitions > partition

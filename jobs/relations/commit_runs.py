@@ -10,14 +10,12 @@ from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.groups.group import GROUP_ENDS
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.commits import ABORTED, KEY, OF_GROUP, in_order
 from jobs.relations.positions import stored_position
 from jobs.relations.topics import topics_given
 from jobs.tables.reader import TableReader
-
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 RUNS: Final = f"""
 {in_order(KEY, OF_GROUP)}, edges AS (

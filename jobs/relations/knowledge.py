@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from coordinator_core.history.knowledge import Knowledge
+from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import lost_records, times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.share_state import given_share_state, rests_on_share_state
 from jobs.relations.topics import topics_given
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.given_partitions import stored_given
 from jobs.tables.reader import TableReader
 
 

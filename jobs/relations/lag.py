@@ -29,7 +29,6 @@ from coordinator_core.audit.offsets.burrow import (
     point_order,
 )
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations.commits import KEY as GROUP_KEY
 from jobs.relations.commits import OF_GROUP, in_order
 from jobs.relations.logs import log_reaches
@@ -40,7 +39,6 @@ from jobs.tables.row_reader import reader
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 Row = Mapping[str, Any]
 
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 KEY: Final = ("group_id", "log_partition", "topic", "partition")
 OF_KEY: Final = ", ".join(KEY)
 SAME_TOPIC: Final = "c.topic = e.topic AND c.partition = e.partition"

@@ -9,11 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
 from jobs.relations.gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
+from jobs.relations.given_partitions import given
 from jobs.relations.moment import AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
-from jobs.sources.given_partitions import given
 from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62

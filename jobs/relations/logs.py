@@ -12,7 +12,7 @@ from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
 from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LostRecords
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import damage_of, gaps_below
@@ -73,7 +73,6 @@ range; the number of beginnings so far is the same for all parts of a range, and
 """
 
 
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
 

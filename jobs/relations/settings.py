@@ -13,7 +13,7 @@ from coordinator_core.cluster.snapshot_settings import (
     level_runs,
     levels_in_snapshot,
 )
-from jobs.sources.snapshot_news import snapshot_news
+from jobs.relations.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
 USED_SETTINGS: Final = (

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from coordinator_core.history.given_share_state import SHARE_LOG, GivenShareState
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.share_initializations import SharePhase
+from coordinator_core.records import SHARE_LOG
+from jobs.relations.given_partitions import given, partition_counts
 from jobs.relations.log_extent import Extents, before_end
 from jobs.relations.logs import has_orphans, lost_records
 from jobs.relations.unreadable import first_offsets
 from jobs.sources.files import SHARE_TOPICS
-from jobs.sources.given_partitions import given, partition_counts
 from jobs.tables.reader import TableReader
 
 

@@ -13,17 +13,18 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
+from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, of_another_cluster
-from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
+from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.relations.positions import stored_position
 from jobs.relations.settings import read_settings, settings_news_ms
+from jobs.relations.snapshot_news import snapshot_news
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
-from jobs.sources.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
 IN_LOG: Final = "stray IS NULL"
@@ -102,7 +103,7 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
         "AND log_topic = :topic AND record_type IN :types AND value IS NOT NULL AND log_offset IS NOT NULL "
         "AND log_partition IS NOT NULL GROUP BY log_partition",
         cluster=cluster,
-        topic=LOG_TOPICS[Family.GROUP],
+        topic=GROUP_LOG,
         types=[kind.value for kind in NAMING_TYPES if kind is not RecordType.GROUP_METADATA],
     )
     firsts = {row["log_partition"]: row["log_offset"] for row in rows}
@@ -112,7 +113,7 @@ def require_one_cluster(tables: TableReader, cluster: str, topics: TopicHistory 
     logs = {}
     for partition, first in sorted(first_of.items()):
         behind = f"AND log_partition = {partition} AND log_offset < {first.at.offset + OFFSETS_EXAMINED} {FIRST}"
-        logs[f"{LOG_TOPICS[Family.GROUP]}-{partition}"] = chain([first], _naming_records(tables, cluster, behind))
+        logs[f"{GROUP_LOG}-{partition}"] = chain([first], _naming_records(tables, cluster, behind))
     of_another_cluster(topics, logs)
 
 
@@ -142,7 +143,7 @@ def _naming_records(tables: TableReader, cluster: str, which: str) -> Iterator[A
         "FROM $group_records WHERE cluster = :cluster AND log_topic = :topic AND record_type IN :types "
         f"AND value IS NOT NULL AND log_offset IS NOT NULL AND log_partition IS NOT NULL {which}",
         cluster=cluster,
-        topic=LOG_TOPICS[Family.GROUP],
+        topic=GROUP_LOG,
         types=[record_type.value for record_type in NAMING_TYPES],
     )
     decoder = RecordDecoder(Family.GROUP)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from jobs.relations.gaps import COMMITS
 from jobs.tables.reader import TableReader
-
-GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 UNKNOWN_COMMITS: Final = (
     "SELECT run_id FROM $offset_commits WHERE cluster = :cluster AND run_id > :known LIMIT 1",

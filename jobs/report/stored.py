@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
+from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
@@ -20,7 +21,6 @@ from jobs.report.data import Gap, LogCoverage, Report
 from jobs.report.lag_lines import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
-from jobs.sources.given_partitions import given
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.reader import TableReader
 from jobs.versions import software_version

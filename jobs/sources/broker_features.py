@@ -1,7 +1,7 @@
 """Asks brokers for the levels of features that they support: these tell their release (KIP-584).
 
-librdkafka has no call for it. It takes one request, which brokers answer before a client has logged in, so that of the
-settings of librdkafka only those of TLS matter.
+librdkafka has no call for it. It takes one request, which brokers answer before a client has logged in, so that
+only the TLS settings of librdkafka matter.
 """
 
 from __future__ import annotations

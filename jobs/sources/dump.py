@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from jobs.errors import one_line
 from jobs.sources import kafka_columns
 from jobs.sources.archives import is_archive
@@ -32,7 +32,7 @@ from jobs.sources.segments import SegmentsReader, SegmentsSource, have_overlaps
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
-DEFAULT_TOPIC: Final = LOG_TOPICS[Family.GROUP]
+DEFAULT_TOPIC: Final = GROUP_LOG
 
 
 class DumpFormat(StrEnum):

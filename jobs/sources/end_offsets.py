@@ -107,5 +107,5 @@ def _read_parquet(path: Path) -> Any:
 
     dataset = ds.dataset(path, format="parquet")
     if (rows := dataset.count_rows()) > MOST_ROWS:
-        raise InputError(f"{path}: has {rows} rows; of more than {MOST_ROWS}, name the newest files")
+        raise InputError(f"{path}: has {rows} rows, and at most {MOST_ROWS} are read: name the newest files")
     return dataset.to_table(columns=[name for name in (*COLUMNS.names, "topic_id") if name in dataset.schema.names])

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
 from jobs.sources.archives import is_archive, members, read_member
@@ -169,7 +169,7 @@ def find_group_logs(paths: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
         named = ", ".join(map(str, paths))
         raise InputError(
             f"{named}: only the metadata log is there, which says nothing of groups: name the folders of "
-            f"{LOG_TOPICS[Family.GROUP]}, too"
+            f"{GROUP_LOG}, too"
         )
     return logs
 
@@ -221,7 +221,7 @@ def _is_new(folder: str, seen: set[str]) -> bool:
 
 
 def _size(path: str) -> int:
-    """Return the size of a file; raises InputError for what is no file, such as a pipe, which gives no bytes."""
+    """Return the size of a file; raises InputError for what is not a file, such as a pipe, whose size is 0."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: neither a file nor a folder; copy what it gives to a file first")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.kafka_json import key_from_json, value_from_json
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, json_value
@@ -89,7 +89,7 @@ def parse(line: bytes) -> Row:
     if isinstance(record["key"], dict):
         return _printed(record)
     row: Row = {
-        "log_topic": record.get("topic", LOG_TOPICS[Family.GROUP]),
+        "log_topic": record.get("topic", GROUP_LOG),
         **_position(record),
         "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),

@@ -159,20 +159,23 @@ class LogReader:
     def records(self, time_ms: int | None = None) -> Iterator[AnyRecord]:
         """Yield the decoded records, without control records."""
         for row in self.rows(time_ms):
-            record = self.decoded(row) if row.kind == Kind.RECORD.value else None
+            record = self.decoded(row)
             if record is not None:
                 yield record
 
     def decoded(self, row: LogRow) -> AnyRecord | None:
-        """Return the record in a row; None, after a warning, if it cannot be decoded."""
+        """Return the record in a row; None for a control record, and after a warning for one that cannot be decoded."""
         record = self.read(row)
         return None if isinstance(record, UnreadableRecord) else record
 
     def read(self, row: LogRow) -> AnyRecord | UnreadableRecord | None:
         """Return the record in a row, or after a warning what is known of it if it cannot be decoded.
 
-        None: a type of the metadata log that has no schema here. Most of them say nothing of topics.
+        None: a control record, or a type of the metadata log that has no schema here. Most of them say nothing of
+        topics.
         """
+        if row.kind != Kind.RECORD.value:
+            return None
         file = self._files[0]
         at = LogPosition(file.partition, row.offset, row.timestamp)
         try:

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from coordinator_core.errors import LogFormatError
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import boundaries
@@ -97,7 +97,7 @@ class SegmentsSource(DataSource):
         return SegmentsReader(
             json.loads(self.options["paths"]),
             frozenset(json.loads(self.options.get("topics", "null")) or KNOWN_TOPICS),
-            self.options.get("topic", LOG_TOPICS[Family.GROUP]),
+            self.options.get("topic", GROUP_LOG),
             int(self.options.get("splitBytes", SPLIT_BYTES)),
         )
 
@@ -252,7 +252,7 @@ def _dumped(
     columns: pa.RecordBatch, log: LogFile, topic: str, behind: Sequence[pa.RecordBatch | Damage]
 ) -> pa.RecordBatch:
     given = {name: columns.column(name) for name in UNTOUCHED}
-    given |= {name: columns.column(theirs) for name, theirs in RENAMED.items()}
+    given |= {name: columns.column(decoded) for name, decoded in RENAMED.items()}
     given["timestamp_type"] = TIMESTAMP_TYPE_NAMES.take(pc.add(columns.column("timestamp_type"), 1))
     # A batch that compaction has emptied gets its last offset. The type of an emptied control batch is unknown.
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory, hole_before
+from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.history.strange_topics import of_another_cluster
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
@@ -73,7 +74,7 @@ def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
             continue
         is_commit = pc.is_in(pc.binary_slice(rows.column("key"), 0, 2), value_set=COMMIT_KEYS)
         for row in log_rows(rows.filter(pc.invert(is_commit)).slice(0, left)):
-            record = reader.read(row) if row.kind == Kind.RECORD.value else None
+            record = reader.read(row)
             if record is not None and not isinstance(record, UnreadableRecord):
                 yield record
         left -= rows.num_rows
@@ -95,7 +96,7 @@ class _Whole:
             if self.hole is None and -1 < last != row.offset - 1:
                 self.hole = hole_before(LogPosition(reader.partition, row.offset, row.timestamp), last_ms)
             last, last_ms = row.offset, max(last_ms, row.timestamp)
-            record = reader.decoded(row) if row.kind == Kind.RECORD.value else None
+            record = reader.decoded(row)
             if record is not None:
                 yield record
 

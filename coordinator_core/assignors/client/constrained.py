@@ -162,8 +162,8 @@ class ConstrainedAssignment:
                 self.larger += 1
 
     def _deal_evenly(self, free: Sequence[int]) -> int:
-        """Fill the members below their share at once where all have the same number of partitions, and nobody owned a
-        partition that is free; return how many partitions were given.
+        """Fill the members below their share at once where all have the same number of partitions, and no
+        member owned a partition that is free; return how many partitions were given.
         """
         lacks = {self.min_quota - len(self.work[m]) for m in self.below}
         width = len(self.below)

@@ -57,8 +57,8 @@ def recorded(assignment: ConsumerProtocolAssignment) -> Serialised:
     )
 
 
-def same_sets(ours: Serialised, theirs: Serialised) -> bool:
+def same_sets(one: Serialised, other: Serialised) -> bool:
     """Whether both hold the same partitions, each once."""
-    return {(topic, *sorted(numbers)) for topic, numbers in ours.items() if numbers} == {
-        (topic, *sorted(numbers)) for topic, numbers in theirs.items() if numbers
+    return {(topic, *sorted(numbers)) for topic, numbers in one.items() if numbers} == {
+        (topic, *sorted(numbers)) for topic, numbers in other.items() if numbers
     }

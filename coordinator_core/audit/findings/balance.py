@@ -40,7 +40,7 @@ def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     """Yield the worst state; groups whose members subscribe to different topics cannot be judged by their loads.
 
-    While tasks warm up, they stay where their state is: that is no uneven assignment yet.
+    While tasks warm up, they stay where their state is: that does not count as uneven.
     """
     uneven = [
         moment

@@ -17,7 +17,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.history.rows import GroupEpochRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 
 class PartitionRewind(NamedTuple):
@@ -55,9 +55,9 @@ class OffsetReset(NamedTuple):
 class EmptyTimes:
     """When the log proves that a group had no members.
 
-    A group without a record of its own is a simple group: nobody ever joins it. Lost records may have told of members.
-    Epochs of Connect groups on KIP-848 do
-    not count: commits are in ``__consumer_offsets``, and the offsets of two logs cannot be compared.
+    A group without a record of its own is a simple group: it never has members. Lost records may have shown members.
+    Epochs of Connect groups on KIP-848 do not count: commits are in ``__consumer_offsets``, and the offsets of two logs
+    cannot be compared.
     """
 
     def __init__(self, epochs: Iterable[GroupEpochRow], lost: LostRecords) -> None:
@@ -79,7 +79,7 @@ class EmptyTimes:
         return not self._is_any_lost((ended or epoch.opened).offset, at)
 
     def _is_any_lost(self, first: int, at: LogPosition) -> bool:
-        return self._lost.any_within(LOG_TOPICS[Family.GROUP], at.partition, first, at.offset)
+        return self._lost.any_within(GROUP_LOG, at.partition, first, at.offset)
 
 
 def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:

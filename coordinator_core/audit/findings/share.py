@@ -17,10 +17,8 @@ from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.rows import ShareInitializationRow
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_rows import SharePartitionRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition
 
-SHARE_LOG = LOG_TOPICS[Family.SHARE]
-GROUP_LOG = LOG_TOPICS[Family.GROUP]
 MOST_NAMED = 5
 """How many ranges of offsets, or partitions, a finding names."""
 CERTAIN_COUNT = 2

@@ -18,7 +18,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import GONE
 from coordinator_core.history.rows import MembershipRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 MOST_NAMED = 5
 """A finding names at most this many groups."""
@@ -105,6 +105,6 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[Fi
         first_ms,
         max(session.back_ms for session in sessions),
         tuple(evidence[:MOST_EVIDENCE]),
-        LOG_TOPICS[Family.GROUP],
+        GROUP_LOG,
         all(session.history_complete for session in sessions),
     )

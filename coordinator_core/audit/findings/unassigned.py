@@ -1,4 +1,4 @@
-"""Work that nobody does: partitions and tasks without an owner, and streams groups that are not ready."""
+"""Work without an owner: partitions and tasks without an owner, and streams groups that are not ready."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from coordinator_core.history.rows import (
     ShareInitializationRow,
 )
 from coordinator_core.history.share_rows import SharePartitionRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family, LogPosition
 
 AT_ONCE = 2
 """A client may be this many members at once: one that crashed, and its successor before the session expires."""
@@ -258,7 +258,7 @@ class GroupHistory:
         last = self._last_epoch
         if last is not None:
             return last.history_complete
-        return not self.lost.any_within(LOG_TOPICS[Family.GROUP], at.partition, 0, at.offset)
+        return not self.lost.any_within(GROUP_LOG, at.partition, 0, at.offset)
 
     def finding(
         self,

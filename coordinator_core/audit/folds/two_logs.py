@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 APART_MS = 1_000
 """The two records of a conversion are at most this far apart."""
@@ -37,10 +37,10 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     for ended, begun, kind in _conversions(classic, connect):
         if kind is CauseKind.GROUP_UPGRADED:
             classic = _ended(classic, ended, "group upgraded", "upgrade")
-            connect = _begun(connect, begun, cause(kind, _end_of(ended), source=LOG_TOPICS[Family.GROUP]))
+            connect = _begun(connect, begun, cause(kind, _end_of(ended), source=GROUP_LOG))
         else:
             connect = _ended(connect, ended, "group downgraded", "downgrade")
-            classic = _begun(classic, begun, cause(kind, _end_of(ended), source=LOG_TOPICS[Family.CONNECT]))
+            classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
     return sorted((classic, connect), key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -62,7 +62,7 @@ def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
 
 def log_topic(history: GroupHistory) -> str:
     """Return the topic of the log of such a part."""
-    return LOG_TOPICS[Family.CONNECT if history.group_type == GroupType.CONNECT else Family.GROUP]
+    return CONNECT_LOG if history.group_type == GroupType.CONNECT else GROUP_LOG
 
 
 def told_rebalances(history: GroupHistory) -> list[RebalanceRow]:
@@ -135,7 +135,7 @@ def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
         commit_counts=() if on_kip_848 else history.commit_counts,
         transactions=() if on_kip_848 else history.transactions,
         events=() if on_kip_848 else history.events,
-        sizes=[row for row in history.sizes if (row.log_topic == LOG_TOPICS[Family.CONNECT]) == on_kip_848],
+        sizes=[row for row in history.sizes if (row.log_topic == CONNECT_LOG) == on_kip_848],
     )
 
 

@@ -1,8 +1,8 @@
 """Steps of the committed offsets of a group: forward, set back, reset, removed; who did it, and why.
 
 A record of a commit does not name the member that committed. The member that owned the partition at that position of
-the log is its owner: brokers take commits of members only (but for administrators, and consumers that assign themselves
-partitions while the group has no members).
+the log is its owner: brokers take commits only from members (but for administrators, and for consumers that assign
+themselves partitions while the group has no members).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow
-from coordinator_core.records import LOG_TOPICS, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 
 class StepKind(StrEnum):
@@ -165,7 +165,7 @@ def commit_steps(
 def _kind(run: CommitRun, *, was_empty: bool, is_joined: bool) -> tuple[StepKind, bool]:
     """Return the kind, and whether the run is a step of its own. ``is_joined``: the group has had members.
 
-    A group that nobody joins is used by consumers that assign themselves partitions: they commit while it is empty.
+    A group that no member joins is used by consumers that assign themselves partitions: they commit while it is empty.
     """
     before, first = run.before, run.first_offset
     if first is None:
@@ -207,8 +207,8 @@ class _Owners:
         return NAMELESS if self._has_nameless else UNSEEN
 
     def _is_giving_up(self, row: AssignmentRow, at: LogPosition) -> bool:
-        """Return whether the present generation took the partition from a member that is still in it, and from which
-        nobody has it: a cooperative client commits once more as it gives it up (KIP-429).
+        """Return whether the present generation took the partition from a member that is still in it, without
+        another owner since: a cooperative client commits once more as it gives it up (KIP-429).
         """
         if row.group_type != GroupType.CLASSIC or row.until is None or row.until.partition != at.partition:
             return False
@@ -271,7 +271,7 @@ class _RowMaker:
         one that is not may be a commit.
         """
         is_covered = self._commits.coverage.unbroken(partition, max(before, 0), last.offset)
-        return is_covered and not self._lost.any_within(LOG_TOPICS[Family.GROUP], partition, before + 1, last.offset)
+        return is_covered and not self._lost.any_within(GROUP_LOG, partition, before + 1, last.offset)
 
     def _cause(self, step: _Step, before: _Step | None) -> _Reason:
         match step.kind:

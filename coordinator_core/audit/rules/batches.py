@@ -6,7 +6,7 @@ from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule
-from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
+from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition
 
 
 def begin_partition(judged: JudgedGroup, at: LogPosition) -> None:
@@ -18,7 +18,7 @@ def begin_partition(judged: JudgedGroup, at: LogPosition) -> None:
     topics, group = judged.topics, judged.group
     if group.family is not Family.GROUP or topics is None or not topics.is_whole(at.timestamp_ms):
         return
-    counts = {interval.partitions for interval in topics.intervals([LOG_TOPICS[Family.GROUP]])}
+    counts = {interval.partitions for interval in topics.intervals([GROUP_LOG])}
     if not counts or at.partition >= max(counts):
         return
     given = {log_partition_of(group.group_id, count) for count in counts}

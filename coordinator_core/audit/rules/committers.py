@@ -17,8 +17,8 @@ from coordinator_core.records import CoordinatorRecord
 def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
     """Judge a committed offset: its partition has an owner, if the group's members own any partition of the topic.
 
-    Between two other records of the group nobody's work changes, so each partition is reported once: feeding the first
-    and the last commit of each partition in between is enough.
+    Between two other records of the group no member's work changes, so each partition is reported once: feeding the
+    first and the last commit of each partition in between is enough.
     """
     if record.value is None:
         return
@@ -71,7 +71,7 @@ def _gives_up(state: GroupState, unit: WorkUnit) -> bool:
     """Whether a member had the unit when it joined the generation: it gives it up now, and commits as it does.
 
     Cooperative consumers and Kafka Streams learn from the assignment what they lose (KIP-429); until the next
-    generation nobody else has it.
+    generation no other member has it.
     """
     if not isinstance(state, ClassicGroup):
         return False

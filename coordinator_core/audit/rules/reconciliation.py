@@ -158,7 +158,7 @@ def _content(judged: JudgedGroup, step: Reconciliation) -> None:
 
 
 def _reached(judged: JudgedGroup, step: Reconciliation, target: Held) -> None:
-    """A member at the epoch of its target has all of it that nobody else has, and if it is stable, all of it."""
+    """A member at the epoch of its target has all of it that no other member has, and if it is stable, all of it."""
     state, kind, member = judged.group.state, step.kind, step.member
     assert isinstance(state, EpochGroup)
     is_stable = member.state == kind.stable

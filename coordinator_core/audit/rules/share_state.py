@@ -19,7 +19,7 @@ from coordinator_core.groups.share.state_log import (
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.share_partitions import KnownBefore
 from coordinator_core.record_fields.share_coordinator import ShareSnapshotValue, ShareUpdateValue
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import SHARE_LOG
 
 
 def judge_share_state(known: KnownBefore, record: ShareStateRecord) -> list[Violation]:
@@ -120,6 +120,6 @@ def _fault(batch: StateBatch, start_offset: int) -> str | None:
 
 
 def _violation(rule: Rule, record: ShareStateRecord, detail: str) -> Violation:
-    key, log = record.key, f"{LOG_TOPICS[Family.SHARE]}-{record.at.partition}"
+    key, log = record.key, f"{SHARE_LOG}-{record.at.partition}"
     share_partition = f"{key['topicId']}-{key['partition']}"
     return Violation(rule, record.at, record.group_id, None, f"{log}: {share_partition}: {detail}")

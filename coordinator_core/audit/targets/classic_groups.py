@@ -246,7 +246,9 @@ class ClassicAudit:
             consumers[member] = consumer
         images = self._images({topic for reader in consumers.values() for topic in reader.topics})
         fewest = min((breaches(consumers, image) for image in images), key=len)
-        broken = [f"{breach.invariant}: {breach.subject}, {', '.join(breach.members) or 'no member'}" for breach in fewest]
+        broken = [
+            f"{breach.invariant}: {breach.subject}, {', '.join(breach.members) or 'no member'}" for breach in fewest
+        ]
         if broken:
             return self._row(Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken)))
         return self._unknown("the topology, which only the leader has; no invariant is broken")

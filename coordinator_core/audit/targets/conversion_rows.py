@@ -23,7 +23,7 @@ class CopyOutcome(NamedTuple):
 
 
 def divergent_copy(differing: Sequence[str], record: CoordinatorRecord) -> CopyOutcome:
-    """Return the outcome of a copy that differs; ``found`` are the differences, ``record`` ends the operation.
+    """Return the outcome of a copy that differs; ``differing`` are the differences, ``record`` ends the operation.
 
     Records without times do not say which of them one operation wrote, nor which topics there were then.
     """

@@ -40,7 +40,7 @@ class LeaderMemory:
     offset of the oldest topics that explain its last assignment: from then on it knows nothing older. ``before`` has
     the members' assignments when the group was converted to another type, those of static members by instance id too.
     ``watched`` are the topics of the last generation, all of which its ``leader`` asked for; ``partial`` has the topics
-    of the members that subscribed to some of them only. ``seen`` is the offset of the group's last record. ``exact``
+    of the members that subscribed to only some of them. ``seen`` is the offset of the group's last record. ``exact``
     has the leaders of which an assignment of several members came out with all its orders: they are Kafka's own
     clients.
     """

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow.json import ParseOptions, ReadOptions, read_json
 
+from coordinator_core.audit.folds.commit_counts import HOUR_MS
 from coordinator_core.audit.folds.commits import MOST_KEPT
 from coordinator_core.wire.transactions import TransactionOutcome
 from jobs.pipeline.commits.columns import (
@@ -56,8 +57,6 @@ columns of this many take some tens of megabytes."""
 MOST_HOURS: Final = 1 << 19
 """Number of rows of hours that are kept before they are written, which bounds the memory of a task; later commits of
 the same hours make more rows, which readers add up."""
-
-HOUR_MS: Final = 3_600_000
 
 
 class What(IntEnum):
@@ -393,7 +392,7 @@ def _fates(commits: Commits) -> tuple[Flags, Flags, Flags]:
     """Return which commits hold at once, which do once their transaction's marker comes, and which have none yet.
 
     Those of aborted transactions are among none of them. Without a producer (a dump by a consumer does not show it) the
-    unknown outcome of a commit is no doubt.
+    unknown outcome of a commit does not make it doubtful.
     """
     outcome = _whole(commits.table["outcome"])
     if outcome.null_count == len(outcome):

@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.commits.fold import What
 from jobs.tables.delta import Tables
 
@@ -36,7 +36,7 @@ def of_log_partitions(
         "sum(records) AS all_records FROM $runs WHERE job = 'ingest' AND cluster = :cluster AND log_topic = :topic "
         "AND log_partition IS NOT NULL AND run_id <= :upto GROUP BY log_partition ORDER BY log_partition",
         cluster=cluster,
-        topic=LOG_TOPICS[Family.GROUP],
+        topic=GROUP_LOG,
         done=runs[0],
         upto=runs[1],
     )

@@ -42,7 +42,7 @@ ENDS: Final = dict.fromkeys(("first", "first_ms", "first_offset", "last", "last_
 class Commits:
     """Commits and tombstones as arrays of one length: what they are about, and what is compared.
 
-    ``row``: their rows in ``table``, of which only the few that are kept are ever read. ``key``, ``group``, ``topic``:
+    ``row``: their rows in ``table``; only the few that are kept are ever read. ``key``, ``group``, ``topic``:
     ids (``topic``: of the topic id, -1 for none). ``hour``: since 1970, -1 without a time. ``run``: index of the run
     that added the row. All others are values of the log, with ``NULL`` for null.
     """

@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits.fold import (
@@ -43,7 +43,7 @@ from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.tables.spark_reader import sql_text
 
-LOG_TOPIC: Final = LOG_TOPICS[Family.GROUP]
+LOG_TOPIC: Final = GROUP_LOG
 ALL: Final = "hour_ms IS NULL"
 """Rows of all commits of a group and partition."""
 

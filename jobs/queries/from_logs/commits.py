@@ -106,7 +106,7 @@ class _Pass:
             yield from self.order.end_transaction(
                 row.producer_id, committed=MARKERS[row.control_type], held_ms=row.timestamp
             )
-        record = self.reader.decoded(row) if row.kind == Kind.RECORD.value else None
+        record = self.reader.decoded(row)
         if record is None or record.group_id != self._group_id:
             return
         if record.type <= RecordType.OFFSET_COMMIT:

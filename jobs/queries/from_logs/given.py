@@ -8,10 +8,10 @@ from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.history.given_share_state import SHARE_LOG, GivenShareState
+from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from jobs.queries.interface import NO_LOG_OF_GROUPS
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, UNKNOWN_PARTITION, LogPart
 from jobs.sources.log_reader import LogReader
@@ -22,7 +22,7 @@ def given_logs(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenLog
     partitions: dict[str, frozenset[int] | None] = {}
     for log in logs:
         if log.topic not in FAMILIES and log.family is Family.GROUP:
-            partitions[LOG_TOPICS[Family.GROUP]] = None
+            partitions[GROUP_LOG] = None
         elif log.topic in GROUP_TOPICS:
             there = partitions.get(log.topic, frozenset())
             is_known = there is not None and log.partition != UNKNOWN_PARTITION

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.proven_state import GroupThen
@@ -18,7 +19,6 @@ from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
-from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
@@ -126,7 +126,7 @@ def _replay_share_state(state: ShareStateLog, reader: LogReader, time_ms: int | 
             if last is not None and row.offset != last + 1:
                 state.lose(reader.partition)
             last = row.offset
-            record = reader.read(row) if row.kind == Kind.RECORD.value else None
+            record = reader.read(row)
             if isinstance(record, UnreadableRecord):
                 state.lose(reader.partition)
                 given.note_unreadable(reader.partition, row.offset)

@@ -26,7 +26,6 @@ from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
-from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
@@ -126,7 +125,7 @@ def _opened(
 def _readable(reader: LogReader, unreadable: UnreadableOffsets) -> Iterator[AnyRecord]:
     """Yield the records of a partition, and note those that cannot be decoded."""
     for row in reader.rows():
-        record = reader.read(row) if row.kind == Kind.RECORD.value else None
+        record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset)
         elif record is not None:
@@ -170,7 +169,7 @@ class _ShareState:
             for row in reader.rows():
                 last = row.offset
                 shares.last_ms[reader.partition] = max(row.timestamp, shares.last_ms.get(reader.partition, 0))
-                record = reader.read(row) if row.kind == Kind.RECORD.value else None
+                record = reader.read(row)
                 if isinstance(record, UnreadableRecord):
                     given.note_unreadable(reader.partition, row.offset)
                     unreadable.note(record.group_id, row.offset)
@@ -247,7 +246,7 @@ def _partition(
         if row.control_type in MARKERS:
             for gathered in groups.values():
                 gathered.folds.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
-        record = reader.read(row) if row.kind == Kind.RECORD.value else None
+        record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset)
         if record is None or (wanted is not None and record.group_id not in (None, wanted)):

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import TopicHistory, TopicInterval
+from coordinator_core.cluster.topic_changes import TopicInterval
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
@@ -21,13 +22,13 @@ from jobs.queries.from_tables.groups import StoredGroups
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
 from jobs.queries.interface import sure_ms
+from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import Extents, before_end, extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.topics import stored_topics, topics_given
 from jobs.relations.unreadable import unreadable_of_groups
 from jobs.sources.files import GROUP_TOPICS
-from jobs.sources.given_partitions import stored_given
 from jobs.tables.reader import TableReader
 
 

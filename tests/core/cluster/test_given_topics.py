@@ -5,9 +5,10 @@ from __future__ import annotations
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import COPIED_MS, NO_REACH, NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import TopicHistory, hole_before
-from coordinator_core.history.knowledge import GROUP_LOG, GivenLogs, Knowledge
-from coordinator_core.records import LogPosition
+from coordinator_core.cluster.topic_changes import hole_before
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 HOUR = 3_600_000
 WHOLE = GivenTopics(is_log=True, since_ms=0, until_ms=10 * HOUR)

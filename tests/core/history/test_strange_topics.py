@@ -6,10 +6,11 @@ import pytest
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
-from coordinator_core.history.knowledge import GROUP_LOG, GivenLogs, Knowledge
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.strange_topics import of_another_cluster
-from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition, RecordType
+from coordinator_core.records import GROUP_LOG, AnyRecord, CoordinatorRecord, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
 
 HOUR = 3_600_000

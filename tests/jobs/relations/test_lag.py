@@ -15,10 +15,10 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint, point_order
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.records import LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.relations.lag import COMMITS_OF_GROUP, GROUP_LOG, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
+from jobs.relations.lag import COMMITS_OF_GROUP, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
 from jobs.relations.logs import log_reaches
 from jobs.settings import load
 from jobs.sources.files import find_logs

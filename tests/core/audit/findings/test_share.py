@@ -9,14 +9,13 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.share import GROUP_LOG
 from coordinator_core.audit.folds.group_history import GroupHistory, ShareLogs
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import AnyRecord
+from coordinator_core.records import GROUP_LOG, AnyRecord
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
 from tests.core.builders import GroupLog

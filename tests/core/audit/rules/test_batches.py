@@ -7,7 +7,8 @@ import pytest
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation

@@ -11,7 +11,8 @@ import pytest
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.rules import Rule, document_rows
 from coordinator_core.history.coverage import Coverage

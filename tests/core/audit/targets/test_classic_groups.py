@@ -7,7 +7,8 @@ import pytest
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import HistoryGap, TopicHistory
+from coordinator_core.cluster.topic_changes import HistoryGap
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
