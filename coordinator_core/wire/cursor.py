@@ -86,6 +86,7 @@ def _even_indices(count: int) -> pa.Array:
     return pa.array(np.arange(0, 2 * count, 2, dtype=np.int32))
 
 
+@dataclass(eq=False, slots=True)
 class Cursor:
     """A position in each of many rows; ``failed`` is shared by all cursors over the same rows.
 
@@ -93,14 +94,11 @@ class Cursor:
     is row i. A failed entry is at 0 and ends at 0. The arrays are replaced, never written to.
     """
 
-    __slots__ = ("at", "end", "failed", "row", "source")
-
-    def __init__(self, source: RowBytes, at: Ints, end: Ints, failed: Mask, row: Ints | None = None) -> None:
-        self.source = source
-        self.at = at
-        self.end = end
-        self.failed = failed
-        self.row = row
+    source: RowBytes
+    at: Ints
+    end: Ints
+    failed: Mask
+    row: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.at)

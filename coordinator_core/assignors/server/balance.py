@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,6 +63,7 @@ class AllTopics:
         return topic, numbers - self.bases[topic]
 
 
+@dataclass(eq=False)
 class Balance:
     """Partitions and the members that share them.
 
@@ -69,26 +71,18 @@ class Balance:
     how many partitions each member is to have, ``sharing`` how many members each of the ``targets`` is to have.
     """
 
-    def __init__(
-        self,
-        keys: OneTopic | AllTopics,
-        targets: Ints,
-        held: Ints,
-        holders: Ints,
-        desired: Ints,
-        sharing: int,
-        edits: AssignmentChanges,
-    ) -> None:
-        self.keys = keys
-        self.targets = targets
-        self.held = held
-        self.holders = holders
-        self.desired = desired
-        self.sharing = sharing
-        self.edits = edits
-        width = int(max(held.max(initial=-1), targets.max(initial=-1))) + 1
-        self.counts = np.bincount(held, minlength=width)
-        self.sizes = np.bincount(holders, minlength=len(desired))
+    keys: OneTopic | AllTopics
+    targets: Ints
+    held: Ints
+    holders: Ints
+    desired: Ints
+    sharing: int
+    edits: AssignmentChanges
+
+    def __post_init__(self) -> None:
+        width = int(max(self.held.max(initial=-1), self.targets.max(initial=-1))) + 1
+        self.counts = np.bincount(self.held, minlength=width)
+        self.sizes = np.bincount(self.holders, minlength=len(self.desired))
         self.lost: dict[int, list[int]] = {}
 
     def revoke_overfilled(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby, islice, permutations, product
 from typing import NamedTuple
 
@@ -55,26 +56,22 @@ class Attempt(NamedTuple):
     release: str = ""
 
 
+@dataclass(eq=False)
 class Attempts:
     """The attempts at one target: ``state`` is the group after the operation, ``group_view`` the group before it."""
 
-    def __init__(
-        self,
-        group_view: GroupView,
-        state: EpochState,
-        operation: TargetOperation,
-        history: TopicHistory | None,
-        settings: AuditSettings,
-    ) -> None:
-        self.group_view = group_view
-        self.state = state
-        self.operation = operation
-        self.history = history
-        self.settings = settings
-        self.releases = narrowed(releases(history, operation.end.at.timestamp_ms), state, operation)
-        self.is_kip_1071 = streams_profile(state, self.releases, settings).is_kip_1071
-        self.names_usual = has_several_releases(history)
-        self.default_assignor = settings.default_at(history, operation.end.at.timestamp_ms)
+    group_view: GroupView
+    state: EpochState
+    operation: TargetOperation
+    history: TopicHistory | None
+    settings: AuditSettings
+
+    def __post_init__(self) -> None:
+        time_ms = self.operation.end.at.timestamp_ms
+        self.releases = narrowed(releases(self.history, time_ms), self.state, self.operation)
+        self.is_kip_1071 = streams_profile(self.state, self.releases, self.settings).is_kip_1071
+        self.names_usual = has_several_releases(self.history)
+        self.default_assignor = self.settings.default_at(self.history, time_ms)
 
     def of(self, image: TopicImage) -> Iterator[Attempt]:
         """Yield every attempt that uses these topics."""

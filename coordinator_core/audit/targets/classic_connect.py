@@ -68,25 +68,22 @@ class _Attempt(NamedTuple):
     known: bool
 
 
+@dataclass(eq=False)
 class ConnectAudit:
-    """The audit of one generation of a Connect group."""
+    """The audit of one generation of a Connect group.
 
-    def __init__(
-        self,
-        memory: ConnectTargetState,
-        record: GroupMetadataRecord,
-        settings: AuditSettings,
-        *,
-        is_followed: bool = True,
-    ) -> None:
-        """``record`` is the group's, with members; ``is_followed``: its record before was seen, or there is none."""
-        self.memory = memory
-        self.is_followed = is_followed
+    ``record`` is the group's, with members; ``is_followed``: its record before was seen, or there is none.
+    """
+
+    memory: ConnectTargetState
+    record: GroupMetadataRecord
+    settings: AuditSettings
+    is_followed: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        assert self.record.value is not None
+        self.value = self.record.value
         self.tried = 0
-        self.record = record
-        assert record.value is not None
-        self.value = record.value
-        self.settings = settings
         self.leader = self.value["leader"] or ""
         self.protocol = self.value["protocol"] or ""
         self.workers: dict[str, WorkerSpec] = {}

@@ -8,6 +8,7 @@ tried.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader import (
@@ -66,28 +67,25 @@ class _Attempt(NamedTuple):
     round: LeaderRound
 
 
+@dataclass(eq=False)
 class ClassicAudit:
-    """The audit of one generation of a classic group of consumers."""
+    """The audit of one generation of a classic group of consumers.
 
-    def __init__(
-        self,
-        memory: LeaderMemory,
-        record: GroupMetadataRecord,
-        history: TopicHistory | None,
-        settings: AuditSettings,
-        gap: GroupGap | None,
-    ) -> None:
-        """``record`` is the group's, with members; ``gap``: the part of the group's past that was not seen."""
-        self.memory = memory
-        self.record = record
-        assert record.value is not None
-        self.value = record.value
-        self.history = history
-        self.settings = settings
-        self.gap = gap
+    ``record`` is the group's, with members; ``gap``: the part of the group's past that was not seen.
+    """
+
+    memory: LeaderMemory
+    record: GroupMetadataRecord
+    history: TopicHistory | None
+    settings: AuditSettings
+    gap: GroupGap | None
+
+    def __post_init__(self) -> None:
+        assert self.record.value is not None
+        self.value = self.record.value
         self.protocol = self.value["protocol"] or ""
         self.leader = self.value["leader"] or ""
-        self.profile: Profile = settings.chosen
+        self.profile: Profile = self.settings.chosen
 
     @property
     def _is_cut(self) -> bool:

@@ -11,7 +11,7 @@ Sources: Connect on KIP-848 (Assignment Process, Assignment Validation); the ass
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.incremental import AssignorMemory
@@ -62,27 +62,24 @@ class _Attempt(NamedTuple):
     fitted: str
 
 
+@dataclass(eq=False)
 class WorkerTargetAudit:
-    """The audit of one target of a Connect group on KIP-848."""
+    """The audit of one target of a Connect group on KIP-848.
 
-    def __init__(
-        self,
-        memory: WorkerTargetState,
-        group: ConnectGroup,
-        record: ConnectWorkerGroupTargetAssignmentRecord,
-        settings: AuditSettings,
-        gap: GroupGap | None,
-    ) -> None:
-        """``group`` is the group after its target record; ``gap`` is the part of its past that was not seen."""
-        self.memory = memory
-        self.group = group
-        self.record = record
-        self.settings = settings
-        self.gap = gap
-        assert record.value is not None
-        self.epoch = record.value["assignmentEpoch"]
-        self.recorded = {worker: as_work(target.work) for worker, target in group.targets.items()}
-        self.inputs = [candidate for candidate in reversed(memory.inputs) if candidate.epoch == self.epoch]
+    ``group`` is the group after its target record; ``gap`` is the part of its past that was not seen.
+    """
+
+    memory: WorkerTargetState
+    group: ConnectGroup
+    record: ConnectWorkerGroupTargetAssignmentRecord
+    settings: AuditSettings
+    gap: GroupGap | None
+
+    def __post_init__(self) -> None:
+        assert self.record.value is not None
+        self.epoch = self.record.value["assignmentEpoch"]
+        self.recorded = {worker: as_work(target.work) for worker, target in self.group.targets.items()}
+        self.inputs = [candidate for candidate in reversed(self.memory.inputs) if candidate.epoch == self.epoch]
         self.assignor: str | None = None
 
     def row(self) -> TargetAuditRow:

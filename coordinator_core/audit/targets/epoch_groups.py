@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.inputs import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
@@ -94,39 +94,30 @@ class JudgedTarget(NamedTuple):
     adopt: bool = False
 
 
+@dataclass(eq=False)
 class EpochTargetAudit:
-    """The audit of one target, created once its operation is complete. It does not change its arguments."""
+    """The audit of one target, created once its operation is complete. It does not change its arguments.
 
-    def __init__(
-        self,
-        group_view: GroupView,
-        state: EpochState,
-        operation: TargetOperation,
-        opened: LogPosition,
-        history: TopicHistory | None,
-        settings: AuditSettings,
-        gap: GroupGap | None,
-        *,
-        is_followed: bool,
-    ) -> None:
-        """``state`` is the group after the operation, ``group_view`` before; ``opened`` is its first record.
+    ``state`` is the group after the operation, ``group_view`` before; ``opened`` is its first record. ``gap``: the part
+    of the group's past that was not seen. ``is_followed``: everything was seen since a target that was identical, or
+    since the group began.
+    """
 
-        ``gap``: the part of the group's past that was not seen. ``is_followed``: everything was seen since a target
-        that was identical, or since the group began.
-        """
-        self.group_view = group_view
-        self.view = group_view.view
-        self.kind = group_view.kind
-        self.state = state
-        self.operation = operation
-        self.opened = opened
-        self.history = history
-        self.settings = settings
-        self.gap = gap
-        self.is_followed = is_followed
-        self.recorded = [self._written(record) for record in operation.targets]
+    group_view: GroupView
+    state: EpochState
+    operation: TargetOperation
+    opened: LogPosition
+    history: TopicHistory | None
+    settings: AuditSettings
+    gap: GroupGap | None
+    is_followed: bool = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.view = self.group_view.view
+        self.kind = self.group_view.kind
+        self.recorded = [self._written(record) for record in self.operation.targets]
         self.recorded_exactly = [target.exact for target in self.recorded]
-        self.attempts = Attempts(group_view, state, operation, history, settings)
+        self.attempts = Attempts(self.group_view, self.state, self.operation, self.history, self.settings)
 
     def judged(self) -> JudgedTarget:
         """Return the verdict: that of the first attempt that yields the target, else of the likeliest one. Raises

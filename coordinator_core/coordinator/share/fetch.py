@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from coordinator_core.coordinator.share.delivery_types import Delivery, LogBatch
@@ -18,58 +19,50 @@ class _Acquired(NamedTuple):
     records: int
 
 
+@dataclass(eq=False)
 class Fetch:
-    """One fetch of a member: which records it gets."""
+    """One fetch of a member: which records it gets, up to the offset ``last`` and so many as there is ``room`` for."""
 
-    def __init__(
-        self,
-        window: ShareWindow,
-        member_id: str,
-        fetched: Sequence[LogBatch],
-        now: int,
-        last: int,
-        room: int,
-        batch_size: int,
-        is_strict: bool,
-    ) -> None:
-        self._window = window
-        self._flight = window.flight
-        self._member_id = member_id
-        self._fetched = fetched
-        self._deadline_ms = now + window.settings.lock_ms
-        self._last = last
-        self._room = room
-        self._batch_size = batch_size
-        self._is_strict = is_strict
+    window: ShareWindow
+    member_id: str
+    fetched: Sequence[LogBatch]
+    deadline_ms: int
+    last: int
+    room: int
+    batch_size: int
+    is_strict: bool
+
+    def __post_init__(self) -> None:
+        self.flight = self.window.flight
 
     def acquire(self, fetch_offset: int) -> list[Delivery]:
         """Lock records, the fetch of which began at an offset; return those that the member gets."""
         deliveries = self._acquire(fetch_offset).deliveries
         # A fetch that locks nothing gives nothing up, either, not even what others hold of an aborted transaction.
-        if not deliveries or not self._window.settings.reads_committed:
+        if not deliveries or not self.window.settings.reads_committed:
             return deliveries
-        aborted = [batch for batch in self._fetched if batch.is_aborted]
+        aborted = [batch for batch in self.fetched if batch.is_aborted]
         for batch in aborted:
-            self._window.archive_aborted(batch.first, batch.last)
+            self.window.archive_aborted(batch.first, batch.last)
         return [part for delivery in deliveries for part in _without(delivery, aborted)]
 
     def _acquire(self, fetch_offset: int) -> _Acquired:
-        base = first = self._fetched[0].first
-        self._window.archive_compacted(fetch_offset, base)
-        floor = self._flight.floor(first)
+        base = first = self.fetched[0].first
+        self.window.archive_compacted(fetch_offset, base)
+        floor = self.flight.floor(first)
         if floor is None:
-            first = max(first, self._window.start_offset)
+            first = max(first, self.window.start_offset)
         elif floor.last >= first:
             first = floor.first
-        known = self._flight.between(min(base, first), self._last)
+        known = self.flight.between(min(base, first), self.last)
         if not known:
-            return self._acquire_new(first, self._last, self._room)
+            return self._acquire_new(first, self.last, self.room)
         acquired, is_full = self._acquire_known(known, base, first)
-        if not is_full and acquired.records < self._room and known[-1].last < self._last:
-            new = self._acquire_new(known[-1].last + 1, self._last, self._room - acquired.records)
+        if not is_full and acquired.records < self.room and known[-1].last < self.last:
+            new = self._acquire_new(known[-1].last + 1, self.last, self.room - acquired.records)
             acquired = _Acquired(acquired.deliveries + new.deliveries, acquired.records + new.records)
         if acquired.deliveries:
-            self._window.narrow_gap(acquired.deliveries[-1].last + 1)
+            self.window.narrow_gap(acquired.deliveries[-1].last + 1)
         return acquired
 
     def _acquire_known(self, known: Iterable[InFlightBatch], base: int, gap: int) -> tuple[_Acquired, bool]:
@@ -77,34 +70,34 @@ class Fetch:
         deliveries: list[Delivery] = []
         records = 0
         for batch in known:
-            if records >= self._room:
+            if records >= self.room:
                 break
-            if self._window.open_gap is not None:
+            if self.window.open_gap is not None:
                 if gap < batch.first:
-                    new = self._acquire_new(gap, batch.first - 1, self._room - records)
+                    new = self._acquire_new(gap, batch.first - 1, self.room - records)
                     deliveries += new.deliveries
                     records += new.records
                 gap = batch.last + 1
-                if records >= self._room:
+                if records >= self.room:
                     break
-            is_whole = base <= batch.first and batch.last <= self._last
+            is_whole = base <= batch.first and batch.last <= self.last
             is_throttled = self._throttles(batch, base)
             if is_throttled and records:
                 return _Acquired(deliveries, records), True
-            exceeds = self._is_strict and batch.records > self._room - records
+            exceeds = self.is_strict and batch.records > self.room - records
             if not is_whole or exceeds or is_throttled:
                 if not batch.is_split and not batch.whole.is_available:
                     continue
-                self._window.split(batch)
+                self.window.split(batch)
             if batch.is_split:
-                part = self._acquire_part(batch, base, self._room - records)
+                part = self._acquire_part(batch, base, self.room - records)
                 deliveries += _joined(part)
                 got = sum(delivery.records for delivery in part)
                 records += got
                 if is_throttled and got:
                     return _Acquired(deliveries, records), True
             elif batch.whole.is_available:
-                self._lock(batch.whole, self._window.next_turn())
+                self._lock(batch.whole, self.window.next_turn())
                 deliveries.append(Delivery(batch.first, batch.last, batch.whole.delivery_count))
                 records += batch.records
         return _Acquired(deliveries, records), False
@@ -112,21 +105,21 @@ class Fetch:
     def _throttles(self, batch: InFlightBatch, base: int) -> bool:
         runs = (run for run in batch.runs if run.is_available)
         if batch.is_split:
-            runs = (run for run in runs if run.last >= base and run.first <= self._last)
-        return max((run.delivery_count for run in runs), default=0) >= self._window.settings.throttled_from
+            runs = (run for run in runs if run.last >= base and run.first <= self.last)
+        return max((run.delivery_count for run in runs), default=0) >= self.window.settings.throttled_from
 
     def _lock(self, run: InFlightRun, turn: int) -> None:
-        run.state, run.member_id = ACQUIRED, self._member_id
+        run.state, run.member_id = ACQUIRED, self.member_id
         run.delivery_count += 1
-        run.lock(self._deadline_ms, turn)
+        run.lock(self.deadline_ms, turn)
 
     def _acquire_part(self, batch: InFlightBatch, base: int, room: int) -> list[Delivery]:
         """What it gets of a batch whose offsets have their own states."""
-        settings = self._window.settings
+        settings = self.window.settings
         limit, alone = settings.delivery_limit, settings.delivery_limit > ALONE_FROM
         deliveries: list[Delivery] = []
         records, most = 0, None
-        for run in batch.within(max(base, batch.first), min(self._last, batch.last)):
+        for run in batch.within(max(base, batch.first), min(self.last, batch.last)):
             if not run.is_available:
                 continue
             count = run.delivery_count
@@ -138,58 +131,58 @@ class Fetch:
             allowed = run.records
             if is_last:
                 allowed = 1
-            if self._is_strict:
+            if self.is_strict:
                 allowed = min(allowed, room - records)
             if most is not None and records < most:
                 allowed = min(allowed, most - records)
             if allowed < run.records:
                 run = batch.within(run.first, run.first + allowed - 1)[0]
-            self._lock(run, self._window.next_turn(run.records))
+            self._lock(run, self.window.next_turn(run.records))
             records += run.records
             deliveries.append(Delivery(run.first, run.last, run.delivery_count))
-            if is_last or (self._is_strict and records == room) or records == most:
+            if is_last or (self.is_strict and records == room) or records == most:
                 break
         return deliveries
 
     def _acquire_new(self, first: int, last: int, room: int) -> _Acquired:
         """What it gets of records that are not in flight."""
-        window = self._window
-        if not self._flight:
+        window = self.window
+        if not self.flight:
             first = max(first, window.end_offset)
         if room < last - first + 1:
-            end = _batch_end(self._fetched, first + room - 1)
+            end = _batch_end(self.fetched, first + room - 1)
             last = end if window.open_gap is None else min(end, last)
         deliveries = self._new_batches(first, last, room)
-        if self._flight.batches[0].first == first:
+        if self.flight.batches[0].first == first:
             window.start_offset = first
         window.end_offset = max(window.end_offset, last)
-        if self._is_strict:
+        if self.is_strict:
             last = deliveries[0].last
         window.narrow_gap(last + 1)
         return _Acquired(deliveries, last - first + 1)
 
     def _new_batches(self, first: int, last: int, room: int) -> list[Delivery]:
         deliveries: list[Delivery] = []
-        if not self._is_strict and last - first + 1 > self._batch_size:
-            for base, *_ in self._fetched:
+        if not self.is_strict and last - first + 1 > self.batch_size:
+            for base, *_ in self.fetched:
                 if base > last:
                     break
-                if base - first >= self._batch_size:
+                if base - first >= self.batch_size:
                     deliveries.append(Delivery(first, base - 1, 1))
                     first = base
         deliveries.append(Delivery(first, last, 1))
-        if self._is_strict and last - first + 1 > room:
+        if self.is_strict and last - first + 1 > room:
             batch = InFlightBatch.of(first, last, AVAILABLE, 0)
             batch.is_split = True
             (run,) = batch.within(first, first + room - 1)
-            self._lock(run, self._window.next_turn(run.records))
-            self._flight.put(batch)
-            self._window.must_search = True
+            self._lock(run, self.window.next_turn(run.records))
+            self.flight.put(batch)
+            self.window.must_search = True
             return [Delivery(run.first, run.last, 1)]
         for delivery in deliveries:
             batch = InFlightBatch.of(delivery.first, delivery.last, AVAILABLE, 0)
-            self._lock(batch.whole, self._window.next_turn())
-            self._flight.put(batch)
+            self._lock(batch.whole, self.window.next_turn())
+            self.flight.put(batch)
         return deliveries
 
 

@@ -113,7 +113,8 @@ class SharePartitionLeader:
         last, room = self._room(fetch_offset, most_records, fetched[-1].last)
         if room <= 0:
             return []
-        fetch = Fetch(self._window, member_id, fetched, now, last, room, batch_size, is_strict)
+        deadline_ms = now + self.settings.lock_ms
+        fetch = Fetch(self._window, member_id, fetched, deadline_ms, last, room, batch_size, is_strict)
         return fetch.acquire(fetch_offset)
 
     def _room(self, fetch_offset: int, most_records: int, last: int) -> tuple[int, int]:
