@@ -74,9 +74,8 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
     it runs and learns what to run.
     """
     data = validation.check_heartbeat(request)
-    memory = memory_of(op)
     group_id, member_id, epoch = data["groupId"], data["memberId"], data["memberEpoch"]
-    group = memory.group(group_id)
+    group = memory_of(op).group(group_id)
     if group is None:
         if epoch != 0:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -98,10 +97,17 @@ def handle_heartbeat(op: Operation, request: Request) -> Fields:
         remove(op, group, group_id, member_id)
         error = fenced(epoch, known)
         return heartbeat_response(epoch) | {"errorCode": int(error.code), "errorMessage": error.message}
+    return _serve_member(op, request, data, group, member)
+
+
+def _serve_member(
+    op: Operation, request: Request, data: ConnectGroupHeartbeatRequest, group: ConnectGroup, member: ConnectMember
+) -> Fields:
+    """Take in what a worker reports that joins or stays, and return what it has to do."""
+    memory = memory_of(op)
+    group_id, member_id, epoch, known = data["groupId"], data["memberId"], data["memberEpoch"], member.member_epoch or 0
     given = data["clientAssignors"]
-    assignors = member.assignors
-    if given is not None:
-        assignors = [_assignor(assignor) for assignor in given]
+    assignors = member.assignors if given is None else [_assignor(assignor) for assignor in given]
     group_epoch = update_worker(op, request, group, group_id, member, assignors, data["instanceId"])
     if data["rebalanceTimeoutMs"] > 0:
         memory.rebalance_timeouts[group_id, member_id] = data["rebalanceTimeoutMs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.described import DescribedShareOffset, DescribedSharePartition
@@ -10,6 +11,29 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.delivery import DeliveryState, state_name
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import UNSET, SharePartition, SharePartitionState, ShareStateLog
+
+NO_STATE: Final[DescribedSharePartition] = {
+    "topic": "",
+    "partition": -1,
+    "status": "unknown",
+    "startOffset": None,
+    "nextOffset": None,
+    "endOffset": None,
+    "logEndOffset": None,
+    "lag": None,
+    "deliveryCompleteCount": None,
+    "available": None,
+    "acknowledged": None,
+    "archived": None,
+    "unknown": None,
+    "stateEpoch": None,
+    "leaderEpoch": None,
+    "snapshotEpoch": None,
+    "logPartition": None,
+    "logOffset": None,
+    "counts": [],
+}
+"""A share partition of which the log shows no state, without its name and end offset."""
 
 
 def unknown_share_offsets(
@@ -94,27 +118,7 @@ def _delivery(
     topic: str, partition: int, state: SharePartitionState | None, end: int | None
 ) -> DescribedSharePartition:
     if state is None:
-        return {
-            "topic": topic,
-            "partition": partition,
-            "status": "unknown",
-            "startOffset": None,
-            "nextOffset": None,
-            "endOffset": None,
-            "logEndOffset": end,
-            "lag": None,
-            "deliveryCompleteCount": None,
-            "available": None,
-            "acknowledged": None,
-            "archived": None,
-            "unknown": None,
-            "stateEpoch": None,
-            "leaderEpoch": None,
-            "snapshotEpoch": None,
-            "logPartition": None,
-            "logOffset": None,
-            "counts": [],
-        }
+        return {**NO_STATE, "topic": topic, "partition": partition, "logEndOffset": end}
     is_set, is_whole = state.start_offset != UNSET, state.is_whole
     not_set = "not set" if is_whole else "unknown"
     totals = state.by_state

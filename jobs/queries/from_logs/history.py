@@ -221,6 +221,41 @@ class _Surroundings:
         )
 
 
+@dataclass(slots=True)
+class _GroupsOfLog:
+    """The groups of a partition while it is read; ``hole``: the last place that may have said anything of them."""
+
+    reader: LogReader
+    topics: TopicHistory | None
+    audit: AuditSettings | None
+    coverage: Coverage = field(default_factory=lambda: Coverage({}))
+    groups: dict[str, _Gathered] = field(default_factory=dict)
+    hole: Hole | None = None
+
+    def lose(self, hole: Hole) -> None:
+        self.hole = hole
+        for gathered in self.groups.values():
+            gathered.folds.audit.lose(hole)
+
+    def give_up_transactions(self) -> None:
+        for gathered in self.groups.values():
+            gathered.folds.commits.give_up_transactions()
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        for gathered in self.groups.values():
+            gathered.folds.commits.end_transaction(producer_id, committed=committed)
+
+    def of(self, group_id: str) -> _Gathered:
+        known = self.groups.get(group_id)
+        if known is None:
+            family, from_start = self.reader.family, self.reader.from_start
+            fold = GroupAudit.begin(group_id, family, self.topics, self.coverage, self.audit, from_start=from_start)
+            known = self.groups[group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(family)))
+            if self.hole is not None:
+                fold.lose(self.hole)
+        return known
+
+
 def _partition(
     reader: LogReader,
     surroundings: _Surroundings,
@@ -228,51 +263,35 @@ def _partition(
     audit: AuditSettings | None,
     unreadable: UnreadableOffsets,
 ) -> Iterator[GroupHistory]:
-    topics = surroundings.topics
-    coverage = Coverage({})
-    groups: dict[str, _Gathered] = {}
+    groups = _GroupsOfLog(reader, surroundings.topics, audit)
     last = LogPosition(reader.partition, -1, 0)
     losses = 0
-    hole: Hole | None = None
     for row in _timed(reader.rows(), surroundings.times):
         if reader.losses > losses:  # the markers of transactions that were open may be among what is lost
             losses, gone = reader.losses, reader.gaps.lost[-1]
-            hole = Hole(LogPosition(reader.partition, gone.last, row.timestamp), lost_offsets(gone.first, gone.last))
-            for gathered in groups.values():
-                gathered.folds.commits.give_up_transactions()
-                gathered.folds.audit.lose(hole)
-        coverage.note(reader.partition, row.offset)
+            groups.give_up_transactions()
+            at = LogPosition(reader.partition, gone.last, row.timestamp)
+            groups.lose(Hole(at, lost_offsets(gone.first, gone.last)))
+        groups.coverage.note(reader.partition, row.offset)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:
-            for gathered in groups.values():
-                gathered.folds.commits.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
+            groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset)
         if record is None or (wanted is not None and record.group_id not in (None, wanted)):
             continue
         if record.group_id is None:
-            hole = Hole(last, unreadable_record(row.offset))
-            for gathered in groups.values():
-                gathered.folds.audit.lose(hole)
-            continue
-        known = groups.get(record.group_id)
-        if known is None:
-            fold = GroupAudit.begin(
-                record.group_id, reader.family, topics, coverage, audit, from_start=reader.from_start
-            )
-            known = groups[record.group_id] = _Gathered(GroupFolds(fold, RecordSizeFold(reader.family)))
-            if hole is not None:
-                fold.lose(hole)
-        if isinstance(record, UnreadableRecord):
-            known.lose(record)
+            groups.lose(Hole(last, unreadable_record(row.offset)))
+        elif isinstance(record, UnreadableRecord):
+            groups.of(record.group_id).lose(record)
         else:
-            known.feed(record, row)
+            groups.of(record.group_id).feed(record, row)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
     lost = _lost(reader, unreadable)
-    for group_id, gathered in groups.items():
+    for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 
 
