@@ -36,6 +36,7 @@ from coordinator_core.audit.targets.verdict import (
     figures_of,
     judge,
     units,
+    verdict_row,
 )
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -347,24 +348,9 @@ def generation_row(
     """
     assert record.value is not None
     value = record.value
-    return TargetAuditRow(
-        group_id=record.group_id,
-        group_type=GroupType.CLASSIC,
-        epoch=value["generation"],
-        at=record.at,
-        opened=record.at,
-        verdict=judged.verdict,
-        basis=basis,
-        assignor=value["protocol"],
-        fitted=fitted,
-        missing=missing,
-        differences=judged.differences,
-        difference_count=judged.difference_count,
-        members=len(value["members"]),
-        expected=judged.expected,
-        recorded=judged.recorded,
-        topics_at=topics_at,
-    )
+    row = verdict_row(record.group_id, GroupType.CLASSIC, value["generation"], record.at, judged, basis)
+    row = row._replace(fitted=fitted, missing=missing, topics_at=topics_at)
+    return row._replace(assignor=value["protocol"], members=len(value["members"]))
 
 
 def written(assignments: Mapping[str, Serialised]) -> dict[str, list[tuple[str, list[int]]]]:

@@ -39,6 +39,7 @@ from coordinator_core.audit.targets.verdict import (
     figures_of,
     judge,
     units,
+    verdict_row,
 )
 from coordinator_core.errors import AssignorError, InputError
 from coordinator_core.groups.connect.state import ConnectGroup, is_classic
@@ -311,23 +312,9 @@ class WorkerTargetAudit:
         missing: str | None = None,
     ) -> TargetAuditRow:
         is_in_doubt = self.gap is not None and judged.verdict is Verdict.UNKNOWN
-        return TargetAuditRow(
-            group_id=self.record.group_id,
-            group_type=GroupType.CONNECT,
-            epoch=self.epoch,
-            at=self.record.at,
-            opened=self.record.at,
-            verdict=judged.verdict,
-            basis=basis,
-            assignor=None if is_in_doubt else self.assignor,
-            fitted=fitted,
-            missing=missing,
-            differences=judged.differences,
-            difference_count=judged.difference_count,
-            members=None if is_in_doubt else len(self.recorded),
-            expected=judged.expected,
-            recorded=judged.recorded,
-        )
+        row = verdict_row(self.record.group_id, GroupType.CONNECT, self.epoch, self.record.at, judged, basis)
+        row = row._replace(fitted=fitted, missing=missing)
+        return row if is_in_doubt else row._replace(assignor=self.assignor, members=len(self.recorded))
 
 
 def begins_conversion(group: ConnectGroup, record: ConnectWorkerGroupTargetAssignmentRecord) -> ConversionTarget | None:
@@ -355,19 +342,9 @@ def conversion_row(
         judged = judge(_spec_of(running), NO_TOPICS, running, recorded, [], str)
     if gap is not None and gap.is_after(target.at.offset):
         judged, missing = UNDECIDED, gap.missing
-    return TargetAuditRow(
-        group_id=group_id,
-        group_type=GroupType.CONNECT,
-        epoch=target.epoch,
-        at=target.at,
-        opened=target.at,
-        verdict=judged.verdict,
-        basis=Basis.UPGRADE,
-        missing=missing,
-        differences=judged.differences,
-        difference_count=judged.difference_count,
-        members=len(recorded),
-    )
+    row = verdict_row(group_id, GroupType.CONNECT, target.epoch, target.at, judged, Basis.UPGRADE)
+    # What is copied was not computed: figures would compare it with itself.
+    return row._replace(missing=missing, members=len(recorded), expected=None, recorded=None)
 
 
 def _spec_of(running: dict[str, ConnectorsAndTasks]) -> ConnectGroupSpec:

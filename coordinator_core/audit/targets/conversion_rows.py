@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.classic_groups import generation_row
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement
+from coordinator_core.audit.targets.verdict import MOST_DIFFERENCES, UNDECIDED, Judgement, verdict_row
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.record_fields.classic_group import GroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord
@@ -36,21 +36,9 @@ def upgraded_row(
     opened: CoordinatorRecord, operation: TargetOperation, group_type: GroupType, members: int, outcome: CopyOutcome
 ) -> TargetAuditRow:
     """Return the row of the first target of a group that was converted from a classic one."""
-    end, judgement = operation.end, outcome.judgement
-    return TargetAuditRow(
-        group_id=end.group_id,
-        group_type=group_type,
-        epoch=operation.epoch_number,
-        at=end.at,
-        opened=opened.at,
-        verdict=judgement.verdict,
-        basis=Basis.UPGRADE,
-        fitted=outcome.fitted,
-        missing=outcome.missing,
-        differences=judgement.differences,
-        difference_count=judgement.difference_count,
-        members=members,
-    )
+    end, judged = operation.end, outcome.judgement
+    row = verdict_row(end.group_id, group_type, operation.epoch_number, end.at, judged, Basis.UPGRADE)
+    return row._replace(opened=opened.at, fitted=outcome.fitted, missing=outcome.missing, members=members)
 
 
 def downgraded_row(record: GroupMetadataRecord, outcome: CopyOutcome) -> TargetAuditRow:

@@ -38,6 +38,7 @@ from coordinator_core.audit.targets.verdict import (
     figures_of,
     judge,
     units,
+    verdict_row,
 )
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -413,22 +414,14 @@ class EpochTargetAudit:
         end, topics, judgement = self.operation.end, judged.topics, judged.judgement
         attempt = judged.attempt
         is_in_doubt = self.gap is not None and judgement.verdict is Verdict.UNKNOWN
-        return TargetAuditRow(
-            group_id=end.group_id,
-            group_type=self.kind.group,
-            epoch=self.operation.epoch_number,
-            at=end.at,
+        epoch = self.operation.epoch_number
+        row = verdict_row(end.group_id, self.kind.group, epoch, end.at, judgement, Basis.ASSIGNOR)
+        return row._replace(
             opened=self.opened,
-            verdict=judgement.verdict,
-            basis=Basis.ASSIGNOR,
-            assignor=None if is_in_doubt else attempt.assignor if attempt else self.attempts.assignors()[0],
             fitted=judged.fitted,
             missing=judged.missing,
-            differences=judgement.differences,
-            difference_count=judgement.difference_count,
+            assignor=None if is_in_doubt else attempt.assignor if attempt else self.attempts.assignors()[0],
             members=None if is_in_doubt else len(attempt.spec.members if attempt else self.state.members),
-            expected=judgement.expected,
-            recorded=judgement.recorded,
             topics_at=topics.at if topics else None,
             topics_proven=topics.proven if topics else None,
         )

@@ -11,9 +11,11 @@ from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, mea
 from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import ConnectorsAndTasks
 from coordinator_core.assignors.inputs import Assignment, GroupSpecs, Tasks
-from coordinator_core.audit.rows import TargetFigures, Verdict
+from coordinator_core.audit.rows import Basis, TargetAuditRow, TargetFigures, Verdict
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.work_units import WorkUnit
+from coordinator_core.records import LogPosition
 
 MOST_DIFFERENCES = 10
 """A row names at most this many differences."""
@@ -36,6 +38,15 @@ class Judgement(NamedTuple):
 
 UNDECIDED = Judgement(Verdict.UNKNOWN, difference_count=None)
 """The result if an input is missing: it states no difference and no figure."""
+
+
+def verdict_row(
+    group_id: str, group_type: GroupType, epoch: int, at: LogPosition, judged: Judgement, basis: Basis
+) -> TargetAuditRow:
+    """Return a verdict on the target that the record at ``at`` completes, without what it was computed with."""
+    row = TargetAuditRow(group_id, group_type, epoch, at, at, judged.verdict, basis)
+    _, differences, count, expected, recorded = judged
+    return row._replace(differences=differences, difference_count=count, expected=expected, recorded=recorded)
 
 
 def units(work: Work) -> Iterator[WorkUnit]:
