@@ -111,6 +111,16 @@ class Knowledge:
             "that time, or without a time for the end of the log"
         ]
 
+    def about_window(self, since_ms: int | None, until_ms: int | None = None) -> list[str]:
+        """Return in words that nothing is known of the times from ``since_ms`` to ``until_ms``, as the logs end before
+        them or begin after them; the list is empty if they do not. None: the window has no such end.
+        """
+        if self.last_ms is not None and since_ms is not None and since_ms > self.last_ms:
+            return [f"the log ends at {utc(self.last_ms)}, before {utc(since_ms)}: what was written since is not known"]
+        if self.first_ms is not None and until_ms is not None and until_ms < self.first_ms:
+            return [f"{utc(until_ms)} is before the first record of these logs, which is of {utc(self.first_ms)}"]
+        return []
+
     def reasons_with_topics(self) -> list[str]:
         """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
         return [*self.reasons(), *self.about_topics()]

@@ -29,6 +29,7 @@ from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.files import LogFile, find_group_logs
+from jobs.times import parse_time
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
@@ -124,14 +125,24 @@ class AnswerSource:
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
 
 
-def refuse_unknown(answers: Answers, group_id: str | None) -> None:
+def refuse_unknown(answers: Answers, group_id: str | None, since_ms: int | None = None) -> None:
     """Raise InputError for an empty result that proves nothing.
 
-    The group does not exist, or what is missing of the logs may have told of it, or of any group (``group_id`` None).
+    The group does not exist, or what is missing of the logs may have told of it, or of any group (``group_id`` None),
+    or they end before ``since_ms``, the time from which on was asked (None: any).
     """
     if group_id is not None and answers.history(group_id) is None:
         raise no_history(answers, group_id)
-    refuse_unproven(answers, "nothing was found")
+    refuse_unproven(answers, "nothing was found", since_ms)
+
+
+def warn_of_window(console: Console, answers: Answers, since: str | None, until: str | None = None) -> None:
+    """Say where nothing is known of the times that ``--since`` and ``--until`` name: the logs end before, or begin
+    after them.
+    """
+    times = (None if time is None else parse_time(time) for time in (since, until))
+    for reason in answers.knowledge().about_window(*times):
+        console.warn(reason)
 
 
 def no_history(answers: Answers, group_id: str) -> InputError:
@@ -141,7 +152,10 @@ def no_history(answers: Answers, group_id: str) -> InputError:
     return InputError(f"these logs have no history of group {group_id!r}{doubt}")
 
 
-def refuse_unproven(answers: Answers, negative: str) -> None:
-    """Raise InputError where an answer such as "nothing was found" is not known, as the logs lack something."""
-    if missing := answers.knowledge().reasons():
+def refuse_unproven(answers: Answers, negative: str, since_ms: int | None = None) -> None:
+    """Raise InputError where an answer such as "nothing was found" is not known, as the logs lack something, or end
+    before ``since_ms``, the time from which on was asked (None: any).
+    """
+    known = answers.knowledge()
+    if missing := [*known.about_window(since_ms), *known.reasons()]:
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

@@ -40,6 +40,7 @@ def audit_command(
     """
     failing = read_kinds(fail_on, KINDS)
     start = -1 if since is None else parse_time(since)
+    asked_ms = None if since is None else start
     known = source.answers()
     counts: Counter[tuple[str, ...]] = Counter()
     unlike: list[Line] = []
@@ -51,7 +52,7 @@ def audit_command(
             unlike.append(_line(row))
     broken = list(known.violations(group, start))
     if not (counts or broken):
-        refuse_unknown(known, group)
+        refuse_unknown(known, group, asked_ms)
     if not counts:
         source.console.warn("no target assignment was found, so none was judged")
     if source.json:
@@ -65,7 +66,7 @@ def audit_command(
     if seen & failing:
         raise typer.Exit(FAILED_GATE)
     if failing:
-        refuse_unproven(known, "nothing that --fail-on names was found")
+        refuse_unproven(known, "nothing that --fail-on names was found", asked_ms)
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

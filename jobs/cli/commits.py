@@ -8,7 +8,7 @@ import typer
 
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.errors import InputError
-from jobs.cli.answer_source import AnswerSource, no_history
+from jobs.cli.answer_source import AnswerSource, no_history, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, SinceOption, UntilOption
 from jobs.cli.output import Line, print_lines, utc
@@ -35,6 +35,7 @@ def commits_command(
     history = answers.history(group)
     if history is None:
         raise no_history(answers, group)
+    warn_of_window(source.console, answers, since, until)
     steps, left_out = group_steps(answers, history)
     if left_out:
         source.console.warn(

@@ -27,7 +27,7 @@ from coordinator_core.groups.share.partition_offsets import describe_share_parti
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import find_group, warn_of_missing, warn_of_share_state, warn_of_times
+from jobs.cli.gaps import check_moment, find_group, warn_of_missing, warn_of_share_state
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -73,7 +73,7 @@ def groups_command(
     then = source.answers().at(moment)
     is_whole = warn_of_missing(source.console, then)
     lines = [_summary(group, is_whole=is_whole) for group in then.groups()]
-    warn_of_times(source.console, then, moment)
+    check_moment(source.console, then, moment)
     if types:
         lines = _limited(source, lines, "type", types)
     if states:
@@ -124,7 +124,7 @@ def describe_command(
     if known := known_ends(answers, ends, moment):
         around = replace(around, data_end=known)
     one = None if group is None else find_group(then, group)
-    warn_of_times(source.console, then, moment)
+    check_moment(source.console, then, moment)
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
     warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
@@ -185,7 +185,7 @@ def offsets_command(
         raise typer.BadParameter("--topic, --partition, --since and --until go with --lag-history")
     answers = source.answers()
     then = answers.at(moment, group)
-    warn_of_times(source.console, then, moment)
+    check_moment(source.console, then, moment)
     described, offsets, certainty = find_group(then, group)
     known = known_ends(answers, ends, moment)
     if isinstance(described.state, ShareGroup):

@@ -49,8 +49,14 @@ def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[Gro
             console.warn(reason)
 
 
-def warn_of_times(console: Console, then: GroupsThen, moment: AsOf) -> None:
-    """Say where the moment lies before the first record of the logs; a later one than the last is among what lacks."""
+def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
+    """Say where the moment lies before the first record of the logs; a later one than the last is among what lacks.
+
+    Raises InputError where it names a log partition that is not there: all others would be answered as of their end.
+    """
+    there = {name.rpartition("-")[2] for name in then.gaps()}
+    if strange := [number for number in sorted(moment.offsets) if str(number) not in there]:
+        raise InputError(f"--at-offset names partition {strange[0]}, which these logs of groups do not have")
     if moment.time_ms is None:
         return
     first, _ = then.span()

@@ -32,7 +32,7 @@ from coordinator_core.history.share_initializations import ALL_PARTITIONS, Share
 from coordinator_core.history.share_partitions import STATE_DELETED
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
 from coordinator_core.records import SHARE_LOG
-from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown
+from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
@@ -67,6 +67,7 @@ def history_command(
     known = answers.history(group)
     if known is None:
         raise no_history(answers, group)
+    warn_of_window(source.console, answers, since)
     resets = answers.resets(known)
     steps = [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
     parts = by_log(known)
@@ -170,7 +171,7 @@ def rebalances_command(
     answers = source.answers()
     rows = answers.rebalances(wanted)
     if not rows:
-        refuse_unknown(answers, group)
+        refuse_unknown(answers, group, None if since is None else wanted.since_ms)
     lines = [plain(row) for row in rows] if source.json else [_rebalance_line(row) for row in rows]
     print_lines(lines, as_json=source.json, title="rebalances")
 

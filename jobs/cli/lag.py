@@ -56,7 +56,8 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     if without:
         more = f" and {len(without) - 3} more" if len(without) > 3 else ""
         source.console.warn(f"no snapshot has the end offset of {', '.join(without[:3])}{more}: the lag is not known")
-    for reason in answers.knowledge().about_offsets():
+    known = answers.knowledge()
+    for reason in (*known.reasons(), *known.about_offsets()):
         source.console.warn(reason)
     chosen = limits.choose(points)
     lines = [plain(point) if source.json else _line(point) for point in chosen]

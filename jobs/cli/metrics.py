@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import warn_of_missing, warn_of_times
+from jobs.cli.gaps import check_moment, warn_of_missing
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOption, EndsOption, parse_moment
 from jobs.formatting import visible
@@ -70,7 +70,7 @@ def metrics_command(
     moment = parse_moment(at, None)
     then = answers.at(moment)
     groups = list(then.groups())
-    warn_of_times(source.console, then, moment)
+    check_moment(source.console, then, moment)
     warn_of_missing(source.console, then, of_topics=True, of_offsets=True)
     histories = _until(answers.histories(), moment.time_ms)
     facts = GroupFacts(

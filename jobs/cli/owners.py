@@ -16,7 +16,7 @@ from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
-from jobs.cli.gaps import warn_of_missing, warn_of_times
+from jobs.cli.gaps import check_moment, warn_of_missing
 from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
@@ -48,6 +48,8 @@ def owners_command(
     moment = parse_moment(at, at_offset)
     answers = source.answers()
     then = answers.at(moment)
+    if not history:
+        check_moment(source.console, then, moment)
     image = then.image()
     thens, name = list(then.groups()), topic
     groups = [one.group for one in thens]
@@ -69,8 +71,6 @@ def owners_command(
     elif not parts and not owning and image is not None:
         known = then.knowledge()
         _require_partition(image, topic, partition, [*known.about_end(), *known.about_topics()])
-    if not history:
-        warn_of_times(source.console, then, moment)
     is_whole = warn_of_missing(source.console, then)
     if not owning and not parts and not is_whole:
         raise InputError(

@@ -73,7 +73,8 @@ def test_what_is_not_there_is_one_line(folder):
         unknown = run(command, "--group", "other", "--log", folder)
         assert unknown.exit_code == 1
         assert re.fullmatch("error: .*'other'.*\n", unknown.stderr)
-    assert run("rebalances", "--group", "g", "--since", "2100-01-01", "--log", folder).exit_code == 0
+    behind_the_end = run("rebalances", "--group", "g", "--since", "2100-01-01", "--log", folder)
+    assert (behind_the_end.exit_code, "before 2100-01-01" in behind_the_end.stderr) == (1, True)
     wrong = run("rebalances", "--log", folder, "--cause", "moon")
     assert wrong.exit_code == 2
     assert re.search("'moon'.*assignor_changed", wrong.stderr)

@@ -35,6 +35,41 @@ def test_a_moment_outside_of_the_logs_is_named(command: list[str], at: str, says
         assert "the moment" not in result.stderr
 
 
+@pytest.mark.parametrize(
+    "command", [["groups"], ["describe", "A-coop-a2d7"], ["offsets", "A-coop-a2d7"], ["owners", "t"]]
+)
+def test_a_moment_in_a_log_partition_that_is_not_there_is_refused(command: list[str]) -> None:
+    """The partitions that are there would be answered as of their end."""
+    result = CliRunner().invoke(app, [*command, *LOG, "--at-offset", "99:5"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "--at-offset names partition 99, which these logs of groups do not have" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["rebalances"], ["audit"], ["audit", "--fail-on", "violation"]])
+def test_nothing_is_said_of_times_after_the_end_of_the_logs(command: list[str]) -> None:
+    """An empty answer, or a gate that passes, would say that nothing happened."""
+    result = CliRunner().invoke(app, [*command, *LOG, "--since", "2030-01-01"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert (
+        "does not prove that there is nothing: the log ends at 2026-11-21T10:39:30.295Z, before 2030" in result.stderr
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["history", "A-coop-a2d7", "--since", "2030-01-01"], "the log ends at 2026-11-21T10:39:30.295Z, before 2030"),
+        (["commits", "A-coop-a2d7", "--since", "2030-01-01"], "the log ends at 2026-11-21T10:39:30.295Z, before 2030"),
+        (["commits", "A-coop-a2d7", "--until", "1999-01-01"], "is before the first record of these logs"),
+        (["commits", "A-coop-a2d7", "--since", "1999-01-01"], ""),
+    ],
+)
+def test_a_window_outside_of_the_logs_is_named(command: list[str], says: str) -> None:
+    result = CliRunner().invoke(app, [*command, *LOG])
+    assert result.exit_code == 0
+    assert says in result.stderr if says else "the log ends" not in result.stderr
+
+
 def test_a_topic_that_lost_records_may_tell_of_is_not_denied(tmp_path: Path) -> None:
     whole = CliRunner().invoke(app, ["owners", "d-nowhere", *LOG])
     assert "no topic or connector 'd-nowhere' in these logs at that moment" in whole.stderr
