@@ -16,8 +16,12 @@ from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition
 
+LEFT: Final = "left:"
+"""How the hint of a member begins whose commits show that its session did not expire."""
 SILENT: Final = "silent"
 """How the hint of a member begins that had not committed for its session timeout."""
+NO_COMMIT: Final = "it committed nothing of what it had"
+"""The hint of a member without a commit of its partitions since it got them; it may have had, and committed, others."""
 WELL_WITHIN: Final = 2
 """Heartbeats come at most this part of a session timeout before a commit."""
 
@@ -40,20 +44,23 @@ def departure_hint(
     membership = open_history.memberships.get(member_id)
     if membership is None or not open_history.commits or open_history.type == SHARE:
         return None
-    keys = [key for unit in open_history.current.units(member_id) for key in _committed(writer, unit)]
-    times = [open_history.commits.get(topic, {}).get(partition) for topic, partition in keys]
-    since = membership.joined.timestamp_ms
-    last = max((time for time in times if time is not None and time >= since), default=None)
+    times = [
+        (open_history.commits.get(topic, {}).get(partition), since.timestamp_ms)
+        for unit, (since, _, _) in open_history.current.units(member_id)
+        for topic, partition in _committed(writer, unit)
+    ]
+    # What was committed before it got the partition, the owner before committed.
+    last = max((time_ms for time_ms, since_ms in times if time_ms is not None and time_ms > since_ms), default=None)
     if not _saw_commits(writer, membership.joined, at, last):
         return None
     if last is None:
         # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
-        return "it never committed" if times and membership.missing is None else None
+        return NO_COMMIT if times and membership.missing is None else None
     gap = at.timestamp_ms - last
     if session_timeout_ms is None:
         return f"its last commit was {gap} ms before"
     if gap * WELL_WITHIN < session_timeout_ms and not may_be_late:
-        return f"left: it committed {gap} ms before, well within its session timeout of {session_timeout_ms} ms"
+        return f"{LEFT} it committed {gap} ms before, well within its session timeout of {session_timeout_ms} ms"
     silent = f"{SILENT}: " if gap >= session_timeout_ms else ""
     return f"{silent}its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
 

@@ -89,11 +89,18 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
         membership.client_tags = tuple(f"{key}={value}" for key, value in sorted(member.client_tags.items()))
 
 
-def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, before: None) -> None:
+def revoking_before(state: GroupState | None, record: CurrentRecord) -> int:
+    """Return how many partitions or tasks a member still had to give up whose current assignment ends."""
+    if record.value is not None or not isinstance(state, EpochGroup):
+        return 0
+    return _pending(state.members.get(record.key["memberId"]))
+
+
+def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, before: int) -> None:
     """Apply a current assignment: what a member has, and how far it is."""
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
     if record.value is None:
-        _note_hint(writer, kind, member_id, at)
+        _note_hint(writer, kind, member_id, at, is_revoking=before > 0)
         writer.own(member_id, {}, at, None)
         return
     state = _group(writer)
@@ -115,8 +122,12 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
             writer.converge(at)
 
 
-def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPosition) -> None:
-    """The tombstones of a member begin with its current assignment; afterwards the log no longer says what it had."""
+def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPosition, *, is_revoking: bool) -> None:
+    """The tombstones of a member begin with its current assignment; afterwards the log no longer says what it had.
+
+    One that ``is_revoking`` may have been removed as it took too long, also where a later epoch has opened since it was
+    asked: the request goes on, and is not written again.
+    """
     membership = writer.open_history.memberships.get(member_id)
     if membership is None:
         return
@@ -129,7 +140,7 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
         membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"
     else:
         is_classic = isinstance(member, ConsumerMember) and member.classic is not None
-        timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or asked is not None
+        timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
 
 
@@ -333,7 +344,7 @@ def _handlers(kind: EpochKind) -> dict[int, RecordHandler]:
         types.member: RecordHandler(kind.name, partial(on_member, kind), facts_before),
         types.target_epoch: RecordHandler(kind.name, partial(on_target_epoch, kind)),
         types.target: RecordHandler(kind.name, partial(on_target, kind)),
-        types.current: RecordHandler(kind.name, partial(on_current, kind)),
+        types.current: RecordHandler(kind.name, partial(on_current, kind), revoking_before),
     }
 
 

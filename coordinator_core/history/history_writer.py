@@ -29,6 +29,9 @@ SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
 NOT_SEEN_TO_JOIN = "the log does not show when it joined"
+END_NOT_SEEN = "end not seen"
+"""How an epoch or a membership ended of which only later records show that it had ended."""
+NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
 RESTART_MS = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
@@ -138,7 +141,11 @@ class HistoryWriter:
     def live_as(self, group_type: str, at: LogPosition) -> None:
         """Begin a life of the group as this type; a life as another type, or one that ended just now, is over."""
         open_history = self.open_history
-        if open_history.type is not None and open_history.type != group_type:
+        types = {open_history.type, group_type} - {None}
+        may_convert = len(types) > 1 and CLASSIC in types and SHARE not in types
+        if len(types) > 1 and open_history.ended is None and (open_history.past.doubt is not None or not may_convert):
+            self._end_unseen_life(at)
+        elif may_convert:
             up = open_history.type == CLASSIC
             open_history.crossing.update(open_history.memberships)
             open_history.crossing.update(open_history.departed)
@@ -158,12 +165,29 @@ class HistoryWriter:
         open_history.ended = None
         self.resources.forget()
 
+    def _end_unseen_life(self, at: LogPosition) -> None:
+        """End a life of which the log shows that it ended before this record, and not when and how: the group may have
+        been converted, or deleted and created again.
+        """
+        open_history = self.open_history
+        missing = open_history.past.doubt or NO_TOMBSTONE
+        for lasting in (open_history.epoch, open_history.rebalance, *open_history.memberships.values()):
+            if lasting is not None:
+                lasting.missing = lasting.missing or missing
+        self._end_life(END_NOT_SEEN, at)
+        open_history.reborn = False
+        open_history.last_epoch = open_history.last_members = None
+        open_history.changes.clear()
+        if open_history.past.missing is None:
+            open_history.past.lose(missing)
+
     def _end_life(self, how: str, at: LogPosition) -> None:
         open_history = self.open_history
-        self.end_rebalance(how, at)
+        self.end_rebalance("unknown" if how == END_NOT_SEEN else how, at)
         self.end_epoch(how, at)
         for membership in open_history.memberships.values():
-            membership.left, membership.went_by, membership.last_epoch = at, how, open_history.last_epoch
+            membership.left, membership.went_by = at, how
+            membership.last_epoch = None if how == END_NOT_SEEN else open_history.last_epoch
         self.close(open_history.memberships)
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for changed in holdings.clear(at):
@@ -237,7 +261,7 @@ class HistoryWriter:
         missing = self.missing_before(number, at)
         causes = self.take_causes(missing, at, UNPROVEN_BEHIND_A_HOLE)
         knows_members = self._knows_members(missing)
-        before, from_epoch = self.members_before(missing), open_history.last_epoch
+        before, from_epoch = self.members_before(missing), self.epoch_before(number)
         if open_history.rebalance is not None:
             for member_id in open_history.joined:
                 open_history.rebalance.behind.pop(member_id, None)
@@ -285,6 +309,14 @@ class HistoryWriter:
         if self.open_history.last_epoch is None:
             return missing is None
         return self.open_history.past.missing is None
+
+    def epoch_before(self, number: int) -> int | None:
+        """Return the epoch or generation before this one; None: there is none, or it is not known.
+
+        Behind records that may be missing, a higher one is of a life that ended among them.
+        """
+        last, past = self.open_history.last_epoch, self.open_history.past
+        return None if last is not None and last > number and past.doubt is not None else last
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""

@@ -107,11 +107,11 @@ class Holdings:
             for partition, (at, epoch, _) in partitions.items():
                 partitions[partition] = (at, epoch, False)
 
-    def units(self, member_id: str) -> Iterator[WorkUnit]:
-        """Yield what a member has."""
+    def units(self, member_id: str) -> Iterator[tuple[WorkUnit, Since]]:
+        """Yield what a member has, with how its interval began."""
         for resource, partitions in self.members.get(member_id, {}).items():
-            for partition in partitions:
-                yield WorkUnit(*resource, partition)
+            for partition, since in partitions.items():
+                yield WorkUnit(*resource, partition), since
 
     def __iter__(self) -> Iterator[Interval]:
         for member_id, units in self.members.items():

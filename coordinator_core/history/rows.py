@@ -59,7 +59,11 @@ class GroupEpochRow(NamedTuple):
     epoch: Annotated[int, "group epoch, or generation"]
     opened: Annotated[At, "the record that opened it (classic: the record of the completed generation)"]
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
-    ended_by: Annotated[str | None, "next epoch, group deleted, group upgraded or group downgraded"]
+    ended_by: Annotated[
+        str | None,
+        "next epoch, group deleted, group upgraded, group downgraded, or end not seen: records are missing, and it had "
+        "ended when `ended` was written",
+    ]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
         str | None,
@@ -180,7 +184,7 @@ class MembershipRow(NamedTuple):
     went_by: Annotated[
         str | None,
         "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
-        "downgrade, upgrade",
+        "downgrade, upgrade, or end not seen: records are missing, and it had gone when `left` was written",
     ]
     hint: Annotated[str | None, "what the log suggests of why: left, expired, or silent for its session timeout"]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]

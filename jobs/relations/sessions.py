@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.stood_still import LostSession
-from coordinator_core.audit.folds.witness import GONE
+from coordinator_core.audit.findings.stood_still import LOST, LostSession
+from coordinator_core.history.departure_hints import LEFT
 from coordinator_core.records import LogPosition
 from jobs.tables.reader import TableReader
 
 RETURNED = (
     "SELECT group_id, member_id, client_host, gone_partition, gone_offset, gone_ms, back_ms, history_complete FROM ("
-    "SELECT m.group_id, m.member_id, m.client_host, m.went_by, m.history_complete, m.left.partition AS gone_partition, "
-    "m.left.offset AS gone_offset, m.left.timestamp_ms AS gone_ms, lead(m.joined.timestamp_ms) "
+    "SELECT m.group_id, m.member_id, m.client_host, m.went_by, m.hint, m.history_complete, "
+    "m.left.partition AS gone_partition, m.left.offset AS gone_offset, m.left.timestamp_ms AS gone_ms, "
+    "lead(m.joined.timestamp_ms) "
     "OVER (PARTITION BY m.group_id, m.member_id ORDER BY m.joined.offset) AS back_ms "
     "FROM $memberships AS m WHERE m.cluster = :cluster) AS r "
-    "WHERE went_by IN :gone AND gone_ms IS NOT NULL AND back_ms IS NOT NULL "
+    f"WHERE went_by IN :gone AND NOT coalesce(hint LIKE '{LEFT}%', FALSE) "
+    "AND gone_ms IS NOT NULL AND back_ms IS NOT NULL "
     "ORDER BY gone_ms, gone_partition, gone_offset, member_id"
 )
 
 
 def stored_lost_sessions(tables: TableReader, cluster: str) -> Iterator[LostSession]:
     """Yield them by the time at which they ended, as ``stood_still`` takes them; one batch of rows is in memory."""
-    for row in tables.rows(RETURNED, cluster=cluster, gone=sorted(GONE)):
+    for row in tables.rows(RETURNED, cluster=cluster, gone=sorted(LOST)):
         yield LostSession(
             row["group_id"],
             row["member_id"],

@@ -16,10 +16,14 @@ from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, Find
 from coordinator_core.audit.findings.membership import TOGETHER_MS
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.folds.witness import GONE
+from coordinator_core.audit.folds.witness import GONE, HOW
+from coordinator_core.broker_log.events import EventKind
+from coordinator_core.history.departure_hints import LEFT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
+LOST = GONE - {HOW[EventKind.MEMBER_LEFT][1]}
+"""How a session may have been lost: a member that left, as a broker's log says, may come back under its id, too."""
 MOST_NAMED = 5
 """A finding names at most this many groups."""
 
@@ -36,13 +40,15 @@ class LostSession(NamedTuple):
 
 
 def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
-    """Yield the members of a group that were removed and came back under the same member id."""
+    """Yield the members of a group that were removed and came back under the same member id, but for those of which a
+    broker's log says that they left, or their commits do.
+    """
     by_id: dict[str, list[MembershipRow]] = defaultdict(list)
     for row in sorted(history.memberships, key=lambda row: row.joined.offset):
         by_id[row.member_id].append(row)
     for rows in by_id.values():
         for gone, back in pairwise(rows):
-            if gone.left is not None and gone.went_by in GONE:
+            if gone.left is not None and gone.went_by in LOST and not (gone.hint or "").startswith(LEFT):
                 yield LostSession(
                     gone.group_id,
                     gone.member_id,

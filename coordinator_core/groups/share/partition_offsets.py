@@ -88,10 +88,13 @@ def _offset(state: SharePartitionState, end: int | None) -> DescribedShareOffset
 
 
 def _lag(state: SharePartitionState, end: int | None) -> int | None:
-    """Records that still need a delivery: Admin's lag. Those in flight are among them."""
+    """Records that still need a delivery: Admin's lag. Those in flight are among them.
+
+    An end offset that was taken before the state was written may be below it: then there is no lag to tell of.
+    """
     if end is None or UNSET in (state.start_offset, state.delivery_complete_count):
         return None
-    return end - state.start_offset - state.delivery_complete_count
+    return max(0, end - state.start_offset - state.delivery_complete_count)
 
 
 def describe_share_partitions(

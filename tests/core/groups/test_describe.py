@@ -207,6 +207,8 @@ def test_share_offsets_and_lag() -> None:
         "orders-2": {"lag": None, "leaderEpoch": 3, "startOffset": 4},
         "orders-3": None,
     }
+    older = {TopicPartition("orders", 0): 3}
+    assert described(records, Surroundings(TOPICS, state, older))["share_offsets"]["orders-0"]["lag"] == 0
     state.apply(share_state(SHARE_SNAPSHOT, 4, 0, None))
     assert described(records, Surroundings(TOPICS, state, ends))["share_offsets"]["orders-0"] is None
     assert "share_offsets" not in described(records)

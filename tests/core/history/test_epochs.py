@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.cluster.image import Topic
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
 from tests.core.history.logs import (
+    GROUP,
     A,
     GroupLog,
     alone,
@@ -187,6 +188,18 @@ def test_a_member_that_does_not_revoke_in_time_expired():
     (cause,) = log.rebalances()[2].causes
     assert cause.hint == "expired: it did not revoke within its rebalance timeout of 5000 ms"
     assert log.rebalances()[1].revocations[0].given is None
+
+
+def test_a_member_that_still_had_to_revoke_may_have_taken_too_long():
+    """Also where a later epoch has opened since it was asked: it commits until the coordinator removes it."""
+    topics = existing(t=4)
+    topics.put_config(GROUP_RESOURCE, GROUP, "consumer.session.timeout.ms", "45000")
+    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target_epoch(3), current("m2", 3))
+    log.write(current("m1", 2, 0, state=1, revoking=(1, 2, 3)))
+    log.write(member("m3", "t"), epoch(4), target_epoch(4), current("m3", 4)).write(commit("t", 0))
+    log.write(*gone("m1"), epoch(5), after_ms=100)
+    (cause,) = log.rebalances(topics)[3].causes
+    assert cause.hint == "its last commit was 100 ms before, its session timeout is 45000 ms"
 
 
 def test_a_changed_subscription_names_the_topics():

@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, partition, topic
 from tests.core.history.logs import (
@@ -87,9 +88,22 @@ def test_members_leave_and_their_commits_tell_who_expired():
     assert log.rebalances()[1].outcome == "emptied"
 
 
+def test_what_the_owner_before_committed_is_no_commit_of_the_member_that_left() -> None:
+    """The member had joined by then, and got the partition later."""
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0, 1]}), "b": classic({}, "t")}))
+    log.write(commit("t", 0)).write(generation(2, {"a": classic({"t": [1]}), "b": classic({"t": [0]})}))
+    left = [generation(3, {"a": classic({"t": [0, 1]})})]
+    silent = log.write(*left)
+    assert silent.memberships()["b"].hint == NO_COMMIT
+    del silent.records[-1]
+    assert silent.write(commit("t", 0)).write(*left).memberships()["b"].hint == (
+        "left: it committed 1000 ms before, well within its session timeout of 10000 ms"
+    )
+
+
 def test_a_member_whose_beginning_is_not_in_the_log_may_have_committed_before() -> None:
     members = {"a": classic({"t": [0]}), "b": classic({"t": [1]})}
-    for log, expected in ((born(GroupLog()), "it never committed"), (GroupLog(), None)):
+    for log, expected in ((born(GroupLog()), NO_COMMIT), (GroupLog(), None)):
         log.write(generation(1 if expected else 7, members)).write(commit("t", 1))
         log.write(generation(2 if expected else 8, {}))
         assert log.memberships()["a"].hint == expected

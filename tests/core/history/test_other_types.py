@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.rows import GroupEpochRow, MembershipRow, ShareInitializationRow
 from coordinator_core.records import Fields, RecordType
 from tests.core.cluster.test_metadata_log import Log, supporting
-from tests.core.history.logs import A, GroupLog, kinds
+from tests.core.history.logs import A, B, Change, GroupLog, alone, classic, epoch, existing, generation, kinds, member
 
 CLIENT = {"clientId": "c", "clientHost": "/127.0.0.1", "rackId": None}
 
@@ -200,3 +204,59 @@ def test_a_warm_up_task_that_caught_up_is_a_cause():
     membership = log.memberships()["m"]
     assert (membership.process_id, membership.topology_epoch, membership.client_tags) == ("p", 0, ("zone=a",))
     assert membership.user_endpoint is None
+
+
+SHARED = (
+    share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "s1"),
+    share("METADATA", {"epoch": 6, "metadataHash": 7}),
+)
+
+
+@pytest.mark.parametrize("later", [SHARED, (generation(7, {"c1": classic({"t": [0]})}),)], ids=["share", "classic"])
+def test_a_group_of_another_type_behind_a_hole_may_be_another_group(later: tuple[Change, ...]) -> None:
+    """It was deleted among the records that are missing, and created again; or it was converted: nothing tells."""
+    log = alone(GroupLog()).skip(20).write(*later)
+    rows = log.rows(coverage=Coverage({0: [(0, 4), (25, 100)]}))
+    before, _ = (row for row in rows if isinstance(row, GroupEpochRow))
+    assert (before.ended_by, before.history_complete) == ("end not seen", False)
+    (gone,) = (row for row in rows if isinstance(row, MembershipRow) and row.member_id == "m1")
+    assert (gone.went_by, gone.last_epoch, gone.history_complete) == ("end not seen", None, False)
+    after = log.rebalances(coverage=Coverage({0: [(0, 4), (25, 100)]}))[-1]
+    assert (kinds(after), after.from_epoch, after.members_before) == (["unknown"], None, None)
+    assert not after.history_complete
+
+
+def test_no_group_is_converted_to_a_share_group() -> None:
+    log = alone(GroupLog()).write(*SHARED)
+    before, _ = log.epochs()
+    assert before.ended_by == "end not seen"
+    assert "group_downgraded" not in kinds(log.rebalances()[-1])
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [((epoch(3), epoch(4)), (member("m9", "t"), epoch(3))), ((generation(5, {}),), (generation(2, {}),))],
+    ids=["epochs", "generations"],
+)
+def test_an_epoch_behind_a_hole_does_not_follow_a_higher_one(
+    before: tuple[Change, ...], after: tuple[Change, ...]
+) -> None:
+    log = GroupLog().write(*before).skip(20).write(*after)
+    end = len(before) - 1
+    last = log.rebalances(coverage=Coverage({0: [(0, end), (end + 21, 100)]}))[-1]
+    assert (last.from_epoch, last.history_complete) == (None, False)
+
+
+def test_a_topic_that_is_newer_than_the_metadata_log_was_not_deleted() -> None:
+    """A request of share state that failed empties the list; whether the topic is there decides what that means."""
+    asked = {"initializingTopics": [{"topicId": B, "topicName": "new", "partitions": [0]}]}
+    states = [{**asked, "initializedTopics": [], "deletingTopics": []} for asked in (asked, {"initializingTopics": []})]
+    log = GroupLog()
+    for state in states:
+        log.write(share("STATE_PARTITION_METADATA", state))
+    outcomes = []
+    for last_seen_ms in (100_000, 2_500):
+        topics = existing(t=1)
+        topics.last_seen_ms = last_seen_ms
+        outcomes += [row.outcome for row in log.rows(topics) if isinstance(row, ShareInitializationRow)]
+    assert outcomes == ["topic deleted", "open"]

@@ -40,7 +40,9 @@ def memberships(seed: int) -> list[MembershipRow]:
                 how = choose.choices(GONE, (6, 2, 1, 1))[0]
                 left = None if how is None else at(offset := offset + 1, left_ms)
                 host = choose.choice(("/10.0.0.1", "/10.0.0.2", None))
-                rows.append(member(name, joined, left, group_id=group, went_by=how, client_host=host))
+                hint = choose.choices((None, "left: it committed 9 ms before", "silent: its last commit"), (6, 1, 3))[0]
+                more = {"went_by": how, "client_host": host, "hint": hint}
+                rows.append(member(name, joined, left, group_id=group, **more))
                 if left is None:
                     break
                 time_ms = left_ms + choose.choice((300, 5_000, 100_000))
