@@ -221,7 +221,7 @@ def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     """Why a streams group could not run in this epoch."""
-    epoch = _epoch_of(history, row)
+    epoch = history.epoch_of(row)
     if epoch is None or epoch.state != NOT_READY:
         return
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
@@ -240,13 +240,8 @@ def _opened(row: GroupEpochRow) -> int:
     return row.opened.offset
 
 
-def _epoch_of(history: GroupHistory, row: RebalanceRow) -> GroupEpochRow | None:
-    return next((epoch for epoch in history.epochs if epoch.opened.offset == row.at.offset), None)
-
-
 def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -> Iterator[Sentence]:
-    epoch = _epoch_of(history, row)
-    verdict = next((target for target in history.targets if target.at == row.target), None)
+    epoch, verdict = history.epoch_of(row), history.target_of(row)
     used = verdict.assignor if verdict is not None and verdict.verdict == Verdict.IDENTICAL else None
     assignor = used or (epoch and epoch.assignor) or (verdict and verdict.assignor)
     by = f" by {assignor}" if assignor else ""
@@ -349,7 +344,7 @@ def _moves(history: GroupHistory, row: RebalanceRow, twice: Iterable[TwoOwners])
     if row.units_moved is not None:
         noun = _unit_of(history, {assignment.role for assignment in (*got, *gave)})
         second = sum(len(overlap.units) for overlap in twice)
-        epoch = _epoch_of(history, row)
+        epoch = history.epoch_of(row)
         goes_on = " by then, and stay so" if epoch is not None and epoch.state == NOT_READY and row.units_lost else ""
         yield Sentence(_balance_of_moves(row, noun, second, goes_on), (row.at,))
     members = sorted({assignment.member_id for assignment in (*got, *gave)})

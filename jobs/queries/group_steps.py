@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.offsets.steps import CommitStep, commit_steps
+from coordinator_core.audit.offsets.steps import CommitStep, LifeReaders, commit_steps
+from coordinator_core.groups.group_type import GroupType
 from jobs.queries.interface import Answers
 from jobs.queries.ownership import owned_by
 from jobs.relations.moment import AsOf
@@ -18,12 +20,37 @@ class GroupSteps(NamedTuple):
     left_out: int
 
 
+class StreamsLife(NamedTuple):
+    """A time over which a group was a streams group: its first offset, and a moment near its end."""
+
+    since: int
+    moment: AsOf
+
+
 def group_steps(answers: Answers, history: GroupHistory) -> GroupSteps:
     """Return the steps of every partition of a group, by topic and partition, each in the order of the log."""
     commits = answers.commits(history.group_id)
-    readers: dict[str, frozenset[str]] = {}
-    if any(row.subtopology is not None for row in history.assignments):
-        groups = [then.group for then in answers.at(AsOf(), history.group_id).groups()]
-        for topic in {run.partition.topic for run in commits.runs}:
-            readers[topic] = owned_by(topic, groups).subtopologies.get(history.group_id, frozenset())
+    topics = {run.partition.topic for run in commits.runs}
+    readers = []
+    for life in streams_lives(history):
+        groups = [then.group for then in answers.at(life.moment, history.group_id).groups()]
+        owned = {topic: owned_by(topic, groups).subtopologies for topic in topics}
+        by_topic = {topic: tasks.get(history.group_id, frozenset()) for topic, tasks in owned.items()}
+        readers.append(LifeReaders(life.since, by_topic))
     return GroupSteps(commit_steps(history, commits, readers), commits.left_out)
+
+
+def streams_lives(history: GroupHistory) -> Iterator[StreamsLife]:
+    """Yield the lives of a group as a streams group, in their order: brokers up to 4.4 take no other topology while a
+    group lives.
+
+    The moment is behind the record that opens the last epoch of a life; of one that lasts it is the end of the log.
+    """
+    since = 0
+    for row in history.epochs:
+        if row.ended_by == "next epoch":
+            continue
+        if row.group_type == GroupType.STREAMS:
+            behind = AsOf(offsets={row.opened.partition: row.opened.offset + 1})
+            yield StreamsLife(since, AsOf() if row.is_open else behind)
+        since = since if row.ended is None else row.ended.offset

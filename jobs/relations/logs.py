@@ -167,6 +167,17 @@ def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int 
     return span["first_ms"], span["last_ms"]
 
 
+def last_times(tables: TableReader, cluster: str) -> dict[tuple[str, int], int]:
+    """Return the latest time (ms) of each partition of the logs of groups, by topic and partition."""
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, max(last_ms) AS last_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics AND last_ms >= 0 GROUP BY log_topic, log_partition",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return {PLACE(row): row["last_ms"] for row in rows}
+
+
 def without_times(tables: TableReader, cluster: str) -> list[str]:
     """Return the partitions of the logs of groups of which some records have no time, by name."""
     rows = tables.rows(

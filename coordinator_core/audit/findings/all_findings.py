@@ -22,7 +22,7 @@ from coordinator_core.audit.findings import (
     unassigned,
 )
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory, first_of
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
 from coordinator_core.groups.rules import Severity
@@ -42,7 +42,7 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     """Yield one finding for all targets that were judged divergent or invalid."""
     rows = [row for row in history.targets if row.verdict in WRONG]
     if rows:
-        epochs = ", ".join(f"{row.epoch} {row.verdict}" for row in rows[:5])
+        epochs = first_of([f"{row.epoch} {row.verdict}" for row in rows])
         yield history.finding(FindingKind.TARGETS_WRONG, len(rows), 1, f"epochs {epochs}", [row.at for row in rows])
 
 

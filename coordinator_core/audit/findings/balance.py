@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
+from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow
+from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow, RebalanceRow
 
 STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))
 MEMBERS_ONLY = frozenset(
@@ -29,8 +29,6 @@ MEMBERS_ONLY = frozenset(
 
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield imbalance, empty members and needless moves, over all converged states."""
-    if history.group_type == "SHARE":
-        return
     moments = list(converged_states(history))
     yield from _imbalance(history, limits, moments)
     yield from _empty(history, limits, moments)
@@ -83,7 +81,7 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
     names = sorted({history.client(member_id) or "" for member_id in worst.empty_members})
     detail = (
         f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
-        f"({', '.join(names[:3])}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
+        f"({first_of(names, 3)}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
     )
     positions = [moment.rebalance.finished or moment.rebalance.at for moment in idle]
     yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
@@ -91,11 +89,9 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
 
 def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
     """Yield moves between members that stayed, beyond a fair share for each member that joined."""
-    assignors = {row.epoch: row.assignor for row in history.epochs}
-    assignors |= {target.epoch: target.assignor for target in history.targets if target.assignor is not None}
     for moment in moments:
         rebalance, previous = moment.rebalance, moment.previous
-        sticky = history.group_type == "STREAMS" or assignors.get(rebalance.to_epoch) in STICKY
+        sticky = rebalance.group_type == "STREAMS" or _assignor(history, rebalance) in STICKY
         if not sticky or previous is None or rebalance.from_epoch != previous.to_epoch or not moment.loads:
             continue
         if not all(cause.kind in MEMBERS_ONLY for cause in rebalance.causes):
@@ -115,6 +111,14 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
                 [rebalance.at, rebalance.finished or rebalance.at],
                 complete=rebalance.history_complete,
             )
+
+
+def _assignor(history: GroupHistory, rebalance: RebalanceRow) -> str | None:
+    """Return the assignor of a rebalance: the one that its target was recomputed with, otherwise what the log says."""
+    target, epoch = history.target_of(rebalance), history.epoch_of(rebalance)
+    if target is not None and target.assignor is not None:
+        return target.assignor
+    return None if epoch is None else epoch.assignor
 
 
 WITHOUT_TARGET = "in no worker's target"
@@ -152,7 +156,7 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
     """Yield one finding for the targets with which an assignor reported an error."""
     failed = [epoch for epoch in history.epochs if epoch.assignment_error]
     if failed and history.group_type == "CONNECT":
-        listed = ", ".join(f"{attempt.epoch} ({_failure(attempt)})" for attempt in failed[:5])
+        listed = first_of([f"{attempt.epoch} ({_failure(attempt)})" for attempt in failed])
         evidence = [attempt.target or attempt.opened for attempt in failed]
         yield history.finding(FindingKind.ASSIGNOR_FAILED, len(failed), 1, f"epochs {listed}", evidence)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
@@ -76,15 +76,20 @@ def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:
 def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield offsets that were removed while the group and the topic still existed, by topic."""
     removed: dict[str, list[Removal]] = defaultdict(list)
+    partitions: Counter[str] = Counter()
     for commit in history.commits:
-        removed[commit.topic] += [removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED)]
+        expired_ones = [removal for removal in commit.removals if removal.how.startswith(OR_EXPIRED)]
+        removed[commit.topic] += expired_ones
+        partitions[commit.topic] += bool(expired_ones)
     for topic, removals in sorted(removed.items()):
-        if len(removals) >= limits.expired_partitions:
+        number = partitions[topic]
+        if number >= limits.expired_partitions:
             how = " or ".join(sorted({removal.how for removal in removals}))
-            detail = f"committed offsets of {counted(len(removals), 'partition')} of {topic} were removed: {how}"
+            times = f", {len(removals)} times in all" if len(removals) > number else ""
+            detail = f"committed offsets of {counted(number, 'partition')} of {topic} were removed{times}: {how}"
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
-                len(removals),
+                number,
                 limits.expired_partitions,
                 detail,
                 [removal.at for removal in removals],
@@ -100,13 +105,19 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         return
     first = min((commit.first for commit in history.commits), key=lambda at: at.offset)
     last = max((commit.last for commit in history.commits), key=lambda at: at.offset)
-    active_ms = sum(commit.last.timestamp_ms - commit.first.timestamp_ms for commit in history.commits)
-    rate = round(commits * MINUTE_MS / max(active_ms, MINUTE_MS))
+    # A partition that commits for a moment has no rate of its own: what it commits counts as that of a minute.
+    active_ms = sum(max(_lasted_ms(commit), MINUTE_MS) for commit in history.commits)
+    rate = round(commits * MINUTE_MS / active_ms)
     if rate >= limits.commits_per_partition_minute:
         detail = f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition"
         yield history.finding(
             FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
         )
+
+
+def _lasted_ms(commit: PartitionCommits) -> int:
+    """Return the time from the first commit of a partition to its last one."""
+    return commit.last.timestamp_ms - commit.first.timestamp_ms
 
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import REACHED_NOT_READY, RebalanceRow
 from coordinator_core.history.work_units import SHARED_ROLES, WorkUnit
@@ -158,7 +159,8 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
     """Yield the converged states in order. Standby and warm-up tasks do not count as load.
 
     In Kafka Streams tasks count, not the partitions that a classic group also has. A rebalance that only takes away
-    what the next one hands out (KIP-429, KIP-415) does not produce a converged state.
+    what the next one hands out (KIP-429, KIP-415) does not produce a converged state. A share group has none, as its
+    members share each partition: of a group that was of several types, only the times as the others count.
     """
     events = sorted(_events(history), key=lambda event: (event.offset, isinstance(event, _Begin | _Join)))
     sweep = _Sweep()
@@ -184,13 +186,16 @@ def _converged(history: GroupHistory) -> list[tuple[LogPosition, RebalanceRow]]:
     converged = [
         (row.finished, row)
         for row in history.rebalances
-        if row.outcome in ("converged", REACHED_NOT_READY) and row.finished is not None and row.at not in halfway
+        if row.outcome in ("converged", REACHED_NOT_READY)
+        and row.finished is not None
+        and row.at not in halfway
+        and row.group_type != GroupType.SHARE
     ]
     return sorted(converged, key=lambda entry: entry[1].at.offset)
 
 
 def _events(history: GroupHistory) -> Iterator[_Event]:
-    rows = [row for row in history.assignments if row.kind == "current"]
+    rows = [row for row in history.assignments if row.kind == "current" and row.group_type != GroupType.SHARE]
     counted = TASK_ROLES if any(row.role in TASK_ROLES for row in rows) else UNIT_ROLES
     for row in rows:
         if row.role in counted:
@@ -202,7 +207,7 @@ def _events(history: GroupHistory) -> Iterator[_Event]:
             yield _Copies(row.since.offset, row.member_id, row.role, 1)
             if row.until is not None:
                 yield _Copies(row.until.offset, row.member_id, row.role, -1)
-    for member in history.memberships:
+    for member in (row for row in history.memberships if row.group_type != GroupType.SHARE):
         yield _Join(member.joined.offset, member.member_id, member.replaces)
         if member.left is not None:
             yield _Leave(member.left.offset, member.member_id)

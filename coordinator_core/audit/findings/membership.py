@@ -137,7 +137,7 @@ def _remedy(history: GroupHistory, wave: Sequence[_Restart]) -> str | None:
     """
     if history.is_connect:
         return advice(history, [session.gone for session in wave])
-    if history.group_type in WITHOUT_STATIC_MEMBERS:
+    if any(session.gone.group_type in WITHOUT_STATIC_MEMBERS for session in wave):
         return None
     return "static members would have kept their assignments"
 

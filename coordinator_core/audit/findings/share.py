@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.rows import ShareInitializationRow
@@ -201,7 +201,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     }
     missing = [row for unit, row in initialized.items() if unit not in states and _would_show(history, unit, row.since)]
     if missing:
-        named = ", ".join(f"{row.topic}-{row.partition}" for row in missing[:MOST_NAMED])
+        named = first_of([f"{row.topic}-{row.partition}" for row in missing])
         detail = f"{counted(len(missing), 'share partition')} initialized without state in {SHARE_LOG}: {named}"
         yield _orphans(history, limits, detail, [row.since for row in missing], in_share_state=False)
     left = [
@@ -214,7 +214,7 @@ def orphaned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         and _is_left_over(history, delivery, delivery.current)
     ]
     if left:
-        named = ", ".join(f"{row.topic or row.topic_id}-{row.partition}" for row in left[:MOST_NAMED])
+        named = first_of([f"{row.topic or row.topic_id}-{row.partition}" for row in left])
         lacks = f"of a group that is not in {GROUP_LOG}" if history.own_ms == 0 else "that the group has not"
         detail = f"{counted(len(left), 'share partition')} with state in {SHARE_LOG} {lacks}: {named}"
         yield _orphans(history, limits, detail, [row.since for row in left], in_share_state=True)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import AssignmentRow
 
 INTERNAL_TOPICS = ("-changelog", "-repartition")
 """How the names of the topics end that Kafka Streams keeps for an application; they begin with its id and ``-``."""
-NAMED_TOPICS = 5
 
 
 def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -60,7 +59,7 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
     if not older:
         return
     first = min((row.joined for row in newer), key=lambda at: at.timestamp_ms)
-    names = ", ".join(sorted(row.member_id for row in older)[:5])
+    names = first_of(sorted(row.member_id for row in older))
     yield history.finding(
         FindingKind.TOPOLOGY_HALF_UPDATED,
         len(older),
@@ -91,12 +90,11 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
     if not left:
         return
     last = max((row.ended for row in ended if row.ended is not None), key=lambda at: at.offset)
-    more = f" and {len(left) - NAMED_TOPICS} more" if len(left) > NAMED_TOPICS else ""
     yield history.finding(
         FindingKind.INTERNAL_TOPICS_LEFT,
         len(left),
         1,
-        f"{counted(len(left), 'topic')} of the deleted application still there: {', '.join(left[:NAMED_TOPICS])}{more}",
+        f"{counted(len(left), 'topic')} of the deleted application still there: {first_of(left)}",
         [last],
         until_ms=history.now_ms,
         complete=history.topics.reach.covers_end(history.now_ms),

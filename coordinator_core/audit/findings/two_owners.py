@@ -8,14 +8,11 @@ from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted
+from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.groups.rules import Rule
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.history.work_units import SHARED_ROLES
 from coordinator_core.records import LogPosition
-
-MOST_LISTED = 5
-"""A sentence names at most this many partitions or tasks."""
 
 
 class TwoOwners(NamedTuple):
@@ -32,8 +29,7 @@ class TwoOwners(NamedTuple):
     @property
     def listed(self) -> str:
         """Return the names of the units."""
-        names = [_name(second) for _, second in self.units]
-        return ", ".join(names[:MOST_LISTED]) + (f" and {len(names) - MOST_LISTED} more" if names[MOST_LISTED:] else "")
+        return first_of([_name(second) for _, second in self.units])
 
     @property
     def members(self) -> list[str]:

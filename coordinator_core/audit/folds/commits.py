@@ -102,8 +102,10 @@ class CommitFold:
 
     def group_deleted(self, at: LogPosition) -> None:
         """Take in that the group ended at this position: offsets removed at the same time were removed with the
-        group.
+        group. Without a time (-1) nothing tells which were.
         """
+        if at.timestamp_ms < 0:
+            return
         for partition in self._partitions.values():
             partition.removals = [
                 removal._replace(how=with_group(removal.how)) if removal.at.timestamp_ms == at.timestamp_ms else removal

@@ -181,11 +181,12 @@ class GroupHistory:
         if own_ms:
             share_logs = share_logs._replace(groups_ms={})
         witnessed = _witnessed(by_type, brokers)
+        rebalances = [so_far(row, own_ms, lost) for row in witnessed.rebalances]
         return cls(
             group_id,
             now_ms,
             epochs=witnessed.epochs,
-            rebalances=witnessed.rebalances,
+            rebalances=rebalances,
             memberships=witnessed.memberships,
             assignments=sorted(by_type[AssignmentRow], key=_assignment_order),
             violations=sorted(set(by_type[Violation]), key=lambda row: (row.at.offset, row.rule, row.detail)),
@@ -238,6 +239,24 @@ class GroupHistory:
         """Whether it was a group of Connect workers when last seen, on KIP-848 or with the classic protocol."""
         last = self._last_epoch
         return last is not None and (last.group_type == "CONNECT" or last.protocol_type == CONNECT_PROTOCOL_TYPE)
+
+    def epoch_of(self, rebalance: RebalanceRow) -> GroupEpochRow | None:
+        """Return the epoch that a rebalance opened. Its number does not tell: a group that was deleted and created
+        again has it once more.
+        """
+        return self._epochs_by_record.get(rebalance.at)
+
+    @cached_property
+    def _epochs_by_record(self) -> dict[LogPosition, GroupEpochRow]:
+        return {row.opened: row for row in self.epochs}
+
+    def target_of(self, rebalance: RebalanceRow) -> TargetAuditRow | None:
+        """Return the verdict on the target of a rebalance; None: it has none, or targets were not judged."""
+        return None if rebalance.target is None else self._targets_by_record.get(rebalance.target)
+
+    @cached_property
+    def _targets_by_record(self) -> dict[LogPosition, TargetAuditRow]:
+        return {row.at: row for row in self.targets}
 
     @cached_property
     def present(self) -> GroupEpochRow | None:
@@ -328,6 +347,16 @@ class GroupHistory:
         return {row.member_id: row for row in self.memberships}
 
 
+def so_far(row: RebalanceRow, now_ms: int, lost: LostRecords) -> RebalanceRow:
+    """Return a rebalance in progress with the time (ms) that it has lasted until ``now_ms``, the last time that the log
+    of its group shows; others as they are, and those that may have ended in records that are lost.
+    """
+    lasts = row.outcome == "open" and row.began_before_ms >= 0 and lost.as_known(row) is row
+    if not lasts or now_ms < row.began_before_ms:
+        return row
+    return row._replace(duration_min_ms=now_ms - row.began_before_ms)
+
+
 GatheredRow = AuditedRow | ShareDelivery | PartitionCommits | CommitCount | OpenTransaction | RecordSize | BrokerEvent
 """A row of a history, or a sum of such rows, or a line of a broker's application log that names the group."""
 
@@ -390,6 +419,12 @@ def counted(number: int, noun: str) -> str:
 def plural(noun: str) -> str:
     """Return the plural of a noun."""
     return "connectors and tasks" if noun == CONNECTOR_OR_TASK else f"{noun}s"
+
+
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Return the first names of a list, and how many more there are: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def client_name(row: MembershipRow) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
@@ -135,14 +135,21 @@ class _Step(NamedTuple):
         return self._replace(run=run._replace(last=more.last, commits=run.commits + more.commits, offset=more.offset))
 
 
-def commit_steps(
-    history: GroupHistory, commits: GroupCommits, readers: Mapping[str, frozenset[str]] | None = None
-) -> list[CommitStep]:
+class LifeReaders(NamedTuple):
+    """Which subtopologies read a topic, by the name of the topic, in the life of a streams group that began at this
+    offset: a group that was deleted and created again may have another topology.
+    """
+
+    since: int
+    by_topic: Mapping[str, frozenset[str]]
+
+
+def commit_steps(history: GroupHistory, commits: GroupCommits, readers: Sequence[LifeReaders] = ()) -> list[CommitStep]:
     """Return the steps of every partition, by topic and partition, each in the order of the log.
 
-    ``readers`` has the subtopologies of a streams group that read a topic, by the name of the topic.
+    ``readers`` has the lives of a streams group, in their order.
     """
-    owners = _Owners(history, readers or {})
+    owners = _Owners(history, readers)
     is_joined = any(row.group_type != GroupType.CONNECT for row in history.epochs)  # those are in another log
     empty = EmptyTimes(history.epochs, history.lost)
     steps: dict[TopicPartition, list[_Step]] = defaultdict(list)
@@ -180,10 +187,10 @@ def _kind(run: CommitRun, *, was_empty: bool, is_joined: bool) -> tuple[StepKind
 class _Owners:
     """Which member owned a partition at a position of the log."""
 
-    def __init__(self, history: GroupHistory, readers: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, history: GroupHistory, readers: Sequence[LifeReaders]) -> None:
         self._readers = readers
         self._clients = {row.member_id: row.client_id for row in history.memberships}
-        self._intervals: dict[tuple[str, int], list[AssignmentRow]] = defaultdict(list)
+        self._intervals: dict[tuple[str, str, int], list[AssignmentRow]] = defaultdict(list)
         self._has_nameless = False
         self._opened = sorted(row.opened.offset for row in history.epochs if row.group_type == GroupType.CLASSIC)
         self._left = {row.member_id: row.left for row in history.memberships}
@@ -191,12 +198,14 @@ class _Owners:
             if row.kind == "current" and row.role in ("partition", "active"):
                 name = row.subtopology if row.topic is None else row.topic
                 self._has_nameless |= name is None
-                self._intervals[name or "", row.partition].append(row)
+                self._intervals[row.role, name or "", row.partition].append(row)
 
     def at(self, partition: TopicPartition, at: LogPosition) -> _Owner:
         """Return the owner; of several the one that got the partition last, with the others beside it."""
-        names = (partition.topic, *sorted(self._readers.get(partition.topic, ())))
-        rows = [row for name in names for row in self._intervals.get((name, partition.partition), ())]
+        life = bisect_right(self._readers, at.offset, key=lambda each: each.since) - 1
+        tasks = self._readers[life].by_topic.get(partition.topic, ()) if life >= 0 else ()
+        names = (("partition", partition.topic), *(("active", task) for task in sorted(tasks)))
+        rows = [row for name in names for row in self._intervals.get((*name, partition.partition), ())]
         holding = [row for row in rows if _holds(row, at)]
         holding = holding or [row for row in rows if self._is_giving_up(row, at)]
         if holding:
@@ -295,7 +304,7 @@ class _RowMaker:
         is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
         cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
-        if any(end.timestamp_ms == now_ms and end.offset > at.offset for end in self._commits.group_ends):
+        if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)
             if (line := deleted_group(self._lines, at)) is not None:

@@ -10,6 +10,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.records import LOG_TOPICS, Family
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.interface import (
     CURRENT,
@@ -113,6 +115,7 @@ class StoredAnswers:
         joined = self._in_two_logs(wanted.group_id)
         stored = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
         rows = self._with_lines([row for row in stored if row.group_id not in joined], wanted.group_id)
+        rows = self._so_far(rows) if any(row.is_open for row in rows) else rows
         for group_id in joined:
             history = self.history(group_id)
             of_group = [] if history is None else told_rebalances(history)
@@ -215,6 +218,18 @@ class StoredAnswers:
             for other, known in of_group.items()
             for row in GroupHistory.gather(other, 0, known, NO_TOPICS, NO_SHARE_LOGS, NOTHING_LOST, brokers).rebalances
         ]
+
+    def _so_far(self, rows: Sequence[RebalanceRow]) -> list[RebalanceRow]:
+        """Return the rebalances, those in progress with the time that they have lasted."""
+        from coordinator_core.audit.folds.group_history import so_far
+        from jobs.relations.logs import last_times
+
+        times, lost = last_times(self.tables, self.cluster), self.knowledge().lost
+        last_ms = []
+        for row in rows:
+            family = Family.CONNECT if row.group_type == GroupType.CONNECT else Family.GROUP
+            last_ms.append(times.get((LOG_TOPICS[family], row.at.partition), -1))
+        return [so_far(row, time_ms, lost) for row, time_ms in zip(rows, last_ms, strict=True)]
 
     def _in_two_logs(self, group_id: str | None) -> list[str]:
         """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""

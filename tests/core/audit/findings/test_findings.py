@@ -11,6 +11,7 @@ from coordinator_core.audit.findings.all_findings import findings, findings_of_c
 from coordinator_core.audit.folds.commits import CommitFold
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
+    NO_TOPICS,
     GroupHistory,
     OpenTransaction,
     PartitionCommits,
@@ -23,9 +24,10 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from jobs.report.worst import badness
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
 from tests.core.builders import GroupLog
@@ -110,6 +112,20 @@ def test_a_rebalance_under_way_counts_until_now() -> None:
     assert (slow.number, slow.subject) == (300_000, "m7")
 
 
+def test_a_rebalance_in_progress_has_lasted_until_the_log_of_its_group_ends() -> None:
+    lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": None}
+    row = rebalance(2, at(2), **lasting)
+
+    def lasted(lost: LostRecords = NOTHING_LOST) -> list[int | None]:
+        history = GroupHistory.gather("g", 302_000, [rebalance(1, at(1)), row], NO_TOPICS, NO_SHARE_LOGS, lost)
+        is_stuck, *_ = badness(history.rebalances[1])
+        assert is_stuck == (not lost.ranges), "the report shows it first"
+        return [each.duration_min_ms for each in history.rebalances]
+
+    assert lasted() == [0, 300_000]
+    assert lasted(LostRecords({("__consumer_offsets", 0): [(5, 9)]})) == [0, None], "it may have ended among them"
+
+
 def test_superseded_rebalances_without_rest_never_converge() -> None:
     rows = [rebalance(e, at(100 * e), outcome="superseded", behind=("m1",), members_behind=1) for e in range(2, 6)]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
@@ -158,19 +174,24 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
 
 @pytest.mark.parametrize(("group_type", "has_remedy"), [("CONSUMER", True), ("SHARE", False), ("STREAMS", False)])
 def test_static_members_are_advice_for_groups_that_have_them(group_type: str, has_remedy: bool) -> None:
+    """A group id may name groups of several types, one after the other: that of the members that left counts."""
     members, rows = [], []
     for n in range(3):
         left, back = at(100 + 20 * n), at(110 + 20 * n)
-        members += [member(f"old{n}", at(n), left, client_id=f"c{n}"), member(f"new{n}", back, client_id=f"c{n}")]
+        members += [
+            member(f"old{n}", at(n), left, client_id=f"c{n}", group_type=group_type),
+            member(f"new{n}", back, client_id=f"c{n}", group_type=group_type),
+        ]
         rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
-    epochs = [epoch(10, at(160), group_type=group_type)]
-    (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows, epochs=epochs)
-    assert ("static members" in row.detail) == has_remedy
+    for now in ("CONSUMER", "SHARE"):
+        epochs = [epoch(10, at(160), group_type=now)]
+        (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows, epochs=epochs)
+        assert ("static members" in row.detail) == has_remedy
 
 
 def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
-    def group(name: str, when_ms: int, members: int, back_as: str = "") -> GroupHistory:
-        gone = [member(f"m{n}", at(1), at(50, when_ms + n), group_id=name) for n in range(members)]
+    def group(name: str, when_ms: int, members: int, back_as: str = "", **how: str) -> GroupHistory:
+        gone = [member(f"m{n}", at(1), at(50, when_ms + n), group_id=name, **how) for n in range(members)]
         back = [member(f"m{n}{back_as}", at(60, when_ms + 900), group_id=name) for n in range(members)]
         return GroupHistory(name, 10_000_000, memberships=gone + back)
 
@@ -184,6 +205,8 @@ def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
     assert cluster(group("a", 50_000, 2), group("b", 50_000, 2)) == []
     assert cluster(group("a", 50_000, 3), group("b", 53_000, 2)) == []
     assert cluster(group("a", 50_000, 3, back_as="x"), group("b", 50_000, 2)) == []
+    for how in ({"went_by": "leave"}, {"hint": "left: it committed 9 ms before"}):
+        assert cluster(group("a", 50_000, 3, **how), group("b", 50_000, 2)) == []
 
 
 def test_a_client_with_two_members_is_behind_once_in_a_rebalance() -> None:
@@ -253,6 +276,42 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
         FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
     )
     assert [row.number for row in moved] == [2] * kinds
+
+
+@pytest.mark.parametrize(("before", "after", "kinds"), [("range", "uniform", 0), ("uniform", "range", 1)])
+def test_the_assignor_is_that_of_the_life_in_which_something_moved(before: str, after: str, kinds: int) -> None:
+    """The group was deleted and created again: both lives have an epoch of each number."""
+    held = [
+        assignment("a", 0, at(2), at(5)),
+        assignment("b", 1, at(2), at(5)),
+        assignment("b", 0, at(6)),
+        assignment("a", 1, at(6)),
+    ]
+    rows = [rebalance(2, at(3)), rebalance(3, at(5), finished=at(6))]
+    epochs = [epoch(3, at(5), assignor=before, is_open=False), epoch(3, at(50), assignor=after)]
+    parts = {"memberships": MEMBERS, "assignments": held, "rebalances": rows, "epochs": epochs}
+    assert len(found(FindingKind.MOVED_MORE_THAN_NEEDED, **parts)) == kinds
+    streams = [*epochs[:1], epoch(3, at(50), group_type="STREAMS", assignor=None)]
+    assert len(found(FindingKind.MOVED_MORE_THAN_NEEDED, **{**parts, "epochs": streams})) == kinds
+
+
+def test_members_of_a_share_group_have_no_uneven_load_in_its_later_life_either() -> None:
+    """The id named a share group first, whose members had the same partitions, or none."""
+    shared: dict[str, Any] = {"group_type": "SHARE"}
+    parts: dict[str, Any] = {
+        "epochs": [epoch(3, at(5), is_open=False, **shared), epoch(2, at(50))],
+        "rebalances": [rebalance(3, at(5), **shared), rebalance(2, at(50))],
+        "memberships": [*(member(name, at(1), at(40), **shared) for name in "ab"), member("c", at(49))],
+        "assignments": [*(assignment("a", n, at(2), at(40), **shared) for n in range(4)), assignment("c", 0, at(49))],
+    }
+    kinds = (FindingKind.EMPTY_MEMBERS, FindingKind.IMBALANCE, FindingKind.MOVED_MORE_THAN_NEEDED)
+    assert [row for kind in kinds for row in found(kind, **parts)] == []
+
+
+def test_a_list_that_is_cut_says_so() -> None:
+    failed = [connect_epoch(number, 1, assignment_error=4) for number in range(2, 9)]
+    (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=failed)
+    assert row.detail.endswith("6 (error 4) and 2 more")
 
 
 def test_a_member_that_joins_needs_its_share() -> None:
@@ -366,10 +425,23 @@ def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
     assert "of 1 partition of" in row.detail
 
 
+def test_an_offset_that_expires_twice_is_one_partition() -> None:
+    twice = commits(removals=(Removal(at(50), 5, "expired"), Removal(at(90), 9, "expired")))
+    (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=[twice, commits(partition=1)])
+    assert (row.number, row.evidence) == (1, (at(50), at(90)))
+    assert row.detail == "committed offsets of 1 partition of t were removed, 2 times in all: expired"
+
+
 def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
     assert [row.number for row in found(FindingKind.FLOODS_THE_LOG, commits=[often])] == [6_000]
     assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
+
+
+def test_partitions_that_commit_once_are_no_flood() -> None:
+    """As when many partitions are assigned at once: a moment says nothing of a minute."""
+    at_once = [commits(partition=number, commits=2, first=at(1), last=at(2)) for number in range(1_000)]
+    assert found(FindingKind.FLOODS_THE_LOG, commits=at_once) == []
 
 
 def test_a_transaction_left_open() -> None:
@@ -464,6 +536,18 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
         ("t", 4): "group deleted or expired",
         ("gone", 0): "topic deleted",
     }
+
+
+def test_what_was_removed_with_the_group_is_not_told_without_times() -> None:
+    fold, log = CommitFold(), GroupLog()
+    timeless = [
+        each._replace(at=each.at._replace(timestamp_ms=-1)) for each in (log.commit("t", 0, 1), log.no_commit("t", 0))
+    ]
+    for record in timeless:
+        fold.feed(record)
+    fold.group_deleted(at(9, -1))
+    (removed,) = next(fold.partitions()).removals
+    assert removed.how == "expired or deleted"
 
 
 def connect_epoch(number: int, unassigned: int | None, **more: Any) -> Any:

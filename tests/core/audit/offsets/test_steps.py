@@ -13,6 +13,7 @@ from coordinator_core.audit.offsets.steps import (
     TOPICS_MISSING,
     TWO_OWNERS,
     CommitStep,
+    LifeReaders,
     StepCause,
     commit_steps,
 )
@@ -21,6 +22,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core.audit.histories import assignment, at, epoch
 from tests.core.builders import GroupLog, classic_member
 from tests.core.known_topics import EVERYWHEN
 
@@ -152,6 +154,14 @@ def test_why_an_offset_was_removed():
     assert (with_group.cause, with_group.missing.startswith(SAME_TOMBSTONES)) == (StepCause.GROUP_ENDED, True)
 
 
+def test_without_times_nothing_tells_what_was_removed_with_the_group():
+    log = GroupLog()
+    records = [log.commit("orders", 0, 9), log.no_commit("orders", 0), log.record(RecordType.GROUP_METADATA, None)]
+    records = [each._replace(at=each.at._replace(timestamp_ms=-1)) for each in records]
+    *_, removed = steps_of(records, group_ends=[records[-1].at])
+    assert (removed.kind, removed.cause) == ("removed", StepCause.UNKNOWN)
+
+
 def test_what_is_missing_since_the_commit_before_is_said():
     log = GroupLog()
     records = [log.commit("orders", 0, offset) for offset in (1, 5, 9)]
@@ -202,3 +212,30 @@ def test_a_cooperative_member_commits_as_it_gives_a_partition_up():
     assert [each.owner for each in steps_of(records)] == ["a", "b"]
     records = [generation(log, 4, a=[0, 1]), generation(log, 5, b=[0]), log.commit("orders", 1, 10)]
     assert steps_of(records)[0].owner is None
+
+
+def test_the_tasks_of_a_streams_group_read_what_the_topology_of_their_life_says():
+    """The group was deleted and created again, as another application; subtopology 0 reads another topic since."""
+
+    def interval(member_id, since, until):
+        return assignment(
+            member_id, 0, at(since), at(until), role="active", resource="0", subtopology="0", topic=None, topic_id=None
+        )
+
+    history = GroupHistory(
+        "g", 0, [epoch(1, at(0), members=None)], assignments=[interval("old", 1, 10), interval("new", 20, 30)]
+    )
+    log, order = GroupLog(), CommitOrder()
+    runs = []
+    for offset, topic in ((5, "a"), (25, "a"), (26, "b"), (27, "0")):
+        log.offset = offset
+        runs += order.feed(log.commit(topic, 0, offset))
+    tasks = frozenset("0")
+    lives = [LifeReaders(0, {"a": tasks}), LifeReaders(11, {"b": tasks})]
+    steps = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 100)]})), lives)
+    assert [(row.topic, row.since.offset, row.owner) for row in steps] == [
+        ("0", 27, None),
+        ("a", 5, "old"),
+        ("a", 25, None),
+        ("b", 26, "new"),
+    ]
