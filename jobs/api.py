@@ -102,7 +102,7 @@ REWINDS_SCHEMA: Final = StructType(
     [
         *STEP,
         column("committed_offset", LONG, "Offset committed now"),
-        column("owner", STRING, "Member that owned the partition then; null: none is known"),
+        column("owner", STRING, "Member that owned the partition then; null: none is known, or several had it"),
         column("rebalance_at", POSITION, "The last rebalance before"),
         column("rebalance_to", LONG, "Its epoch"),
         column("in_rebalance", BooleanType(), "True: it had not finished"),
@@ -313,8 +313,9 @@ class CoordinatorAudit:
     def rewinds(self) -> DataFrame:
         """Return the commits with a lower offset than the commit before, with the owner and the last rebalance.
 
-        ``owner``: the member that owned the partition at that time; null if none is known. ``rebalance_at`` and
-        ``rebalance_to``: the last rebalance before the commit. ``in_rebalance``: that rebalance had not finished.
+        ``owner``: the member that owned the partition at that time; null if none is known, or if several had it: the
+        log does not say which of them committed. ``rebalance_at`` and ``rebalance_to``: the last rebalance before the
+        commit. ``in_rebalance``: that rebalance had not finished.
         """
         return self._reader().frame(REWINDS, REWINDS_SCHEMA, cluster=self.cluster)
 

@@ -110,7 +110,8 @@ WITH steps AS ({_steps("rewinds")}), went_back AS (
     s.step.before AS offset_before, s.step.log_offset_before AS log_offset_before, s.step.after AS committed_offset
   FROM steps AS s
 ), owners AS (
-  SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)}, min(a.member_id) AS owner
+  SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)},
+    CASE WHEN min(a.member_id) = max(a.member_id) THEN min(a.member_id) END AS owner
   FROM went_back AS b JOIN $assignments AS a ON {_same("a", "b", ("cluster", "group_id", "topic", "partition"))}
     AND a.kind = 'current' AND a.role = 'partition' AND a.since.partition = b.log_partition
     AND a.since.offset <= b.log_offset AND coalesce(a.until.offset > b.log_offset, TRUE)
@@ -127,7 +128,9 @@ SELECT b.*, o.owner AS owner, l.rebalance_at AS rebalance_at, l.rebalance_to AS 
 FROM went_back AS b LEFT JOIN owners AS o ON {_same("o", "b", OF_RECORD)}
 LEFT JOIN (SELECT * FROM before WHERE nth = 1) AS l ON {_same("l", "b", OF_RECORD)}
 """
-"""The commits that went back, with the owner of the partition then and the last rebalance before."""
+"""The commits that went back, with the owner of the partition then, if it had one alone, and the last rebalance
+before.
+"""
 
 REMOVALS: Final = f"""
 WITH steps AS ({_steps("removals")}), removed AS (

@@ -23,8 +23,8 @@ def _same(*names: str) -> tuple[tuple[str, str], ...]:
 
 
 JOINS: Final = (
-    Join("rebalances", "group_epochs", (*_same("group_id"), ("to_epoch", "epoch")), "the epoch it led to", False),
-    Join("target_audits", "group_epochs", _same("group_id", "epoch"), "the epoch of the judged target", False),
+    Join("rebalances", "group_epochs", (*_same("group_id"), ("at", "opened")), "the epoch it led to"),
+    Join("target_audits", "group_epochs", (*_same("group_id"), ("at", "target")), "the epoch of the judged target"),
     Join("assignments", "memberships", _same("group_id", "member_id"), "the stays of the owner", False),
     Join("violations", "group_epochs", _same("group_id"), "the epochs of the group", False),
     Join("findings", "rebalances", _same("group_id"), "the rebalances of the group", False),
@@ -52,4 +52,6 @@ JOINS: Final = (
     Join("log_records", "runs", _same("run_id", "log_topic", "log_partition"), "the run that took it in", False),
     Join("lag_history", "end_offsets", _same("topic", "partition", "timestamp_ms"), "the snapshot of its end offset"),
 )
-"""The joins that questions need."""
+"""The joins that questions need. Epochs are joined by their records: a group that is deleted and created again has the
+same numbers once more.
+"""

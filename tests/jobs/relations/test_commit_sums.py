@@ -64,7 +64,7 @@ EXPECTED_REWINDS = [
     ("by nobody", 30, None, 2, True),
     ("handed over", 40, None, 2, True),
     ("of another group", 50, None, 3, True),
-    ("owned by two", 20, "b", 1, False),
+    ("owned by two", 20, None, 1, False),
     ("owned", 10, "a", None, None),
 ]
 

@@ -139,6 +139,27 @@ def test_given_ends_change_offsets_that_are_stored(spark: SparkSession, home: Pa
     assert lags == [90, 990]
 
 
+def test_given_ends_of_one_cluster_leave_the_lag_of_another(spark: SparkSession, tmp_path: Path) -> None:
+    of = {"log_topic": "log", "log_partition": 0, "group_id": "g", "topic": "t", "partition": 0}
+    both = ("c", "other")
+    tables = {
+        COMMIT_SUMMARIES: [{**of, "cluster": name, "run_id": "1", "committed": commit(5, 10)} for name in both],
+        GROUP_RECORDS: [],
+        TOPIC_HISTORY: [],
+        END_OFFSETS: [
+            {"cluster": name, "run_id": "1", "topic": "t", "partition": 0, "timestamp_ms": 3, "end_offset": 100}
+            for name in both
+        ],
+        RUNS: [{"cluster": name, "run_id": "1", "job": "decode", "records": 1} for name in both],
+    }
+    write(tmp_path, tables)
+    file = tmp_path / "given.jsonl"
+    file.write_text(json.dumps({"topic": "t", "partition": 0, "timestamp_ms": 9, "end_offset": 1_000}))
+    offsets.run(CoordinatorAudit(spark, str(tmp_path), CLUSTER).tables, ends_in_spark(spark, str(file), CLUSTER))
+    rows = FolderReader(str(tmp_path)).rows("SELECT cluster, lag FROM $group_offsets")
+    assert {row["cluster"]: row["lag"] for row in rows} == {"c": 990, "other": 90}
+
+
 MUTATIONS = [
     ("AND committed.log_offset > coalesce(ended, -1)", ""),
     ("pending_commit.outcome = 'open' AND", ""),
