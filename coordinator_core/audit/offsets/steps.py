@@ -202,7 +202,7 @@ class _Owners:
 
     def at(self, partition: TopicPartition, at: LogPosition) -> _Owner:
         """Return the owner; of several the one that got the partition last, with the others beside it."""
-        life = bisect_right(self._readers, at.offset, key=lambda each: each.since) - 1
+        life = bisect_right(self._readers, at.offset, key=lambda readers: readers.since) - 1
         tasks = self._readers[life].by_topic.get(partition.topic, ()) if life >= 0 else ()
         names = (("partition", partition.topic), *(("active", task) for task in sorted(tasks)))
         rows = [row for name in names for row in self._intervals.get((*name, partition.partition), ())]

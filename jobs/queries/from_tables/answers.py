@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.records import LOG_TOPICS, Family
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.interface import (
     CURRENT,
@@ -225,11 +225,8 @@ class StoredAnswers:
         from jobs.relations.logs import last_times
 
         times, lost = last_times(self.tables, self.cluster), self.knowledge().lost
-        last_ms = []
-        for row in rows:
-            family = Family.CONNECT if row.group_type == GroupType.CONNECT else Family.GROUP
-            last_ms.append(times.get((LOG_TOPICS[family], row.at.partition), -1))
-        return [so_far(row, time_ms, lost) for row, time_ms in zip(rows, last_ms, strict=True)]
+        logs = [CONNECT_LOG if row.group_type == GroupType.CONNECT else GROUP_LOG for row in rows]
+        return [so_far(row, times.get((log, row.at.partition), -1), lost) for row, log in zip(rows, logs, strict=True)]
 
     def _in_two_logs(self, group_id: str | None) -> list[str]:
         """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""

@@ -120,7 +120,7 @@ def test_a_rebalance_in_progress_has_lasted_until_the_log_of_its_group_ends() ->
         history = GroupHistory.gather("g", 302_000, [rebalance(1, at(1)), row], NO_TOPICS, NO_SHARE_LOGS, lost)
         is_stuck, *_ = badness(history.rebalances[1])
         assert is_stuck == (not lost.ranges), "the report shows it first"
-        return [each.duration_min_ms for each in history.rebalances]
+        return [row.duration_min_ms for row in history.rebalances]
 
     assert lasted() == [0, 300_000]
     assert lasted(LostRecords({("__consumer_offsets", 0): [(5, 9)]})) == [0, None], "it may have ended among them"
@@ -541,7 +541,8 @@ def test_removals_say_what_took_the_offset(apart_ms: int) -> None:
 def test_what_was_removed_with_the_group_is_not_told_without_times() -> None:
     fold, log = CommitFold(), GroupLog()
     timeless = [
-        each._replace(at=each.at._replace(timestamp_ms=-1)) for each in (log.commit("t", 0, 1), log.no_commit("t", 0))
+        record._replace(at=record.at._replace(timestamp_ms=-1))
+        for record in (log.commit("t", 0, 1), log.no_commit("t", 0))
     ]
     for record in timeless:
         fold.feed(record)

@@ -157,7 +157,7 @@ def test_why_an_offset_was_removed():
 def test_without_times_nothing_tells_what_was_removed_with_the_group():
     log = GroupLog()
     records = [log.commit("orders", 0, 9), log.no_commit("orders", 0), log.record(RecordType.GROUP_METADATA, None)]
-    records = [each._replace(at=each.at._replace(timestamp_ms=-1)) for each in records]
+    records = [record._replace(at=record.at._replace(timestamp_ms=-1)) for record in records]
     *_, removed = steps_of(records, group_ends=[records[-1].at])
     assert (removed.kind, removed.cause) == ("removed", StepCause.UNKNOWN)
 
