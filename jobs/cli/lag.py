@@ -49,15 +49,17 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     _, offsets, _ = find_group(answers.at(AsOf(), group), group)
     seen = {(point.topic, point.partition) for point in points}
     without = sorted(str(partition) for partition in offsets.committed if partition not in seen)
+    known = answers.knowledge()
+    reasons = [*known.reasons(), *known.about_offsets()]
     if not points:
+        doubt = f", as far as is known: {'; '.join(reasons)}" if reasons else ""
         raise InputError(
-            f"at no snapshot of the end offsets had group {group!r} an offset committed for a partition in it"
+            f"at no snapshot of the end offsets had group {group!r} an offset committed for a partition in it{doubt}"
         )
     if without:
         more = f" and {len(without) - 3} more" if len(without) > 3 else ""
         source.console.warn(f"no snapshot has the end offset of {', '.join(without[:3])}{more}: the lag is not known")
-    known = answers.knowledge()
-    for reason in (*known.reasons(), *known.about_offsets()):
+    for reason in reasons:
         source.console.warn(reason)
     chosen = limits.choose(points)
     lines = [plain(point) if source.json else _line(point) for point in chosen]

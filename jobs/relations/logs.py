@@ -17,7 +17,7 @@ from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import damage_of, gaps_below
 from jobs.relations.topics import topics_given
-from jobs.relations.unreadable import unreadable_of_groups
+from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import LOG_PARTITION, PLACED
 from jobs.tables.reader import TableReader
@@ -248,12 +248,16 @@ def log_reaches(tables: TableReader, cluster: str) -> dict[int, LogReach]:
     ):
         last_ms = -1 if row["last_ms"] is None else row["last_ms"]
         spans[row["log_partition"]].append(LogSpan(row["first_offset"], row["last_offset"], last_ms))
-    return {number: _reach(tables, cluster, number, of_partition) for number, of_partition in spans.items()}
+    unread = unread_commits(tables, cluster)
+    return {
+        number: LogReach.of(of_partition, _last_lost(tables, cluster, number, of_partition), unread.get(number))
+        for number, of_partition in spans.items()
+    }
 
 
-def _reach(tables: TableReader, cluster: str, number: int, spans: list[LogSpan]) -> LogReach:
-    reach = LogReach.of(spans)
-    if len(reach.spans) == 1:
-        return reach
+def _last_lost(tables: TableReader, cluster: str, number: int, spans: list[LogSpan]) -> int:
+    """Return the highest offset of a partition that is lost; -1: none."""
+    if len(LogReach.of(spans).spans) == 1:
+        return -1
     place = (GROUP_LOG, number)
-    return LogReach.of(spans, gaps_below(tables, cluster, place, None, damage_of(tables, cluster, place)).lost)
+    return gaps_below(tables, cluster, place, None, damage_of(tables, cluster, place)).lost

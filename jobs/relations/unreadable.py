@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.audit.offsets.burrow import UnreadCommits, UnreadOfGroups, note_unread
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.holes import UnknownOffsets
 from coordinator_core.history.lost_records import Offsets, Place
-from coordinator_core.records import RecordType
+from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
+from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 
@@ -115,6 +118,27 @@ def first_offsets(tables: TableReader, cluster: str, topics: Sequence[str], befo
         "GROUP BY log_partition"
     )
     return dict(tables.tuples(first, cluster=cluster, topics=topics))
+
+
+def unread_commits(tables: TableReader, cluster: str) -> dict[int, UnreadOfGroups]:
+    """Return the commits that cannot be decoded, by log partition, and by group and partition."""
+    unread: dict[int, dict[tuple[str, TopicPartition], list[UnreadCommits]]] = {}
+    if not tables.exists("quarantine"):
+        return {}
+    for log_partition, offset, time_ms, group_id, key in tables.tuples(
+        "SELECT log_partition, log_offset, coalesce(timestamp_ms, -1), group_id, key "
+        f"FROM {UNREADABLE} AND log_topic = :topic AND record_type <= {RecordType.OFFSET_COMMIT.value} "
+        "AND group_id IS NOT NULL ORDER BY log_partition, log_offset",
+        cluster=cluster,
+        topic=GROUP_LOG,
+    ):
+        fields = decode_key(key, Family.GROUP)[1]
+        partition, at = (
+            TopicPartition(fields["topic"], fields["partition"]),
+            LogPosition(log_partition, offset, time_ms),
+        )
+        note_unread(unread.setdefault(log_partition, {}), group_id, partition, at)
+    return dict(unread)
 
 
 class UnreadKey(NamedTuple):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final, NamedTuple, TypeAlias
 
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
@@ -131,23 +131,54 @@ class LogSpan(NamedTuple):
 
 LOG_ENDS: Final = "commits up to the snapshot: the log ends before it"
 NOT_WHOLE: Final = "the offset that was committed then: the log lacks records"
+UNREAD: Final = "the offset that was committed then: a later commit cannot be decoded"
+NOT_KNOWN: Final = (NOT_WHOLE, UNREAD)
+"""What leaves open which offset was committed."""
 OTHER_TOPIC: Final = "an offset of this topic: the commit is for an earlier topic of this name"
 ONE_COMMIT: Final = "a second commit: Burrow's rules compare commits"
 POSSIBLE: Final = "end offsets nearer to the commits (command snapshot): Burrow's status is {}"
+
+
+class UnreadCommits(NamedTuple):
+    """Commits that cannot be decoded: the earliest time (ms, -1: none) and the last offset of them."""
+
+    first_ms: int
+    last: int
+
+
+UnreadOfGroups: TypeAlias = Mapping[tuple[str, TopicPartition], Sequence[UnreadCommits]]
+"""By group and partition, in the order of the log."""
+MOST_UNREAD: Final = 100
+"""So many commits of a partition that cannot be decoded are kept apart; the others count as one."""
+
+
+def note_unread(
+    unread: dict[tuple[str, TopicPartition], list[UnreadCommits]],
+    group_id: str,
+    partition: TopicPartition,
+    at: LogPosition,
+) -> None:
+    """Take in a commit that cannot be decoded; commits come in the order of the log."""
+    of_partition = unread.setdefault((group_id, partition), [])
+    first_ms = at.timestamp_ms
+    if len(of_partition) == MOST_UNREAD:
+        first_ms = min(first_ms, of_partition.pop().first_ms)
+    of_partition.append(UnreadCommits(first_ms, at.offset))
 
 
 @dataclass(frozen=True)
 class LogReach:
     """What of a log partition is there: spans in order, and the highest offset that is lost (-1: none).
 
-    What compaction removed is not lost.
+    What compaction removed is not lost. ``unread``: the commits that cannot be decoded.
     """
 
     spans: Sequence[LogSpan] = ()
     lost: int = -1
+    unread: UnreadOfGroups = field(default_factory=dict)
 
     @classmethod
-    def of(cls, spans: Iterable[LogSpan], lost: int = -1) -> LogReach:
+    def of(cls, spans: Iterable[LogSpan], lost: int = -1, unread: UnreadOfGroups | None = None) -> LogReach:
         """Return the reach of a log with these spans, given in any order; spans that touch are joined."""
         joined: list[LogSpan] = []
         for span in sorted(spans):
@@ -156,7 +187,7 @@ class LogReach:
                 joined[-1] = LogSpan(before.first, max(before.last, span.last), max(before.last_ms, span.last_ms))
             else:
                 joined.append(span)
-        return cls(joined, lost)
+        return cls(joined, lost, unread or {})
 
     @property
     def last_ms(self) -> int:
@@ -177,6 +208,12 @@ class LogReach:
         if held is not None and not is_followed and held > self.lost:
             return None
         return NOT_WHOLE
+
+    def is_unread(self, group_id: str, partition: TopicPartition, held: int | None, time_ms: int) -> bool:
+        """Return whether a commit that cannot be decoded may have replaced the one at offset ``held`` by a time."""
+        after = -1 if held is None else held
+        unread = self.unread.get((group_id, partition), ())
+        return any(commits.last > after and commits.first_ms <= time_ms for commits in unread)
 
 
 def group_lag(
@@ -254,13 +291,13 @@ def lag_point(
     ``recent``: the last commits up to then, at most ``WINDOW``. ``lowest_end``: the lowest of the last end offsets.
     ``is_followed``: a later commit is there.
     """
-    held, window, missing = _window(recent, end.time_ms, reach, is_followed=is_followed)
+    held, window, missing = _window(group_id, partition, recent, end.time_ms, reach, is_followed=is_followed)
     if missing is None and not window:
         return None
     is_other = held is not None and None not in (held.topic_id, end.topic_id) and held.topic_id != end.topic_id
     if is_other:
         missing = OTHER_TOPIC
-    committed = held.offset if held is not None and missing != NOT_WHOLE else None
+    committed = held.offset if held is not None and missing not in NOT_KNOWN else None
     lag = None if committed is None or committed < 0 or is_other else max(0, end.offset - committed)
     status, undecided = LagStatus.UNKNOWN, None
     if missing is None and lag is not None:
@@ -291,10 +328,10 @@ def activity_point(
     is_followed: bool,
 ) -> ActivityPoint | None:
     """Return what the commits show at a time; None: nothing was committed then. Parameters: see ``lag_point``."""
-    held, window, missing = _window(recent, time_ms, reach, is_followed=is_followed)
+    held, window, missing = _window(group_id, partition, recent, time_ms, reach, is_followed=is_followed)
     if missing is None and not window:
         return None
-    known = held if missing != NOT_WHOLE else None
+    known = held if missing not in NOT_KNOWN else None
     activity = Activity.UNKNOWN
     if missing is None and len(window) < 2:
         missing = ONE_COMMIT
@@ -313,11 +350,20 @@ def activity_point(
 
 
 def _window(
-    recent: Sequence[TimedCommit], time_ms: int, reach: LogReach, *, is_followed: bool
+    group_id: str,
+    partition: TopicPartition,
+    recent: Sequence[TimedCommit],
+    time_ms: int,
+    reach: LogReach,
+    *,
+    is_followed: bool,
 ) -> tuple[TimedCommit | None, Sequence[TimedCommit], str | None]:
     """Return the commit that held at a time, the commits since the last tombstone, and what is missing to prove it."""
     held = recent[-1] if recent else None
-    missing = reach.lacks(None if held is None else held.at.offset, time_ms, is_followed=is_followed)
+    held_at = None if held is None else held.at.offset
+    missing = reach.lacks(held_at, time_ms, is_followed=is_followed)
+    if missing != NOT_WHOLE and reach.is_unread(group_id, partition, held_at, time_ms):
+        missing = UNREAD
     removed = max((index for index, commit in enumerate(recent) if commit.offset is None), default=-1)
     return held, recent[removed + 1 :], missing
 

@@ -14,7 +14,9 @@ from coordinator_core.audit.offsets.burrow import (
     LogReach,
     LogSpan,
     TimedCommit,
+    UnreadCommits,
     group_lag,
+    note_unread,
     point_order,
 )
 from coordinator_core.audit.offsets.runs import CommitOrder, CommitRun, GroupCommits
@@ -26,6 +28,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.end_offsets import EndOffsets
 from jobs.sources.files import LogPart
@@ -61,7 +64,7 @@ def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str, ends: EndO
         for run in one_pass.runs():
             held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms
             commits[run.partition].append(TimedCommit(held_ms, run.last, run.offset, run.topic_id))
-        reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None))
+        reach = LogReach.of(one_pass.spans, one_pass.reader.gaps.last_lost_below(None), one_pass.unread)
         points += group_lag(group_id, commits, ends, reach)
     return sorted(points, key=point_order)
 
@@ -76,13 +79,16 @@ def topic_ends(topics: TopicHistory | None) -> dict[str, list[int]]:
 
 
 class _Pass:
-    """The pass over one partition of the log. ``spans`` are the offsets that are there."""
+    """The pass over one partition of the log. ``spans`` are the offsets that are there, ``unread`` the commits of the
+    group that cannot be decoded.
+    """
 
     def __init__(self, reader: LogReader, group_id: str) -> None:
         self.reader = reader
         self.order = CommitOrder()
         self.spans: list[LogSpan] = []
         self.group_ends: list[LogPosition] = []
+        self.unread: dict[tuple[str, TopicPartition], list[UnreadCommits]] = {}
         self._group_id = group_id
         self._key = group_id.encode()
         self._losses = 0
@@ -106,13 +112,20 @@ class _Pass:
             yield from self.order.end_transaction(
                 row.producer_id, committed=MARKERS[row.control_type], held_ms=row.timestamp
             )
-        record = self.reader.decoded(row)
+        record = self.reader.read(row)
         if record is None or record.group_id != self._group_id:
             return
-        if record.type <= RecordType.OFFSET_COMMIT:
+        if isinstance(record, UnreadableRecord):
+            self._note_unread(record)
+        elif record.type <= RecordType.OFFSET_COMMIT:
             yield from self.order.feed(record, row.producer_id if row.is_transactional else None)
         elif record.value is None and record.type in GROUP_ENDS:
             self.group_ends.append(record.at)
+
+    def _note_unread(self, record: UnreadableRecord) -> None:
+        if record.is_commit and record.key is not None:
+            partition = TopicPartition(record.key["topic"], record.key["partition"])
+            note_unread(self.unread, self._group_id, partition, record.at)
 
 
 def _spans(batch: pa.RecordBatch) -> Iterator[LogSpan]:

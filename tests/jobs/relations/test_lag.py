@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint, point_order
+from coordinator_core.audit.offsets.burrow import UNREAD, EndOffset, LagPoint, point_order
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.api import CoordinatorAudit
@@ -27,6 +27,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
 from jobs.tables.spark_reader import SparkReader
+from tests.jobs.queries.unreadable_logs import newer_value, rewritten
 from tests.jobs.relations.engines import write
 from tests.jobs.relations.random_commits import GROUPS, write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
@@ -39,16 +40,20 @@ VALUES = {"cluster": CLUSTER, "log": GROUP_LOG}
 class Log:
     """Random logs with their end offsets, the tables of them, and the lag that the files give."""
 
-    def __init__(self, place: Path, seed: int) -> None:
+    def __init__(self, place: Path, seed: int, unread_every: int = 0) -> None:
         self.home = str(place / "tables")
         self.ends = write_logs(place / "logs", seed, holes=seed % 2 == 1)
+        if unread_every:
+            for segment in sorted((place / "logs").rglob("*.log")):
+                rewritten(segment, newer_value, unread_every)
         fill(place / "tables", place / "logs")
         names = ("topic", "partition", "timestamp_ms", "end_offset")
         rows = [{"cluster": CLUSTER, "run_id": "run 1", **dict(zip(names, end, strict=True))} for end in self.ends]
         write(place / "tables", {END_OFFSETS: rows})
         self.file = place / "ends.jsonl"
         self.file.write_text("\n".join(json.dumps(dict(zip(names, end, strict=True))) for end in self.ends))
-        self.files = LogAnswers(find_logs([place / "logs"]), pytest.fail, load)
+        self.warnings: list[str] = []
+        self.files = LogAnswers(find_logs([place / "logs"]), self.warnings.append, load)
         of_partition = defaultdict(list)
         for topic, partition, time_ms, end in self.ends:
             of_partition[TopicPartition(topic, partition)].append(EndOffset(time_ms, end))
@@ -87,8 +92,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Log]:
 
 def test_the_lag_of_log_files_is_that_of_the_tables(logs: list[Log]) -> None:
     for log in logs:
+        assert log.warnings == []
         assert log.stored == in_order([dict(row) for row in map(as_row, log.points)])
     assert {point.status for log in logs for point in log.points} >= {"OK", "STOP", "REWIND", "UNKNOWN"}
+
+
+def test_the_lag_behind_a_commit_that_cannot_be_decoded_is_open_in_both(tmp_path: Path) -> None:
+    log = Log(tmp_path, 0, unread_every=3)
+    assert log.stored == in_order([dict(row) for row in map(as_row, log.points)])
+    assert {point.missing == UNREAD for point in log.points} == {True, False}
 
 
 def as_row(point: LagPoint) -> dict[str, Any]:

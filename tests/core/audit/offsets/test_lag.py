@@ -6,14 +6,18 @@ import pytest
 
 from coordinator_core.audit.offsets.burrow import (
     LOG_ENDS,
+    MOST_UNREAD,
     NOT_WHOLE,
     ONE_COMMIT,
     OTHER_TOPIC,
+    UNREAD,
     EndOffset,
     LogReach,
     LogSpan,
     TimedCommit,
+    UnreadCommits,
     lag_points,
+    note_unread,
 )
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
@@ -103,6 +107,27 @@ def test_a_commit_that_compaction_may_have_removed_is_unknown():
     assert [each.missing for each in points(found[:1], [(40, 9)], lost)] == [NOT_WHOLE]
     cut = LogReach.of([LogSpan(5, 9, 100)])
     assert [each.missing for each in points(found[1:], [(40, 9)], cut)] == [NOT_WHOLE]
+
+
+def test_a_later_commit_that_cannot_be_decoded_leaves_the_lag_open():
+    """It may commit any offset, until the next commit that is readable."""
+    committed = [commits(5)[0], TimedCommit(60, LogPosition(0, 6, 60), 8)]
+    unread = {("g", PARTITION): [UnreadCommits(30, 3)], ("g", TopicPartition("orders", 1)): [UnreadCommits(0, 99)]}
+    reach = LogReach.of(WHOLE.spans, unread=unread)
+    before, between, later = points(committed, [(20, 9), (40, 9), (70, 9)], reach)
+    assert ([before.lag, later.lag], UNREAD in (before.missing, later.missing)) == ([4, 1], False)
+    assert (between.committed_offset, between.committed, between.lag, between.missing) == (None, None, None, UNREAD)
+    assert points([], [(20, 9)], reach) == []
+    (point,) = points([], [(40, 9)], reach)
+    assert (point.lag, point.missing) == (None, UNREAD)
+
+
+def test_many_commits_that_cannot_be_decoded_take_little_memory():
+    unread: dict[tuple[str, TopicPartition], list[UnreadCommits]] = {}
+    for offset in range(MOST_UNREAD + 50):
+        note_unread(unread, "g", PARTITION, LogPosition(0, offset, 1_000 + offset))
+    (found,) = unread.values()
+    assert (len(found), found[0], found[-1]) == (MOST_UNREAD, (1_000, 0), (1_099, 149))
 
 
 def test_a_commit_for_an_earlier_topic_of_the_name_has_no_lag():
