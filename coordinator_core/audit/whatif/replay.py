@@ -122,12 +122,16 @@ def what_if(
     is the end of the log, or of the group: no delay ends after it (None: not known).
 
     Raises:
-        InputError: the group cannot use this assignor.
+        InputError: the group cannot use this assignor, or its id named Connect workers at one time and not at another.
         AssignorError: Kafka's own class would throw.
     """
     unused = set(change.partitions).difference(*(round_.image.by_name for round_ in happened))
     if unused:
         raise InputError(f"the cluster had no topic {', '.join(sorted(unused))} at that time")
+    if len({round_.type is AssignedGroupType.CONNECT for round_ in happened}) > 1:
+        raise InputError(
+            "this id named Connect workers at one time and another group at another: these cannot be compared"
+        )
     recorded = [
         _Assignment(
             round_.recorded,

@@ -93,6 +93,14 @@ def test_other_groups_have_no_delay() -> None:
         what_if([consumers], WhatIf(delay_ms=0))
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_id_that_named_workers_and_consumers_is_refused(order: int) -> None:
+    """The group was deleted, and another one has its name."""
+    consumers = Round(LogPosition(0, 9, 9), AssignedGroupType.CONSUMER, "range", {}, NO_TOPICS, {})
+    with pytest.raises(InputError, match="cannot be compared"):
+        what_if([a_round(0, "a"), consumers][::order], WhatIf(partitions={}))
+
+
 def test_share_groups_have_no_static_members() -> None:
     shared = Round(LogPosition(0, 0, 0), AssignedGroupType.SHARE, "simple", {}, NO_TOPICS, {})
     with pytest.raises(InputError, match="share groups cannot be static"):
