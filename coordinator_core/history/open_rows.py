@@ -143,7 +143,9 @@ class OpenRebalance:
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
         began, is_open = self.at.timestamp_ms, outcome == "open"
-        if outcome == "unknown" or (outcome in OF_ALL_MEMBERS and not self.knows_members):
+        # A member that has not reached the target may be one that has gone.
+        rests_on_members = outcome in OF_ALL_MEMBERS or (is_open and self.target is not None)
+        if outcome == "unknown" or (rests_on_members and not self.knows_members):
             outcome, finished = "unknown", None
         lasted = None if finished is None else finished.timestamp_ms - began
         if self.missing is not None:

@@ -70,7 +70,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
 def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield rebalances that took too long, or already do, each with the member that delayed it."""
     for row in _in_order(history):
-        took = history.now_ms - row.at.timestamp_ms if row.outcome == "open" else row.duration_min_ms
+        took = row.duration_min_ms
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
         away = absences_within(row, history.lines.away)
@@ -107,7 +107,9 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
             continue
         if len(stretch) > 1:
             end = row.at if row.outcome not in SETTLED else row.finished or row.at
-            end_ms = history.now_ms if row.outcome == "open" else end.timestamp_ms
+            # One in progress has lasted since, unless its end may be among what is lost.
+            lasted_ms = (row.duration_min_ms or 0) if row.outcome == "open" else 0
+            end_ms = end.timestamp_ms + lasted_ms
             yield from _unsettled(history, limits, stretch, end_ms)
         stretch = []
     if len(stretch) > 1:

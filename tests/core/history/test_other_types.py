@@ -8,7 +8,22 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import GroupEpochRow, MembershipRow, ShareInitializationRow
 from coordinator_core.records import Fields, RecordType
 from tests.core.cluster.test_metadata_log import Log, supporting
-from tests.core.history.logs import A, B, Change, GroupLog, alone, classic, epoch, existing, generation, kinds, member
+from tests.core.history.logs import (
+    A,
+    B,
+    Change,
+    GroupLog,
+    alone,
+    classic,
+    current,
+    epoch,
+    existing,
+    generation,
+    kinds,
+    member,
+    target,
+    target_epoch,
+)
 
 CLIENT = {"clientId": "c", "clientHost": "/127.0.0.1", "rackId": None}
 
@@ -245,6 +260,15 @@ def test_an_epoch_behind_a_hole_does_not_follow_a_higher_one(
     end = len(before) - 1
     last = log.rebalances(coverage=Coverage({0: [(0, end), (end + 21, 100)]}))[-1]
     assert (last.from_epoch, last.history_complete) == (None, False)
+
+
+def test_a_member_from_before_a_hole_does_not_keep_a_rebalance_in_progress() -> None:
+    """It may have left among the records that are missing; the target is there, and nobody else is behind it."""
+    later = (member("m2", "t"), epoch(3), target("m2", 0, 1, 2, 3), target_epoch(3), current("m2", 3, 0, 1, 2, 3))
+    log = alone(GroupLog()).skip(20).write(*later)
+    whole, holed = (log.rebalances(coverage=coverage)[-1] for coverage in (None, Coverage({0: [(0, 4), (25, 100)]})))
+    assert (whole.outcome, whole.behind) == ("open", ("m1",))
+    assert (holed.outcome, holed.members_behind, holed.is_open) == ("unknown", None, True)
 
 
 def test_a_topic_that_is_newer_than_the_metadata_log_was_not_deleted() -> None:

@@ -107,9 +107,16 @@ def test_a_slow_rebalance_names_who_held_it_up() -> None:
 
 
 def test_a_rebalance_under_way_counts_until_now() -> None:
-    row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=None, behind=("m7",))
+    row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=300_000, behind=("m7",))
     (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
     assert (slow.number, slow.subject) == (300_000, "m7")
+
+
+def test_a_rebalance_that_may_have_ended_in_lost_records_is_not_slow() -> None:
+    lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": None}
+    rows = [rebalance(2, at(2), outcome="superseded"), rebalance(3, at(3), **lasting)]
+    for kind in (FindingKind.SLOW_REBALANCE, FindingKind.NEVER_CONVERGES):
+        assert found(kind, now_ms=10_000_000, rebalances=rows) == []
 
 
 def test_a_rebalance_in_progress_has_lasted_until_the_log_of_its_group_ends() -> None:
