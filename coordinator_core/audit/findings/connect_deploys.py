@@ -13,7 +13,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.connect_groups import WITHOUT_MEMORY
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.rows import GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import MembershipRow, RebalanceRow
 
 DELAY = "scheduled.rebalance.max.delay.ms"
 
@@ -31,13 +31,12 @@ def advice(history: GroupHistory, gone: Iterable[MembershipRow]) -> str:
     help.
     """
     gone = list(gone)
-    epochs = {row.epoch: row for row in history.epochs}
-    if _is_eager(history, epochs):
+    if _is_eager(history):
         return (
             f"the eager assignor ({EAGER}) hands out all work in each rebalance: with compatible or sessioned, work of "
             f"a worker that returns within {DELAY} waits for it"
         )
-    failed = [rebalance for row in gone for rebalance in _without_delay(history, epochs, row)]
+    failed = [rebalance for row in gone for rebalance in _without_delay(history, row)]
     waits = f"a worker that returns within {DELAY} finds its work waiting"
     if not failed:
         return waits
@@ -51,12 +50,12 @@ def advice(history: GroupHistory, gone: Iterable[MembershipRow]) -> str:
     )
 
 
-def _is_eager(history: GroupHistory, epochs: dict[int, GroupEpochRow]) -> bool:
-    names = {row.assignor for row in epochs.values()} | {row.assignor for row in history.targets}
+def _is_eager(history: GroupHistory) -> bool:
+    names = {row.assignor for row in history.epochs} | {row.assignor for row in history.targets}
     return names - {None} == {EAGER}
 
 
-def _without_delay(history: GroupHistory, epochs: dict[int, GroupEpochRow], gone: MembershipRow) -> Iterator[_NoDelay]:
+def _without_delay(history: GroupHistory, gone: MembershipRow) -> Iterator[_NoDelay]:
     """Yield the departure if the worker that left had computed, and the next computation knew nothing of its work."""
     rebalance = _departure(history.rebalances, gone)
     if rebalance is None or rebalance.delay_ms:
@@ -64,11 +63,11 @@ def _without_delay(history: GroupHistory, epochs: dict[int, GroupEpochRow], gone
     name = history.client(gone.member_id) or gone.member_id
     if gone.group_type == GroupType.CONNECT:
         # The log does not name the worker that computes; that none of the former memories gives the target shows it.
-        targets = [row for row in history.targets if row.epoch == rebalance.to_epoch]
-        if any(row.fitted == WITHOUT_MEMORY for row in targets):
+        target = history.target_of(rebalance)
+        if target is not None and target.fitted == WITHOUT_MEMORY:
             yield _NoDelay(rebalance.to_epoch, name, None)
         return
-    before, after = epochs.get(rebalance.from_epoch or -1), epochs.get(rebalance.to_epoch)
+    before, after = history.epoch_ended_by(rebalance), history.epoch_of(rebalance)
     if before is not None and after is not None and before.leader == gone.member_id and after.leader is not None:
         yield _NoDelay(rebalance.to_epoch, name, history.client(after.leader) or after.leader)
 

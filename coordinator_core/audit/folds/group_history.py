@@ -250,6 +250,14 @@ class GroupHistory:
     def _epochs_by_record(self) -> dict[LogPosition, GroupEpochRow]:
         return {row.opened: row for row in self.epochs}
 
+    def epoch_ended_by(self, rebalance: RebalanceRow) -> GroupEpochRow | None:
+        """Return the epoch before the one that a rebalance opened; None: the log does not show it."""
+        return self._epochs_by_end.get(rebalance.at)
+
+    @cached_property
+    def _epochs_by_end(self) -> dict[LogPosition, GroupEpochRow]:
+        return {row.ended: row for row in self.epochs if row.ended is not None}
+
     def target_of(self, rebalance: RebalanceRow) -> TargetAuditRow | None:
         """Return the verdict on the target of a rebalance; None: it has none, or targets were not judged."""
         return None if rebalance.target is None else self._targets_by_record.get(rebalance.target)

@@ -81,7 +81,9 @@ def test_the_eager_assignor_has_no_delay(said: dict[str, str]) -> None:
 def test_the_delay_is_advice_where_the_leader_stays(leader: str) -> None:
     gone = member("goes", at(1), at(5), group_type="CLASSIC")
     classic = {"group_type": "CLASSIC", "protocol_type": "connect", "assignor": "sessioned"}
-    epochs = [epoch(1, at(1), leader=leader, **classic), epoch(2, at(5), leader="stays", **classic)]
+    epochs = [epoch(1, at(1), ended=at(5), leader=leader, **classic), epoch(2, at(5), leader="stays", **classic)]
+    # The group was deleted and created again: its numbers come once more.
+    epochs += [epoch(1, at(90), ended=at(95), leader="other", **classic), epoch(2, at(95), leader="other", **classic)]
     left = rebalance(2, at(5), causes=(cause("member_left_or_expired", "goes", at(5)),))
     history = GroupHistory("g", 10_000, epochs=epochs, rebalances=[left], memberships=[gone])
     assert advice(history, [gone]).endswith("finds its work waiting") == (leader == "stays")
