@@ -200,6 +200,8 @@ class FollowedGroups:
             log.hole = hole
             for group in self._groups_of(log.place):
                 group.lose(hole, ends_transactions=False)
+        elif record.is_commit and log.place.family is Family.GROUP:
+            self.lags.lose(record)
         elif not record.is_commit and log.place.family is not Family.SHARE:
             self._group((log.place.family, record.group_id), log).lose(hole, ends_transactions=False)
 

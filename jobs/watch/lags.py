@@ -14,12 +14,15 @@ from coordinator_core.audit.offsets.burrow import (
     LogReach,
     LogSpan,
     TimedCommit,
+    UnreadCommits,
     group_status,
     lag_point,
+    note_unread,
     with_ends,
 )
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.watch.events import LagStatusRow
 
 MOST_NAMED: Final = 5
@@ -34,16 +37,24 @@ class Lags:
         """The lag of each group at the newest reading, by group id."""
         self._commits: dict[str, dict[TopicPartition, deque[TimedCommit]]] = {}
         self._ends: dict[TopicPartition, deque[EndOffset]] = {}
+        self._unread: dict[tuple[str, TopicPartition], list[UnreadCommits]] = {}
 
     def feed(self, record: OffsetCommitRecord) -> None:
         """Take in a commit, or the tombstone of one."""
         partition = TopicPartition(record.key["topic"], record.key["partition"])
         value = record.value
+        self._unread.pop((record.group_id, partition), None)
         if value is None:
             self._commits.get(record.group_id, {}).pop(partition, None)
             return
         commit = TimedCommit(record.at.timestamp_ms, record.at, value["offset"], value.get("topicId"))
         self.take(record.group_id, partition, commit)
+
+    def lose(self, record: UnreadableRecord) -> None:
+        """Take in a commit that cannot be decoded: until the next one, the lag is not known."""
+        if record.key is not None and record.group_id is not None:
+            partition = TopicPartition(record.key["topic"], record.key["partition"])
+            note_unread(self._unread, record.group_id, partition, record.at)
 
     def take(self, group_id: str, partition: TopicPartition, commit: TimedCommit) -> None:
         """Take in the next commit of a partition."""
@@ -93,7 +104,7 @@ class Lags:
         self, group_id: str, partition: TopicPartition, commits: deque[TimedCommit], end_ms: int
     ) -> LagPoint | None:
         known = self._ends[partition]
-        reach = LogReach([LogSpan(0, commits[-1].at.offset, end_ms)])
+        reach = LogReach([LogSpan(0, commits[-1].at.offset, end_ms)], unread=self._unread)
         lowest = min(end.offset for end in known)
         recent = with_ends([commit for commit in commits if commit.time_ms <= known[-1].time_ms] or commits, known)
         return lag_point(group_id, partition, recent, known[-1], lowest, reach, is_followed=False)

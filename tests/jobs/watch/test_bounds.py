@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.offsets.burrow import TimedCommit
+from coordinator_core.audit.offsets.burrow import UNREAD, TimedCommit
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition
+from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.watch import kept_rows, looks
 from jobs.watch.events import LagStatusRow
 from jobs.watch.followed_log import MOST_LOST, FollowedLog
@@ -15,6 +16,7 @@ from jobs.watch.kept_rows import KeptRows
 from jobs.watch.lags import Lags
 from jobs.watch.looks import COMMITS_S, ROUND_S, SHARE_OF_TIME, SOON_S, SWEEP_S, Looks
 from jobs.watch.new_rows import LogPlace
+from tests.core.builders import GroupLog
 
 PARTITION = TopicPartition("orders", 0)
 KEYS = [(Family.GROUP, f"g{number}") for number in range(3)]
@@ -114,6 +116,22 @@ def test_lag_is_told_once_it_is_known() -> None:
     assert row.worst[0].status == "STOP"
     assert lags.ends == {PARTITION: 300}
     assert lags.partitions() == {PARTITION}
+
+
+def test_the_lag_is_not_known_behind_a_commit_that_cannot_be_decoded() -> None:
+    """It may have committed any offset; the next commit tells again."""
+    lags, log = Lags(), GroupLog()
+    log.offset = 1
+    for number in range(1, 6):
+        lags.feed(log.commit(PARTITION.topic, PARTITION.partition, number))
+    assert status(lags, 6_500, 5).status == "OK"
+    newer = log.commit(PARTITION.topic, PARTITION.partition, 6)
+    lags.lose(UnreadableRecord(newer.at, "version 77", newer.type, newer.key))
+    assert status(lags, 8_000, 300) is None
+    assert [(point.lag, point.missing) for point in lags.points["g"]] == [(None, UNREAD)]
+    lags.feed(log.commit(PARTITION.topic, PARTITION.partition, 299))
+    status(lags, 9_000, 300)
+    assert [point.lag for point in lags.points["g"]] == [1]
 
 
 def test_lost_offsets_and_ranges_are_bounded() -> None:
