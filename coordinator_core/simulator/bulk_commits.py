@@ -259,6 +259,8 @@ class CommitStreams:
         if counts.any() or any(len(markers.times) for _, markers in marked):
             columns = _columns(self.streams)
             streams = np.repeat(np.arange(len(spans)), counts)
+            # Stream s has commits spans[s, 0] to spans[s, 1]. All streams' commits lie one after the other; the
+            # repeated term moves each stretch of the running number to where its own numbers begin.
             numbers = np.arange(len(streams)) + np.repeat(spans[:, 0] - np.cumsum(counts) + counts, counts)
             batches = Batches(columns.times(streams, numbers), streams, numbers, np.full(len(streams), OPEN))
             batches = batches.with_markers(marked)

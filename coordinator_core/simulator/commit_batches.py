@@ -134,6 +134,8 @@ class CommitChunk:
 
         ``bases`` and ``leader_epochs`` have a base offset and a leader epoch for each batch.
         """
+        # Three levels: batches, records, bytes. ``record_ends`` counts records up to the end of each batch;
+        # ``batch_of_record`` and ``place_in_batch`` have one number for each record.
         record_ends = np.cumsum(self.sizes)
         batch_of_record = np.repeat(np.arange(len(self.sizes)), self.sizes)
         place_in_batch = np.arange(record_ends[-1]) - np.repeat(record_ends - self.sizes, self.sizes)
@@ -142,12 +144,16 @@ class CommitChunk:
             self._records(batch_of_record, place_in_batch),
             b"",
         )
+        # Arrow has put header, record, record, ... side by side: its data buffer is the segment. A batch begins where
+        # its first record does, as the header stands before that.
         _, record_edges, data = joined.buffers()
         starts = np.frombuffer(record_edges, np.int32)[np.concatenate([[0], record_ends])].astype(np.int64)
         octets = np.frombuffer(data, np.uint8)[: starts[-1]].copy()
         view = memoryview(octets.data)
         crcs = [crc32c.crc32c(view[low + CRC_FROM_V2 : high]) for low, high in pairwise(starts.tolist())]
         crc_bytes = np.array(crcs, ">u4").view(np.uint8).reshape(-1, 4)
+        # The index has a row for each batch and a column for each of the 4 bytes of its CRC, which end where the bytes
+        # that it covers begin.
         octets[starts[:-1, None] + np.arange(CRC_FROM_V2 - 4, CRC_FROM_V2)] = crc_bytes
         return view, starts
 
@@ -169,6 +175,8 @@ class CommitChunk:
         )
         if not is_marker.any():
             return commits
+        # Commits and the two markers in one array, of which each record takes its own: the next commit, or a marker
+        # behind the last commit, ABORT (0) before COMMIT (1).
         source = np.cumsum(~is_marker) - 1
         source[is_marker] = len(commits) + batches.ends[batch_of_record[is_marker]]
         return pa.concat_arrays([commits, pa.array(_MARKERS, pa.binary())]).take(pa.array(source))
@@ -184,9 +192,11 @@ class CommitChunk:
         headers["last_offset_delta"] = self.sizes - 1
         headers["base_timestamp"] = headers["max_timestamp"] = self.times
         ids, epochs = self._columns.producers(batches.streams, batches.numbers)
+        # KIP-890: the broker ends a transaction with the producer's next epoch.
         headers["producer_id"], headers["producer_epoch"] = ids, epochs + marks
         headers["base_sequence"] = np.where(marks | (ids < 0), -1, 0)
         headers["attributes"] = np.where(ids < 0, 0, TRANSACTIONAL_BIT) | np.where(marks, CONTROL_BIT, 0)
+        # Only the first record of a batch has a header; the others have an empty one, so the edge does not move.
         edges = np.concatenate([[0], np.cumsum(is_first) * HEADER_SIZE]).astype(np.int32)
         return pa.Array.from_buffers(pa.binary(), len(is_first), [None, pa.py_buffer(edges), pa.py_buffer(headers)])
 

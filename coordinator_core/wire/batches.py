@@ -105,6 +105,7 @@ def _block_columns(block: Block) -> Iterator[pa.RecordBatch | Damage]:
     """The batches of a block, as many together as the bounds on records and bytes allow."""
     starts = np.array(block.starts, np.int64)
     headers = read_headers(np.frombuffer(block.data, np.uint8), starts)
+    # Counts come from headers that may be damaged: a wrong one must not overflow the sum or take all of a group.
     total = np.cumsum(np.clip(headers["count"].astype(np.int64), 0, GROUP_RECORDS))
     low = 0
     while low < len(starts):
@@ -133,6 +134,7 @@ def _bodies(block: Block, starts: Ints, headers: NDArray[np.void]) -> tuple[byte
         try:
             parts.append(decompress(codec, view[low:high]))
         except LogFormatError:
+            # No bytes do not fit the header's count, so the batch goes to the reference, which says what is wrong.
             parts.append(b"")
         room -= len(parts[-1])
         if room <= 0:
@@ -154,6 +156,8 @@ def _large_batch(
         return records_in_pieces(data, octets, begin, end, count, GROUP_RECORDS)
 
     is_plausible = count * MIN_RECORD_BYTES <= end - begin
+    # Two passes: the first one only looks, as a piece that was yielded could not be taken back when a later one turns
+    # out to be odd.
     if is_plausible and all(piece is not None and not piece.odd.any() for piece in pieces()):
         for piece in pieces():
             assert piece is not None

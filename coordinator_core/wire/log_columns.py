@@ -70,8 +70,11 @@ def columns_of_records(
     file.
     """
     batch = records.batch
+    # One value for each batch; ``[batch]`` below repeats it for each of the batch's records.
     field = {name: _native(headers[name]) for name in headers.dtype.names or ()}
     attributes = field["attributes"]
+    # With LogAppendTime the broker overwrites the header's max timestamp only: it holds for each record, whatever the
+    # deltas say.
     stamped = (attributes & LOG_APPEND_TIME_BIT != 0)[batch]
     control = (attributes & CONTROL_BIT != 0)[batch]
     timestamp = field["base_timestamp"][batch] + records.timestamp_delta
@@ -134,6 +137,8 @@ def _control_columns(octets: Octets, records: RecordBounds, rows: NDArray[np.int
         return pa.nulls(count, pa.string()), pa.nulls(count, pa.int32())
     key_at, value_at = records.key_at[rows], records.value_at[rows]
     long_enough = records.key_length[rows] >= 4
+    # A control key is int16 version, int16 type. A marker's value is int16 version, int32 coordinator epoch; a value
+    # that is cut short has no epoch, and then the type is not believed either.
     code = _big_endian(octets, key_at + 2, 2).astype(np.int16)
     marker = long_enough & ((code == ABORT) | (code == COMMIT))
     whole = marker & (records.value_length[rows] >= 6)
@@ -147,6 +152,7 @@ def _control_columns(octets: Octets, records: RecordBounds, rows: NDArray[np.int
 def _big_endian(octets: Octets, at: Ints, width: int) -> NDArray[np.int32]:
     value = np.zeros(len(at), np.uint32)
     for step in range(width):
+        # ``clip``: a position behind the buffer belongs to a record that ``long_enough`` or ``whole`` leaves out.
         value = value << np.uint32(8) | octets.take(at + step, mode="clip")
     return value.view(np.int32)
 

@@ -62,6 +62,8 @@ class _Repeats:
     def _look(self, keys: pa.Array, offsets: Ints) -> None:
         encoded = keys.dictionary_encode()
         numbers = encoded.indices.to_numpy()
+        # A key repeats if it stands twice among these rows, or was seen before them. Of equal keys here only the first
+        # can be new, and it is looked up once for each distinct key.
         firsts = np.unique(numbers, return_index=True)[1]
         is_repeat = np.ones(len(numbers), np.bool_)
         is_repeat[firsts] = pc.is_in(encoded.dictionary, value_set=self._seen).to_numpy(zero_copy_only=False)
@@ -113,6 +115,7 @@ class OffsetGaps:
         offset = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset")).to_numpy()
         self._note_keys(rows, offset)
         first = np.where(empty, base, offset)
+        # The highest offset before each row, not the offset of the row before: empty batches cover several.
         last_before = np.maximum.accumulate(np.concatenate([[self._last], offset[:-1]]))
         end_before = np.maximum.accumulate(np.concatenate([[self._end], end[:-1]]))
         # The bytes of an emptied data batch are there, and its records are not; an emptied marker had no key.

@@ -72,6 +72,8 @@ def integers(column: pa.Array) -> list[Part]:
         front = values // LAST_DIGITS
         coded = _coded_integers(front)
         if coded is not None:
+            # 1234567 is "123" and "4567"; 5 is "" and "5". The second half of the words has leading zeros, for rows
+            # with a front. Two small dictionaries stand for as many words as there are numbers.
             has_front = front > 0
             back = values - front * LAST_DIGITS + has_front * LAST_DIGITS
             return [replaced(coded, ~has_front, ""), Coded(_last_digits(), back.astype(np.int32))]

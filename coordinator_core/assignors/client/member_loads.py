@@ -75,6 +75,9 @@ class MemberLoads:
 
     def none_can_gain(self) -> bool:
         """Whether no member could take a partition from one that has at least two more; each partition owned once."""
+        # The largest owner of each topic, then the largest among the topics of each subscriber: a member gains only
+        # from an owner with at least two partitions more. ``reduceat`` takes the maximum of each stretch of a flat
+        # array.
         largest_owner = np.maximum.reduceat(self.size[self.owner], self._first)
         reachable = np.maximum.reduceat(largest_owner[self._chosen], self._chosen_from)
         m = self._choosers
@@ -85,4 +88,6 @@ class MemberLoads:
         """Return the sum of the differences between all pairs of active members: 0 is perfect balance."""
         sizes = np.sort(self.size[self.active])
         n = len(sizes)
+        # In ascending order, the i-th size is subtracted n - 1 - i times and added i times over all pairs: no n x n
+        # table.
         return int((sizes * (2 * np.arange(n) - n + 1)).sum())

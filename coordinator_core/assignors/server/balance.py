@@ -46,6 +46,8 @@ class AllTopics:
     def hashes(self, numbers: Ints) -> Ints:
         """Return HashMap's secondary hashes of the keys."""
         topic, partition = self.parts(numbers)
+        # Java's int overflows: the sum is brought back to 32 bits with a sign. HashMap then mixes the upper half,
+        # shifted without a sign, into the lower.
         codes = (31 * self._codes[topic] + partition + (1 << 31)) % (1 << 32) - (1 << 31)
         return codes ^ (codes & 0xFFFF_FFFF) >> 16
 
@@ -144,6 +146,8 @@ class Balance:
         """The order of Kafka's map of partitions after these calls of computeIfAbsent."""
         if not len(calls):
             return calls
+        # A map orders keys by bucket, and within one by the time of the first call. A call for a key that is there
+        # counts, too, if it comes last: a full table doubles at it (``touched``).
         met = np.sort(np.unique(calls, return_index=True)[1])
         capacity = map_capacity(len(self.targets))
         touched = int(met[-1]) != len(calls) - 1

@@ -67,6 +67,8 @@ class CopiedAssignments:
         had_some = np.fromiter(map(bool, self._result), bool, len(self._result))
         touched = np.zeros(len(self._result), bool)
         touched[columns.member] = True
+        # Columns serve members that begin with nothing and only get partitions. Where something is removed, or given
+        # twice, the order depends on the steps between, so these members are made one by one.
         one_by_one = touched & had_some
         one_by_one[columns.member[columns.kind != ADDED]] = True
         one_by_one[_given_twice(columns)] = True
@@ -88,6 +90,8 @@ class CopiedAssignments:
     def _make(self, columns: Columns) -> None:
         """Assignments made from nothing: each partition by computeIfAbsent of its topic, and then added to its set."""
         width = len(self._edits.topics)
+        # One pair for each topic of each member, as one number. ``first`` is the row where the pair is met, ``pair``
+        # that of each row. np.unique sorts pairs by number; ``met`` puts them in the order in which they were met.
         pairs, first, pair = np.unique(columns.member * width + columns.topic, return_index=True, return_inverse=True)
         met = np.argsort(first)
         rank = np.empty(len(met), np.int64)

@@ -130,6 +130,8 @@ def _one_each(partitions: Iterable[int], room: Mapping[int, int]) -> tuple[list[
     """The same where each partition wants one member, and thus has none: round after round until no member has room."""
     lacks = np.fromiter(room.values(), np.int64, len(room))
     members = np.repeat(np.fromiter(room, np.int64, len(room)), lacks)
+    # Each member stands as often as it has room; ``rounds`` numbers its places 0, 1, 2. Sorted by that number, stably,
+    # they are the turns: all members once, then those with more room again.
     rounds = np.arange(len(members)) - np.repeat(np.cumsum(lacks) - lacks, lacks)
     taken = list(partitions)[: len(members)]
     return members[np.argsort(rounds, kind="stable")][: len(taken)].tolist(), taken

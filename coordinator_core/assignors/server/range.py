@@ -66,6 +66,8 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
     counts = ints(partition_count(image, topic, _MISSING) for topic in topics)
     topic = ints(map(topics.__getitem__, names))
     place = _places(topic, len(topics))
+    # ``quota`` and ``extra`` have one number for each topic. The first ``extra`` subscribers of a topic get one more,
+    # so a range begins behind ``place`` quotas and as many of the extra ones as stand before it.
     quota, extra = np.divmod(counts, np.maximum(np.bincount(topic, minlength=len(topics)), 1))
     start = place * quota[topic] + np.minimum(place, extra[topic])
     end = start + quota[topic] + (place < extra[topic])
@@ -82,6 +84,7 @@ def _differing(spec: GroupSpec, members: list[str], image: TopicImage) -> dict[s
         member: dict(zip(keys[first:last], values[first:last], strict=True))
         for member, (first, last) in zip(members, pairwise([0, *ends]), strict=True)
     }
+    # A bucket of Java's map that became a tree is ordered otherwise: these maps are built key by key.
     for number in crowded:
         given = ranges[members[number]]
         subscription = subscriptions[number]

@@ -96,6 +96,8 @@ class _Builder:
         unowned = np.flatnonzero(owners < 0)
         if not len(unowned):
             return
+        # The least loaded subscriber gets one, again and again. Who that is needs no search: all of the least load, by
+        # number, then these and all of the next load, and so on.
         ranked = subscribers[np.argsort(self.loads[subscribers], kind="stable")]
         takers = ranked[_fill(self.loads[ranked], len(unowned))]
         owners[unowned] = takers
@@ -119,6 +121,8 @@ class _Builder:
         loads = self.loads[subscribers]
         if loads.max() - loads.min() <= 1:
             return 0
+        # ``by_owner`` has the partitions, those of the first subscriber, then those of the second; ``ends[s]`` is where
+        # those of subscriber s end. A giver gives from the back: its highest partition first.
         owners = np.searchsorted(subscribers, self.owners[topic])
         by_owner = np.argsort(owners, kind="stable").tolist()
         held = np.bincount(owners, minlength=len(subscribers))
@@ -129,6 +133,7 @@ class _Builder:
             ends[giver] -= 1
             moved.append(by_owner[ends[giver]])
         if moved:
+            # Shape (moves, 2): giver and taker. Each move is two changes, taken from the one and given to the other.
             both = subscribers[np.array(moves)]
             self.owners[topic][moved] = both[:, 1]
             self.loads += np.bincount(both[:, 1], minlength=len(self.loads))
