@@ -1,7 +1,7 @@
 """Segments to records: ``read_columns`` gives Arrow record batches, ``read_rows`` one record at a time.
 
 Both read through a ``read_at(position, size)`` callable in bounded memory, start and stop at byte positions (see
-``framing.boundaries``), and give the same records; the second is the reference for the first. Bytes without readable
+``framing.layout``), and give the same records; the second is the reference for the first. Bytes without readable
 records come as Damage in between, and reading continues behind them.
 """
 

@@ -37,6 +37,7 @@ SEARCH_CRC_BYTES = 1 << 30
 
 LENGTH = struct.Struct(">i")
 OFFSET_AND_LENGTH = struct.Struct(">qi")
+OFFSET_BYTES = 8
 CRC = struct.Struct(">I")
 
 
@@ -102,14 +103,25 @@ def scan(
         position += damage.size
 
 
-def boundaries(read_at: ReadAt, size: int, every: int) -> list[int]:
-    """Return byte positions that split a segment into ranges of at least ``every`` bytes, each at a batch with a right
-    CRC.
+class Layout(NamedTuple):
+    """How the batches of a segment lie, as their headers say it.
 
-    Reads headers, not records; a range for ``scan`` lies between two neighbours. Begins with 0 and ends with ``size``.
+    ``edges``: byte positions that split it into ranges, from 0 to its size, each at a batch with a right CRC.
+    ``highest``: the highest first offset of a batch; -1: it has none. ``is_clear``: only zeros follow the batches that
+    are known.
+    """
+
+    edges: list[int]
+    highest: int
+    is_clear: bool
+
+
+def layout(read_at: ReadAt, size: int, every: int) -> Layout:
+    """Return the layout of a segment, with ranges of at least ``every`` bytes; ``scan`` takes two edges that follow one
+    another. Records are not read.
     """
     edges = [0]
-    position, window = 0, 1 << 16
+    position, window, highest = 0, 1 << 16, -1
     while position < size:
         data = read_at(position, min(window, size - position))
         starts, end = _walk_headers(data)
@@ -118,8 +130,17 @@ def boundaries(read_at: ReadAt, size: int, every: int) -> list[int]:
                 edges.append(position + at)
         if end == 0:
             break
+        highest = max(highest, _highest_offset(data, starts))
         position += end
-    return [*edges, size] if size > edges[-1] else edges
+    is_clear = position <= size and not any(read_at(position, LOG_OVERHEAD))
+    return Layout([*edges, size] if size > edges[-1] else edges, highest, is_clear)
+
+
+def _highest_offset(data: bytes, starts: list[int]) -> int:
+    """Return the highest first offset of the batches that begin at these positions, of which there is at least one."""
+    # One row of eight bytes for each batch, read as one number.
+    octets = np.frombuffer(data, np.uint8)[np.array(starts)[:, None] + np.arange(OFFSET_BYTES)]
+    return int(octets.view(">i8").max())
 
 
 def batch_size(data: bytes, at: int) -> int:

@@ -28,7 +28,8 @@ from jobs.sources.files import (
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLines
-from jobs.sources.segments import SegmentsReader, SegmentsSource, have_overlaps
+from jobs.sources.segment_layouts import have_overlaps, layouts
+from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, SegmentsSource, is_split
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
@@ -159,7 +160,10 @@ def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic:
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
     logs = find_logs(files, topics=topics, snapshots=True)
     refuse_empty_files(files, logs)
-    options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic}
+    segments = [log for log in logs if not log.is_snapshot]
+    known = layouts(spark, segments)
+    edges = {log.name: known[log.name].edges for log in segments if is_split(log)}
+    options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic, "edges": json.dumps(edges)}
 
     def load() -> DataFrame:
         spark.dataSource.register(SegmentsSource)
@@ -167,7 +171,6 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
 
     extents: dict[tuple[str, int], DumpExtent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
-    segments = [log for log in logs if not log.is_snapshot]
     for log in segments:
         place = (log.topic or topic, log.partition)
         first = int(log.segment[:20]) if SEGMENT.fullmatch(log.segment) else 0
@@ -178,9 +181,11 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     named = all(SEGMENT.fullmatch(log.segment) for log in segments)
     snapshots = [(log.partition, log.segment) for log in logs if log.is_snapshot]
     once = len(set(snapshots)) == len(snapshots)
-    distinct = named and once and all(len(of_log) == 1 for of_log in folders.values()) and not have_overlaps(segments)
+    is_of_one_copy = named and once and all(len(of_log) == 1 for of_log in folders.values())
+    distinct = is_of_one_copy and not have_overlaps(segments, known)
     given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
-    return Dump(load, True, list(extents.values()), distinct, given, SegmentsReader(files, frozenset(topics), topic))
+    reader = SegmentsReader(files, frozenset(topics), topic, SPLIT_BYTES, edges)
+    return Dump(load, True, list(extents.values()), distinct, given, reader)
 
 
 def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:

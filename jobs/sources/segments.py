@@ -1,8 +1,9 @@
 """The Spark data source ``segments``: reads raw segment files of coordinator logs.
 
 Options: ``paths`` (a JSON list of folders, files or tar archives), ``topics`` (a JSON list; default: all topics that
-can be decoded), ``topic`` (the topic of files outside a topic's folder) and ``splitBytes`` (files are split into byte
-ranges of at least this size). Each task reads its range in bounded memory and yields Arrow batches.
+can be decoded), ``topic`` (the topic of files outside a topic's folder), ``splitBytes`` (files are split into byte
+ranges of at least this size) and ``edges`` (JSON: where, by file, as far as it is known). Each task reads its range in
+bounded memory and yields Arrow batches.
 
 KRaft snapshots are read as well. Their records have no log offset: ``place`` is their number in the snapshot, from 0.
 """
@@ -10,9 +11,10 @@ KRaft snapshots are read as well. Their records have no log offset: ``place`` is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -22,9 +24,9 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.errors import LogFormatError
 from coordinator_core.records import GROUP_LOG
-from coordinator_core.wire.batch_format import LOG_OVERHEAD, TIMESTAMP_TYPES, Damage, DamageKind
+from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
-from coordinator_core.wire.framing import boundaries
+from coordinator_core.wire.framing import layout
 from coordinator_core.wire.transactions import holes, markers, outcomes
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
@@ -99,16 +101,23 @@ class SegmentsSource(DataSource):
             frozenset(json.loads(self.options.get("topics", "null")) or KNOWN_TOPICS),
             self.options.get("topic", GROUP_LOG),
             int(self.options.get("splitBytes", SPLIT_BYTES)),
+            json.loads(self.options.get("edges", "{}")),
         )
 
 
 class SegmentsReader(DataSourceReader):
-    """Plans byte ranges of files, and reads one."""
+    """Plans byte ranges of files, and reads one. ``edges``: of files whose layout is known, by name."""
 
     def __init__(
-        self, paths: Sequence[str], topics: frozenset[str], topic: str, split_bytes: int = SPLIT_BYTES
+        self,
+        paths: Sequence[str],
+        topics: frozenset[str],
+        topic: str,
+        split_bytes: int = SPLIT_BYTES,
+        edges: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
+        self.edges = dict(edges)
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges by topic, partition and offset. Small files share a task: each task has a fixed cost."""
@@ -117,41 +126,28 @@ class SegmentsReader(DataSourceReader):
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
             for log, following in pairwise([*(log for log in logs if not log.is_snapshot), None])
             if log is not None
-            for start, stop in _ranges(log, self.split_bytes)
+            for start, stop in self._ranges(log)
         ]
         ranges += [Range(log, 0, log.size, None) for log in logs if log.is_snapshot]
         return [Ranges(tuple(some)) for some in _shared(ranges, min(self.split_bytes, TASK_BYTES))]
+
+    def _ranges(self, log: LogFile) -> Iterable[tuple[int, int]]:
+        if not is_split(log, self.split_bytes):
+            return [(0, log.size)]
+        edges = self.edges.get(log.name)
+        if edges is None or edges[-1] != log.size:  # it has grown since
+            with log.open() as read_at:
+                edges = layout(read_at, log.size, self.split_bytes).edges
+        return pairwise(edges)
 
     def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
         """Yield the rows of one task."""
         return chain.from_iterable(read_range(wanted, self.topic) for wanted in partition.ranges)
 
 
-def have_overlaps(segments: Sequence[LogFile]) -> bool:
-    """Return whether a segment may have records that the next one has, too; they are sorted by partition and offset.
-
-    Only the headers of batches are read. Where they do not tell, it may.
-    """
-    return any(
-        before.size and after.size and _reaches(before, int(after.segment.partition(".")[0]))
-        for before, after in pairwise(segments)
-        if (before.topic, before.partition) == (after.topic, after.partition)
-    )
-
-
-def _reaches(log: LogFile, offset: int) -> bool:
-    """Return whether a segment has a batch that begins at an offset or behind it, or bytes that are not a batch."""
-    position = 0
-    with log.open() as read_at:
-        while position < log.size:
-            head = read_at(position, LOG_OVERHEAD)
-            base, length = int.from_bytes(head[:8], "big", signed=True), int.from_bytes(head[8:], "big", signed=True)
-            if not any(head):
-                return False  # a broker may reserve the space of a segment before it writes
-            position += LOG_OVERHEAD + length
-            if length <= 0 or base >= offset or position > log.size:
-                return True
-    return False
+def is_split(log: LogFile, split_bytes: int = SPLIT_BYTES) -> bool:
+    """Return whether a file is read in ranges. A member of an archive is not: each task would read all before it."""
+    return not log.member and log.size > split_bytes
 
 
 def _shared(ranges: Iterable[Range], task_bytes: int) -> Iterator[list[Range]]:
@@ -171,14 +167,6 @@ def _shared(ranges: Iterable[Range], task_bytes: int) -> Iterator[list[Range]]:
 
 def _continues(log: LogFile, following: LogFile | None) -> bool:
     return following is not None and (log.topic, log.partition) == (following.topic, following.partition)
-
-
-def _ranges(log: LogFile, split_bytes: int) -> Iterable[tuple[int, int]]:
-    """Split a file. A member of an archive is not split: each task would read the archive up to its range."""
-    if log.member or log.size <= split_bytes:
-        return [(0, log.size)]
-    with log.open() as read_at:
-        return list(pairwise(boundaries(read_at, log.size, split_bytes)))
 
 
 def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:

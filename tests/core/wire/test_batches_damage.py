@@ -16,11 +16,11 @@ from coordinator_core.wire.batch_format import Damage, DamageKind
 from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batch_writer import encode_batch
 from coordinator_core.wire.batches import read_columns, read_rows
-from coordinator_core.wire.framing import boundaries
+from coordinator_core.wire.framing import layout
 from tests.core.wire.segments import message, reader, records, rows_of, segment
 
 WHOLE = segment(5, 3)
-STARTS = boundaries(reader(WHOLE), len(WHOLE), 1)
+STARTS = layout(reader(WHOLE), len(WHOLE), 1).edges
 
 
 def offsets(rows):
@@ -174,7 +174,7 @@ def test_a_file_that_shrinks_while_it_is_read_ends_there():
 @pytest.mark.parametrize("every", [1, 200, 400, 10_000])
 def test_ranges_between_boundaries_give_the_same_records(every):
     data = segment(20, 4) + message(80, b"k", b"v", magic=1, timestamp=5) + bytes(30)
-    edges = boundaries(reader(data), len(data), every)
+    edges = layout(reader(data), len(data), every).edges
     assert edges[0] == 0
     assert edges[-1] == len(data)
     parts = [list(read_rows(reader(data), len(data), *edge)) for edge in pairwise(edges)]
@@ -184,6 +184,18 @@ def test_ranges_between_boundaries_give_the_same_records(every):
 def test_no_boundary_is_set_where_a_damaged_batch_begins():
     flipped = bytearray(WHOLE)
     flipped[STARTS[2] + 70] ^= 1
-    assert boundaries(reader(bytes(flipped)), len(flipped), 1) == [edge for edge in STARTS if edge != STARTS[2]]
-    assert boundaries(reader(b"no log"), 6, 1) == [0, 6]
-    assert boundaries(reader(b""), 0, 1) == [0]
+    found = layout(reader(bytes(flipped)), len(flipped), 1)
+    assert found.edges == [edge for edge in STARTS if edge != STARTS[2]]
+    assert layout(reader(b"no log"), 6, 1).edges == [0, 6]
+    assert layout(reader(b""), 0, 1) == ([0], -1, True)
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_clear"), [(b"", True), (bytes(40), True), (b"\1" * 40, False), (WHOLE[:70], False), (b"\0\1", False)]
+)
+@pytest.mark.parametrize("count", [1, 9, 2000])
+def test_a_layout_says_the_highest_offset_and_what_follows_the_batches(count, behind, is_clear):
+    """More batches than one chunk of the walk has."""
+    data = segment(count, 4) + behind
+    found = layout(reader(data), len(data), 1 << 30)
+    assert found == ([0, len(data)], 4 * (count - 1), is_clear)

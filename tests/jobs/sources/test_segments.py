@@ -6,14 +6,18 @@ import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from coordinator_core.records import CoordinatorRecord, LogPosition
 from coordinator_core.wire.control import ABORT, COMMIT
-from jobs.sources.files import FIRST_SEGMENT, find_logs
-from jobs.sources.segments import Range, SegmentsReader, have_overlaps, read_range
+from jobs.sources import segment_layouts, segments
+from jobs.sources.files import FIRST_SEGMENT, METADATA_TOPIC, find_logs
+from jobs.sources.segment_layouts import have_overlaps, layouts
+from jobs.sources.segments import Range, SegmentsReader, read_range
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, marker, write_segment
 from tests.matrix.removals import damaged, overlapping, without_segment
@@ -131,7 +135,22 @@ def test_segments_that_may_have_a_record_twice_are_found(
     logs = tmp_path / "logs"
     shutil.copytree(SAMPLE_LOGS, logs)
     change(logs)
-    assert have_overlaps([log for log in find_logs([logs]) if not log.is_snapshot]) == expected
+    files = [log for log in find_logs([logs]) if not log.is_snapshot]
+    assert have_overlaps(files, layouts(cast(SparkSession, None), files)) == expected
+
+
+def test_a_large_dump_is_walked_over_by_tasks(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they find is what this process finds; a reader that knows it walks over nothing."""
+    logs = [log for log in find_logs([SAMPLE_LOGS]) if not log.is_snapshot]
+    here = layouts(cast(SparkSession, None), logs, 1 << 12)
+    monkeypatch.setattr(segment_layouts, "WALKED_HERE_BYTES", 0)
+    assert layouts(spark, logs, 1 << 12) == here
+    assert any(len(of.edges) > 3 for of in here.values())
+    given = ([str(SAMPLE_LOGS)], frozenset({TOPIC, METADATA_TOPIC}), TOPIC, 1 << 12)
+    expected = SegmentsReader(*given).partitions()
+    monkeypatch.setattr(segments, "layout", None)
+    edges = {name: of.edges for name, of in here.items()}
+    assert SegmentsReader(*given, edges).partitions() == expected
 
 
 def _append(folder: Path, data: bytes) -> None:
