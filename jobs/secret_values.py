@@ -29,7 +29,9 @@ HARMLESS: Final = re.compile(
     r"|sql\.codegen\.\w+|sql\.files\.\w+|sql\.execution\.arrow\.[\w.]+|sql\.autoBroadcastJoinThreshold"
     r"|sql\.catalog\.\w+|databricks\.delta\.[\w.]+)"
 )
-"""Free settings whose values are shown."""
+"""Free settings whose values are shown, unless they are named like a credential."""
+
+CREDENTIAL: Final = re.compile(r"password|secret|token|credential|[._]key", re.IGNORECASE)
 
 NAME: Final = re.compile(r"[A-Za-z][\w.\-]{0,99}")
 """What names of settings look like; anything else may be a value that was written in the wrong place."""
@@ -107,4 +109,5 @@ def _credentials(url: str) -> re.Pattern[str]:
 
 
 def _is_hidden(name: str) -> bool:
-    return name in SECRET or (name.startswith(FREE) and HARMLESS.fullmatch(name) is None)
+    is_free = name.startswith(FREE)
+    return name in SECRET or (is_free and (HARMLESS.fullmatch(name) is None or CREDENTIAL.search(name) is not None))

@@ -139,8 +139,17 @@ def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: i
     if not candidates:
         find_rebalance(parts[-1], epoch, offset)
     part, rebalance = max(candidates, key=lambda candidate: time_order(candidate[0], candidate[1].at))
-    sentences = explain(part, rebalance)
+    sentences = [*_of_several(parts, rebalance, epoch), *explain(part, rebalance)]
     return sentences if part is history else with_log(sentences, log_topic(part))
+
+
+def _of_several(parts: Iterable[GroupHistory], last: RebalanceRow, epoch: int | None) -> Iterator[Sentence]:
+    """The number of an epoch comes again when a group is deleted, or moves to the other protocol."""
+    others = [row.at for part in parts for row in part.rebalances if row.to_epoch == epoch and row is not last]
+    if epoch is not None and others:
+        others.sort(key=lambda at: (at.partition, at.offset))
+        which = f"The group has {len(others) + 1} rebalances to {epoch}: this is the last one"
+        yield Sentence(f"{which}; ask for another one by its PARTITION:OFFSET.", tuple(others))
 
 
 def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:

@@ -43,8 +43,8 @@ def _print(tried: Tried, seconds: float) -> None:
         told = ", ".join(f"{command} {number}" for command, number in sorted(commands.items()))
         print(f"  {kind}: {commands.total()} ({told})")
     print(
-        f"{tried.inputs} inputs in {seconds:.0f} s, {len(tried.failures)} that broke something, "
-        f"at most {tried.peak_mib} MiB in a process"
+        f"{tried.inputs} inputs through {tried.commands} commands in {seconds:.0f} s, "
+        f"{len(tried.failures)} that broke something, at most {tried.peak_mib} MiB in a process"
     )
 
 

@@ -14,6 +14,7 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -49,9 +50,12 @@ class Failed(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """What came of inputs: how many by kind and command, those that failed, and the most memory of a process in MiB."""
+    """What came of inputs: how many by kind and command, how many commands ran, the inputs that failed, and the most
+    memory of a process in MiB.
+    """
 
     counts: Counter[tuple[str, str]]
+    commands: int
     failures: list[Failed]
     peak_mib: int
 
@@ -71,7 +75,7 @@ class Campaign(NamedTuple):
 
 
 def fuzz(campaign: Campaign, seed: int, seconds: float) -> Tried:
-    """Try inputs until the time is over; return what came of all of them. Each input has a seed of its own."""
+    """Try inputs until the time is over, or until Ctrl-C; return what came of all of them. Each has its own seed."""
     simulated = campaign.scratch / "simulated"
     all_groups(simulated)  # read once, for all processes
     gc.collect()
@@ -79,17 +83,19 @@ def fuzz(campaign: Campaign, seed: int, seconds: float) -> Tried:
     until = time.monotonic() + seconds
     counts: Counter[tuple[str, str]] = Counter()
     found: list[Failed] = []
-    peak, places = 0, set[tuple[str, str]]()
-    for tried in _answers(campaign, simulated, seed, until):
-        counts += tried.counts
-        peak = max(peak, tried.peak_mib)
-        for failed in tried.failures:
-            found.append(failed)
-            place = failed.failure.how, failed.failure.where
-            if place not in places:
-                places.add(place)
-                keep(campaign.keep, simulated, failed)
-    return Tried(counts, found, peak)
+    commands, peak, places = 0, 0, set[tuple[str, str]]()
+    with suppress(KeyboardInterrupt):
+        for tried in _answers(campaign, simulated, seed, until):
+            counts += tried.counts
+            commands += tried.commands
+            peak = max(peak, tried.peak_mib)
+            for failed in tried.failures:
+                found.append(failed)
+                place = failed.failure.how, failed.failure.where
+                if place not in places:
+                    places.add(place)
+                    keep(campaign.keep, simulated, failed)
+    return Tried(counts, commands, found, peak)
 
 
 def _answers(campaign: Campaign, simulated: Path, seed: int, until: float) -> Iterator[Tried]:
@@ -194,7 +200,7 @@ class _Worker:
         given = make_input(self._simulated, seed)
         failure = Failure(given.command, how, f"{where}: {given.command[:1]}")
         # Of the inputs before it in this round nothing is known any more: they do not count.
-        return Tried(Counter({(given.kind, given.command[0]): 1}), [Failed(seed, given.kind, failure)], 0)
+        return Tried(Counter({(given.kind, given.command[0]): 1}), 1, [Failed(seed, given.kind, failure)], 0)
 
     def end(self) -> None:
         """End the process."""
@@ -222,7 +228,7 @@ def _serve(connection: Connection, limits: Limits, simulated: Path, folder: Path
                 if failure is not None:
                     failures.append(Failed(seed, given.kind, failure))
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-            connection.send(Tried(counts, failures, peak))
+            connection.send(Tried(counts, end - first, failures, peak))
 
 
 def try_input(given: Input, folder: Path, limits: Limits) -> Failure | None:

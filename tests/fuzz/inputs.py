@@ -20,6 +20,9 @@ WHOLE: Final = 0.002
 CROWD: Final = 0.3
 """The share of inputs that are crowds: the start of a command takes longer than to judge a hundred records."""
 
+CROWDS_FOR_PROGRAMS: Final = 0.85
+"""The share of questions to a crowd whose answer is for a program: a table of all its groups takes a second to draw."""
+
 GROUPS: Final = 80
 """The groups of a crowd."""
 
@@ -74,7 +77,7 @@ class Input(NamedTuple):
     command: tuple[str, ...]
     done: str
     number: int = 1
-    """How many inputs it stands for: of a crowd, each changed record is one."""
+    """How many inputs it stands for: of a crowd, each changed or added record is one."""
 
 
 def make_input(simulated: Path, seed: int) -> Input:
@@ -85,7 +88,8 @@ def make_input(simulated: Path, seed: int) -> Input:
         return Input("whole log", logs, None, question("", choose), done)
     if choose.random() < CROWD:
         many = crowd(simulated, choose, GROUPS)
-        return Input("record of a crowd", many.logs, None, question("", choose), "fields", many.changed)
+        asked = question("", choose, CROWDS_FOR_PROGRAMS)
+        return Input("record of a crowd", many.logs, None, asked, "fields or types", many.changed)
     kind = LOG if choose.random() < LOGS else choose.choice([*KINDS])
     if kind not in BESIDE_LOGS:
         given = changed_file(kind, About({}, "g"), choose)
@@ -97,8 +101,8 @@ def make_input(simulated: Path, seed: int) -> Input:
     return Input(kind, {} if "LOGS" not in given.command else part.logs, given[:2], given.command, part.done)
 
 
-def question(group: str, choose: random.Random) -> tuple[str, ...]:
-    """Return a question to a log, half of them for programs."""
+def question(group: str, choose: random.Random, for_programs: float = 0.5) -> tuple[str, ...]:
+    """Return a question to a log; this share of them is for programs."""
     if choose.random() < REPORTS:
         return "report", "--log", "LOGS", "--out", "OUT"
     known = bool(group) and not group.startswith("-") and "\x00" not in group
@@ -107,7 +111,7 @@ def question(group: str, choose: random.Random) -> tuple[str, ...]:
     command = tuple(group if word == "G" else word for word in words)
     if command[0] != "dump":
         command += ("--log", "LOGS")
-        command += ("--json",) if choose.random() < 0.5 else ()
+        command += ("--json",) if choose.random() < for_programs else ()
     if command[0] in AT_A_MOMENT and "--history" not in command and choose.random() < 0.3:
         moment = ("--at", choose.choice(TIMES)) if choose.random() < 0.6 else ("--at-offset", choose.choice(OFFSETS))
         command += moment

@@ -14,7 +14,7 @@ from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.record_codec import decode_record
-from tests.fuzz.mutations import changed_record, family_of, mutate
+from tests.fuzz.mutations import changed_record, family_of, mutate, with_other_types
 from tests.fuzz.samples import MOST_BYTES, Logs, clusters
 
 MOST_RECORDS: Final = 10
@@ -25,6 +25,9 @@ MOST_TOPIC_RECORDS: Final = 40
 
 CHANGED: Final = 0.4
 """The share of records of a crowd that are changed: a rule often needs a whole one before a changed one."""
+
+MIXED: Final = 0.15
+"""The share of stretches of a crowd that get records of other types of groups under the id of their group."""
 
 SEGMENT: Final = "00000000000000000000.log"
 Records = list[LogRecord]
@@ -38,7 +41,7 @@ class Groups(NamedTuple):
 
 
 class Crowd(NamedTuple):
-    """Logs of many groups, and how many of their records were changed."""
+    """Logs of many groups, and how many of their records were changed or added."""
 
     logs: Logs
     changed: int
@@ -105,7 +108,7 @@ def stretch(simulated: Path, choose: random.Random) -> Stretch:
 
 
 def crowd(simulated: Path, choose: random.Random, number: int) -> Crowd:
-    """Return stretches of many groups in one log, a part of their records changed in their fields.
+    """Return stretches of many groups in one log: with changed fields, and with records of other types of groups.
 
     All of a log lies in few batches, so that a changed record costs what it takes to decode and to judge it.
     """
@@ -115,7 +118,12 @@ def crowd(simulated: Path, choose: random.Random, number: int) -> Crowd:
         groups = choose.choice(all_groups(simulated))
         for family, records in groups.by_group[choose.choice(list(groups.by_group))].items():
             first = choose.randrange(len(records))
-            for record in records[first : first + choose.randint(1, MOST_RECORDS)]:
+            some = records[first : first + choose.randint(1, MOST_RECORDS)]
+            if choose.random() < MIXED:
+                mixed = with_other_types(some, family, choose)
+                changed += len(mixed) - len(some)
+                some = mixed
+            for record in some:
                 is_changed = choose.random() < CHANGED
                 logs.setdefault(family, []).append(changed_record(record, family, choose) if is_changed else record)
                 changed += is_changed

@@ -33,6 +33,8 @@ SPARK = (
     "spark.hadoop.fs.s3a.secret.key",
     "fs.azure.account.key.l.dfs.core.windows.net",
     "spark.authenticate.secret",
+    "spark.databricks.delta.sharing.bearerToken",
+    "spark.sql.catalog.token",
     "y.z",
 )
 

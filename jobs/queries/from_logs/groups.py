@@ -107,7 +107,8 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:
-            partition.gaps = partition.gaps.after_end()
+            if partition.reader.partition not in moment.offsets:  # its end at that time is known
+                partition.gaps = partition.gaps.after_end()
     replayed.topics = known_topics(partitions, listed, warn)
     given = replayed.given_share_state = given_share_state(logs, replayed.topics)
     for files in partitions[Family.SHARE].values():

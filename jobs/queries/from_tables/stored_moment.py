@@ -74,7 +74,8 @@ class StoredMoment:
         last_ms = self._span[1]
         if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
             for extent in self._extents.values():
-                extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
+                if extent.asked is None:  # else its end at that time is known
+                    extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
         self._times = MomentTimes.of(moment, self._extents)
         self._shares = StoredShareLog(self._selected, self._times.shares_ms)
         self._groups = StoredGroups(self._selected, self._extents)

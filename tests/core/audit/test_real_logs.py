@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
-from coordinator_core.audit.explain import explain, find_rebalance
+from coordinator_core.audit.explain import explain, explain_rebalance, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.offsets.steps import commit_steps
@@ -101,6 +101,23 @@ def test_who_commits_while_revoking_had_the_partition() -> None:
                 and row.until.timestamp_ms >= commit["began_ms"] - 50
             }
             assert commit["member"] in owners
+
+
+def test_members_with_different_topics_give_up_what_others_need() -> None:
+    """A member left, and only some of the others subscribed to its topics: these gave partitions to the rest."""
+    assert [row for row in found_in_wild() if row.kind == FindingKind.MOVED_MORE_THAN_NEEDED] == []
+
+
+def test_a_number_of_an_epoch_that_comes_again_is_told() -> None:
+    """The group was classic in generation 47, and of the new protocol in epoch 47."""
+    history = histories(wild())["W-mig-1"]
+    rows = sorted((row for row in history.rebalances if row.to_epoch == 47), key=lambda row: row.at.offset)
+    assert [row.group_type for row in rows] == ["CLASSIC", "CONSUMER"]
+    said, *rest = explain_rebalance(history, 47)
+    assert said.text.startswith("The group has 2 rebalances to 47: this is the last one")
+    assert said.evidence == (rows[0].at,)
+    assert rest == explain(history, rows[1])
+    assert explain_rebalance(history, offset=rows[0].at.offset) == explain(history, rows[0])
 
 
 def test_a_topic_deleted_between_two_snapshots_breaks_no_rule() -> None:

@@ -20,6 +20,7 @@ from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.moment import AsOf
 from jobs.settings import load
 from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.logs import write_segment
 from tests.jobs.queries.same_answers import only_topics_missing
@@ -94,6 +95,24 @@ def test_after_the_end_of_the_log_nothing_is_certain(tmp_path: Path) -> None:
         assert not later.knowledge().lists_all
         (reason,) = later.knowledge().reasons()
         assert reason.startswith("the log ends at ")
+
+
+def test_after_the_end_of_the_log_its_end_offsets_say_that_nothing_was_written_since(tmp_path: Path) -> None:
+    """Whoever names the ends of all partitions at a time has asked a broker for them then."""
+    write_logs(tmp_path / "logs", 1)
+    logs = find_logs([tmp_path / "logs"])
+    ends = {log.partition: 1 + max(row.offset for row in LogReader([log], pytest.fail).rows()) for log in logs}
+    for answers in both(tmp_path):
+        end_ms = answers.at(AsOf()).span()[1]
+        assert end_ms is not None
+        last, later = answers.at(AsOf()), answers.at(AsOf(end_ms + 60_000, ends))
+        assert later.knowledge().reasons() == []
+        assert {certainty_label(group, known) for group, _, known in later.groups()} == {CERTAIN_GROUP}
+        assert offsets(later) == offsets(last)
+        some = dict(list(ends.items())[:-1])
+        assert len(answers.at(AsOf(end_ms + 60_000, some)).knowledge().reasons()) == 1
+        more = {number: end + 1 for number, end in ends.items()}
+        assert answers.at(AsOf(end_ms + 60_000, more)).knowledge().reasons() != []
 
 
 @pytest.mark.parametrize("has_holes", [True, False])
