@@ -73,8 +73,8 @@ def parse(
     except yaml.MarkedYAMLError as cause:
         mark = cause.problem_mark or cause.context_mark
         place = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
-        said = QUOTED.sub("something", cause.problem or cause.context or "it cannot be read")
-        raise error(f"{origin}: not valid YAML{place}: {said}") from None
+        problem = QUOTED.sub("something", cause.problem or cause.context or "it cannot be read")
+        raise error(f"{origin}: not valid YAML{place}: {problem}") from None
     except yaml.reader.ReaderError as cause:
         raise error(f"{origin}: not valid YAML: character {cause.position + 1} is not a printable one") from None
     except RecursionError:

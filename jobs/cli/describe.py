@@ -217,8 +217,8 @@ def print_list(source: AnswerSource, lines: Sequence[Line], title: str, *, is_wh
     """Print a list. Rows for people do not repeat what its title says, nor that something is certain."""
     if not source.json:
         plain = (("listComplete", is_whole), ("list_complete", is_whole), ("certainty", CERTAIN_GROUP))
-        said = {name for name, value in plain if all(line.get(name) == value for line in lines)}
-        lines = [{name: value for name, value in line.items() if name not in said} for line in lines]
+        same_in_all = {name for name, value in plain if all(line.get(name) == value for line in lines)}
+        lines = [{name: value for name, value in line.items() if name not in same_in_all} for line in lines]
     print_lines(lines, as_json=source.json, title=title if is_whole else f"{title}, incomplete")
 
 

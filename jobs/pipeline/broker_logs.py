@@ -52,10 +52,10 @@ def take(tables: Tables, paths: Iterable[str], cluster: str, warn: Warn, zone: Z
 
 
 def _digest(event: BrokerEvent) -> str:
-    said = (event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text)
+    content = (event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text)
     if event.kind in (EventKind.FILE_BEGINS, EventKind.FILE_ENDS):
-        said = (event.broker_id, event.file, event.kind, None, None, "")
-    return blake2b(repr(said).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
+        content = (event.broker_id, event.file, event.kind, None, None, "")
+    return blake2b(repr(content).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 
 def _plain(event: BrokerEvent) -> dict[str, Any]:

@@ -118,13 +118,13 @@ class CommitFold:
         """
         since_ms, until_ms = removal_window(deleted_ms)
 
-        def told(removal: Removal) -> Removal:
+        def explained(removal: Removal) -> Removal:
             is_then = since_ms <= removal.at.timestamp_ms <= until_ms
             return removal._replace(how=TOPIC_DELETED) if is_then and removal.how not in WITH_GROUP else removal
 
         for (name, _), partition in self._partitions.items():
             if name == topic:
-                partition.removals = [told(removal) for removal in partition.removals]
+                partition.removals = [explained(removal) for removal in partition.removals]
 
     def partitions(self) -> Iterator[PartitionCommits]:
         """Yield what is known of each partition."""

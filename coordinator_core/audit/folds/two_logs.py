@@ -119,17 +119,17 @@ def _together(connect: GroupHistory, classic: GroupHistory) -> GroupHistory:
 def _part(history: GroupHistory, *, on_kip_848: bool) -> GroupHistory:
     """The rows of one log. A violation does not say of which it is: its time does."""
 
-    def mine(rows: Iterable[Row]) -> list[Row]:
+    def rows_of_log(rows: Iterable[Row]) -> list[Row]:
         return [row for row in rows if (getattr(row, "group_type") == GroupType.CONNECT) == on_kip_848]  # noqa: B009
 
-    epochs = mine(history.epochs)
+    epochs = rows_of_log(history.epochs)
     return replace(
         history,
         epochs=epochs,
-        rebalances=mine(history.rebalances),
-        memberships=mine(history.memberships),
-        assignments=mine(history.assignments),
-        targets=mine(history.targets),
+        rebalances=rows_of_log(history.rebalances),
+        memberships=rows_of_log(history.memberships),
+        assignments=rows_of_log(history.assignments),
+        targets=rows_of_log(history.targets),
         violations=[row for row in history.violations if _lives(epochs, row.at.timestamp_ms)],
         commits=() if on_kip_848 else history.commits,
         commit_counts=() if on_kip_848 else history.commit_counts,

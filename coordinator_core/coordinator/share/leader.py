@@ -144,33 +144,33 @@ class SharePartitionLeader:
             raise
         changed.write()
 
-    def _acknowledge(self, member_id: str, said: Acknowledgement, now: int, changed: _Changes) -> None:
-        for batch in self._batches_of(said):
+    def _acknowledge(self, member_id: str, acknowledged: Acknowledgement, now: int, changed: _Changes) -> None:
+        for batch in self._batches_of(acknowledged):
             if batch.last < self.start_offset:
                 continue
             if not batch.is_split:
                 _check_owner(batch.whole, member_id)
-            is_whole = said.first <= batch.first and batch.last <= said.last
-            if not is_whole or len(said.types) > 1 or batch.first < self.start_offset:
+            is_whole = acknowledged.first <= batch.first and batch.last <= acknowledged.last
+            if not is_whole or len(acknowledged.types) > 1 or batch.first < self.start_offset:
                 if not batch.is_split and batch.whole.state != ACQUIRED:
                     raise ApiError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
                 self._window.split(batch)
             if not batch.is_split:
-                self._settle(batch, batch.whole, said.types[0], now, changed)
+                self._settle(batch, batch.whole, acknowledged.types[0], now, changed)
                 continue
-            for first, last, kind in _runs_of_types(said, max(batch.first, self.start_offset), batch.last):
+            for first, last, kind in _runs_of_types(acknowledged, max(batch.first, self.start_offset), batch.last):
                 for run in batch.within(first, last):
                     _check_owner(run, member_id)
                     self._settle(batch, run, kind, now, changed)
 
-    def _batches_of(self, said: Acknowledgement) -> list[InFlightBatch]:
-        floor = self._window.flight.floor(said.first)
-        if floor is None and said.first < self.start_offset <= said.last:
+    def _batches_of(self, acknowledged: Acknowledgement) -> list[InFlightBatch]:
+        floor = self._window.flight.floor(acknowledged.first)
+        if floor is None and acknowledged.first < self.start_offset <= acknowledged.last:
             floor = self._window.flight.floor(self.start_offset)
         if floor is None:
             raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Batch record not found.")
-        batches = self._window.flight.between(floor.first, said.last)
-        if batches[-1].last < said.last:
+        batches = self._window.flight.between(floor.first, acknowledged.last)
+        if batches[-1].last < acknowledged.last:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Batch record not found. Offsets are past acquired records.")
         return batches
 
@@ -307,10 +307,10 @@ def as_told_by_leader(error: ApiError) -> ApiError:
     return error if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else ApiError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _check_types(said: Acknowledgement) -> None:
-    fits = len(said.types) in (1, said.last - said.first + 1)
-    if not fits or said.first > said.last or not set(said.types) <= set(Acknowledge):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid acknowledge type: {list(said.types)}")
+def _check_types(acknowledged: Acknowledgement) -> None:
+    fits = len(acknowledged.types) in (1, acknowledged.last - acknowledged.first + 1)
+    if not fits or acknowledged.first > acknowledged.last or not set(acknowledged.types) <= set(Acknowledge):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid acknowledge type: {list(acknowledged.types)}")
 
 
 def _check_owner(run: InFlightRun, member_id: str) -> None:
@@ -320,16 +320,16 @@ def _check_owner(run: InFlightRun, member_id: str) -> None:
         raise ApiError(ErrorCode.INVALID_RECORD_STATE, "Member is not the owner of batch record")
 
 
-def _runs_of_types(said: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-    """What is said of offsets of a batch, as runs of one type."""
-    first, last = max(first, said.first), min(last, said.last)
-    if len(said.types) == 1:
+def _runs_of_types(acknowledged: Acknowledgement, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """What is acknowledged of offsets of a batch, as runs of one type."""
+    first, last = max(first, acknowledged.first), min(last, acknowledged.last)
+    if len(acknowledged.types) == 1:
         if first <= last:
-            yield first, last, said.types[0]
+            yield first, last, acknowledged.types[0]
         return
     while first <= last:
-        kind, end = said.types[first - said.first], first
-        while end < last and said.types[end + 1 - said.first] == kind:
+        kind, end = acknowledged.types[first - acknowledged.first], first
+        while end < last and acknowledged.types[end + 1 - acknowledged.first] == kind:
             end += 1
         yield first, end, kind
         first = end + 1

@@ -155,7 +155,7 @@ class LogAnswers:
                 violations.extend(history.violations)
                 yield history
 
-        def told() -> Iterator[GroupHistory]:
+        def with_rebalances() -> Iterator[GroupHistory]:
             for history in combined(noted()):
                 rebalances.extend(told_rebalances(history))
                 yield history
@@ -163,7 +163,7 @@ class LogAnswers:
         rebalances: list[RebalanceRow] = []
         verdicts: list[TargetAuditRow] = []
         violations: list[Violation] = []
-        rows = list(findings_of_cluster(told(), chosen.findings))
+        rows = list(findings_of_cluster(with_rebalances(), chosen.findings))
         return AllHistories(
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),

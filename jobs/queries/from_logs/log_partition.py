@@ -187,8 +187,8 @@ class LogPartition:
             self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
             group_keys.update(keys.filter(pc.invert(is_commit)).unique().to_pylist())
             self._has_transactions |= _has_transactions(rows)
-            for producer_id, said in _markers(rows):
-                self._later_markers.setdefault(producer_id, said)
+            for producer_id, outcome in _markers(rows):
+                self._later_markers.setdefault(producer_id, outcome)
         for record_type, key in _decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
