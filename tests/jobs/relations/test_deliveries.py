@@ -17,8 +17,7 @@ from jobs.relations.groups import SUMS, given, rows_of
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
 from jobs.tables.reader import TableReader
-from jobs.tables.spark_reader import SparkReader
-from tests.jobs.relations.engines import write
+from tests.jobs.relations.engines import through_spark, write
 
 CLUSTER = "c"
 MOST = 4
@@ -98,10 +97,9 @@ def test_sums_are_those_of_the_fold(homes: list[tuple[Path, list[SharePartitionR
         assert found(FolderReader(str(home)), deliveries.DELIVERIES) == expected(made)
 
 
-@pytest.mark.long
 def test_spark_sums_the_same(homes: list[tuple[Path, list[SharePartitionRow]]], spark: SparkSession) -> None:
     home, made = homes[0]
-    assert found(SparkReader(spark, str(home)), deliveries.DELIVERIES) == expected(made)
+    assert found(through_spark(spark, home), deliveries.DELIVERIES) == expected(made)
 
 
 MUTATIONS = [

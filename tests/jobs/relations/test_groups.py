@@ -22,8 +22,7 @@ from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.spark_reader import SparkReader
-from tests.jobs.relations.engines import write
+from tests.jobs.relations.engines import through_spark, write
 
 CLUSTER = "c"
 LOG, SHARES = LOG_TOPICS[Family.GROUP], LOG_TOPICS[Family.SHARE]
@@ -103,9 +102,8 @@ def test_own_times_are_those_of_the_partitions_of_groups_logs(home: Path) -> Non
     assert values(tables, COMMITTERS["own_times"]) == COMMITTED
 
 
-@pytest.mark.long
 def test_spark_says_the_same(home: Path, spark: SparkSession) -> None:
-    tables = SparkReader(spark, str(home))
+    tables = through_spark(spark, home)
     assert values(tables, OWN_TIMES["own_times"]) == OWN
     assert values(tables, COMMITTERS["own_times"]) == COMMITTED
     assert values(tables, RowKind(groups.COMMITS_BY_TIME, COUNTED, tuple)) == BY_TIME

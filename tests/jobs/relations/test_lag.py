@@ -26,9 +26,8 @@ from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
-from jobs.tables.spark_reader import SparkReader
 from tests.jobs.queries.unreadable_logs import newer_value, rewritten
-from tests.jobs.relations.engines import write
+from tests.jobs.relations.engines import through_spark, write
 from tests.jobs.relations.random_commits import GROUPS, write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 
@@ -72,7 +71,7 @@ class Log:
     def in_spark(self, spark: SparkSession, since_ms: int = 0) -> list[LagPoint]:
         """What Spark finds."""
         judged = lag_rows(self.reaches, to_arrow_schema(SCHEMA), cluster=CLUSTER, run_id="run 1")
-        reader = SparkReader(spark, self.home)
+        reader = through_spark(spark, Path(self.home))
         rows = reader.folded(LAG_SINCE, KEY, ("time_ms",), judged, SCHEMA, since=since_ms, **VALUES)
         return in_order(row.asDict(recursive=True) for row in rows.collect())
 

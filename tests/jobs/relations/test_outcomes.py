@@ -20,7 +20,7 @@ from jobs.tables.folder_reader import FolderReader
 from jobs.tables.local_table import LocalTable
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
-from jobs.tables.spark_reader import SparkReader
+from tests.jobs.relations.engines import through_spark
 from tests.jobs.relations.random_commits import write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 
@@ -122,9 +122,8 @@ def test_a_log_with_the_outcomes_that_were_decided_leaves_nothing_to_decide(stor
     assert found(FolderReader(str(home))) == set()
 
 
-@pytest.mark.long
 def test_spark_says_the_same(stores: list[str], spark: SparkSession) -> None:
-    assert found(SparkReader(spark, stores[1])) == expected(stores[1])
+    assert found(through_spark(spark, Path(stores[1]))) == expected(stores[1])
 
 
 MUTATIONS = [

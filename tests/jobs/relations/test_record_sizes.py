@@ -13,7 +13,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.relations.groups import SUMS, given, rows_of
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.spark_reader import SparkReader
+from tests.jobs.relations.engines import through_spark
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
 from tests.shared_data import ROOT
 
@@ -42,9 +42,8 @@ def test_the_sql_text_measures_what_the_fold_measures(tables: Path, in_logs: Siz
     assert any(row.record_type is None and row.records > 1 for rows in found.values() for row in rows)
 
 
-@pytest.mark.long
 def test_spark_measures_the_same(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
     found: Sizes = defaultdict(set)
-    for group_id, size in rows_of(SparkReader(spark, str(tables)), SUMS["sizes"], **given(CLUSTER)):
+    for group_id, size in rows_of(through_spark(spark, tables), SUMS["sizes"], **given(CLUSTER)):
         found[group_id].add(size)
     assert found == in_logs

@@ -72,7 +72,6 @@ def test_tables_and_histories_find_the_same(seed: int, tmp_path: Path) -> None:
     assert found
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_both_engines_know_the_same_sessions(seed: int, tmp_path: Path, spark: SparkSession) -> None:
     stored(tmp_path, memberships(seed))
