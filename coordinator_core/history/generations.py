@@ -159,7 +159,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
-    ownership.forget(writer.wanted(at, topics if new.members or last is None else last.topics))
+    ownership.forget(writer.resources.wanted(at, topics if new.members or last is None else last.topics))
     ownership.end(at)
 
 

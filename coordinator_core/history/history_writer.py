@@ -7,17 +7,17 @@ type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from itertools import chain
 
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.broker_restarts import restart_hint, without_blame
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, UNPROVEN_BEHIND_A_HOLE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.holdings import Changed
+from coordinator_core.history.holdings import Changed, Interval
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
@@ -32,8 +32,6 @@ NOT_SEEN_TO_JOIN = "the log does not show when it joined"
 END_NOT_SEEN = "end not seen"
 """How an epoch or a membership ended of which only later records show that it had ended."""
 NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
-RESTART_MS = 60_000
-"""How long after the start of a broker a rebalance without a cause may be its consequence."""
 FIRST_EPOCH = 2
 """The first epoch that a group logs: 2, or 1 by older brokers."""
 
@@ -227,26 +225,32 @@ class HistoryWriter:
             self.open_history.ownership.change((changed,), at)
 
     def _ended(self, changed: Changed, kind: str, at: LogPosition) -> None:
-        group_id, group_type, member_id = self.group.group_id, self._type, changed.member_id
-        hole = self.open_history.past.hole
+        hole, member_id = self.open_history.past.hole, changed.member_id
         for resource, intervals in changed.ended:
-            columns = self.resources.columns(resource)
             self.rows += [
-                AssignmentRow(
-                    group_id,
-                    group_type,
-                    member_id,
-                    kind,
-                    *columns,
-                    partition,
-                    epoch if seen else None,
-                    since,
-                    at,
-                    False,
-                    seen and since.offset >= hole,
-                )
-                for partition, (since, epoch, seen) in intervals.items()
+                self._assignment(kind, Interval(member_id, resource, partition, *interval), at, hole)
+                for partition, interval in intervals.items()
             ]
+
+    def _assignment(self, kind: str, interval: Interval, until: LogPosition | None, hole: int) -> AssignmentRow:
+        """Return the row of an interval that ended with a record (None: that lasts).
+
+        It is not proven where it begins if that is before ``hole``, the offset behind missing records.
+        """
+        member_id, resource, partition, since, epoch, seen = interval
+        return AssignmentRow(
+            self.group.group_id,
+            self._type,
+            member_id,
+            kind,
+            *self.resources.columns(resource),
+            partition,
+            epoch if seen else None,
+            since,
+            until,
+            until is None,
+            seen and since.offset >= hole,
+        )
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
@@ -374,12 +378,13 @@ class HistoryWriter:
             return
         tally = None
         if self._has_owners:
-            wanted = self.wanted(at, open_history.epoch.topics if open_history.epoch else ())
+            wanted = self.resources.wanted(at, open_history.epoch.topics if open_history.epoch else ())
             open_history.ownership.forget(wanted)
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()
-        self.rows.append(self._blaming(rebalance.row(self.group.group_id, self._type, outcome, tally, at), at))
+        row = rebalance.row(self.group.group_id, self._type, outcome, tally, at)
+        self.rows.append(without_blame(row, at, self.topics))
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
             open_history.past.settle()
@@ -387,20 +392,6 @@ class HistoryWriter:
             open_history.ownership.before.clear()
         if outcome == "emptied":
             open_history.ownership.idle.clear()
-
-    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], int | None]:
-        """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
-
-        The number is 0 for a topic that was deleted or is no longer subscribed, None where it is not known.
-        """
-
-        def partitions(topic: str) -> int | None:
-            name = topic if self.open_history.type == CLASSIC else self.resources.topic_name(topic)
-            if name is not None and name not in subscribed:
-                return 0
-            return None if self.topics is None else self.topics.partitions_at(topic, at.timestamp_ms)
-
-        return partitions
 
     def take_causes(
         self, missing: str | None, at: LogPosition, unproven: AbstractSet[str] = frozenset()
@@ -414,31 +405,9 @@ class HistoryWriter:
             causes = [known for known in causes if known.kind not in {*_JOIN, *unproven}]
         if causes:
             return tuple(causes)
-        hint = self._restart_hint(at) if missing is None else None
+        last = self.open_history.epoch
+        hint = restart_hint(last.opened, at, self.topics) if missing is None and last is not None else None
         return (cause(CauseKind.UNKNOWN, at, detail=missing or "the log does not show a cause", hint=hint),)
-
-    def _blaming(self, row: RebalanceRow, end: LogPosition | None) -> RebalanceRow:
-        """Name no member that delayed a rebalance within which a broker was down: members had to wait for it, if it was
-        the coordinator, which no record says.
-        """
-        if self.topics is None or row.held_up_by is None:
-            return row
-        until_ms = self.topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
-        if self.topics.restarts(row.at.timestamp_ms - CLOCK_TOLERANCE_MS, until_ms):
-            return row._replace(held_up_by=None)
-        return row
-
-    def _restart_hint(self, at: LogPosition) -> str | None:
-        """Clients of a broker that starts again may join again, with nothing to show for it."""
-        epoch = self.open_history.epoch
-        if self.topics is None or epoch is None:
-            return None
-        since = max(epoch.opened.timestamp_ms, at.timestamp_ms - RESTART_MS)
-        started = self.topics.registrations(since, at.timestamp_ms)
-        if not started:
-            return None
-        last = started[-1]
-        return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
 
     def missing_before(self, epoch: int, at: LogPosition) -> str | None:
         """Return what the log lacks of the history before this epoch; None if it lacks nothing."""
@@ -491,7 +460,8 @@ class HistoryWriter:
         rebalance = self.open_history.rebalance
         if rebalance is not None:
             tally = self.open_history.ownership.tally() if self._has_owners else None
-            yield self._blaming(rebalance.row(self.group.group_id, self._type, "open", tally, None), None)
+            row = rebalance.row(self.group.group_id, self._type, "open", tally, None)
+            yield without_blame(row, None, self.topics)
 
     def _lasting(self) -> Iterator[HistoryRow]:
         open_history, group_id = self.open_history, self.group.group_id
@@ -506,19 +476,9 @@ class HistoryWriter:
             for partitions in topics.values():
                 yield from partitions.values()
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
-            for member_id, resource, partition, since, epoch, seen in holdings:
-                yield AssignmentRow(
-                    group_id,
-                    self._type,
-                    member_id,
-                    kind,
-                    *self.resources.columns(resource),
-                    partition,
-                    epoch if seen else None,
-                    since,
-                    None,
-                    True,
-                    seen and not (open_history.past.is_lost and since.offset < open_history.past.hole),
+            for interval in holdings:
+                yield self._assignment(
+                    kind, interval, None, open_history.past.hole if open_history.past.is_lost else -1
                 )
 
     @property

@@ -1,11 +1,14 @@
-"""Names of what members have, for the rows of assignments: topics, subtopologies, connectors."""
+"""Names and numbers of what members have, for the rows of assignments: topics, subtopologies, connectors."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Container
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.work_units import Resource
+from coordinator_core.records import LogPosition
 
 CLASSIC = GroupType.CLASSIC.value
 
@@ -40,6 +43,20 @@ class Resources:
         """Return the name of a topic by its id; None if no source contains it."""
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
         return known or self._open_history.topic_names.get(topic_id)
+
+    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], int | None]:
+        """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
+
+        The number is 0 for a topic that was deleted or is no longer subscribed, None where it is not known.
+        """
+
+        def partitions(topic: str) -> int | None:
+            name = topic if self._open_history.type == CLASSIC else self.topic_name(topic)
+            if name is not None and name not in subscribed:
+                return 0
+            return None if self._topics is None else self._topics.partitions_at(topic, at.timestamp_ms)
+
+        return partitions
 
     def _named(self, role: str, name: str) -> Columns:
         if role == "partition":

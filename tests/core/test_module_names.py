@@ -1,4 +1,4 @@
-"""A module's name says what it is: the same name stands for at most two modules, each in another room."""
+"""A module's name says what it is: the same name stands for at most two modules, each in another room. None is long."""
 
 from __future__ import annotations
 
@@ -42,3 +42,15 @@ def test_a_module_name_is_used_at_most_twice() -> None:
             rooms[module.name].add(room_of(module))
     assert len(rooms) > 300
     assert {name for name, places in rooms.items() if len(places) > 2} == set(MORE_OFTEN)
+
+
+def test_no_module_is_longer_than_500_lines() -> None:
+    """But for those that are made from schemas."""
+    lengths = {
+        str(path.relative_to(ROOT)): len(path.read_text(encoding="utf-8").splitlines())
+        for top in ("coordinator_audit", "coordinator_core", "jobs")
+        for path in (ROOT / top).rglob("*.py")
+        if path.parent != ROOT / "coordinator_core" / "record_fields"
+    }
+    assert len(lengths) > 500
+    assert {path: length for path, length in lengths.items() if length > 500} == {}

@@ -100,8 +100,10 @@ def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> 
     for rewind in rewinds:
         if empty.proven_at(rewind.at):
             by_time[rewind.at.timestamp_ms].append(rewind)
-    unordered = [OffsetReset(min((row.at for row in rows), key=_offset), tuple(sorted(rows))) for rows in by_time.values()]
-    return sorted(unordered, key=lambda reset: reset.at.offset)
+    of_times = [
+        OffsetReset(min((row.at for row in rows), key=_offset), tuple(sorted(rows))) for rows in by_time.values()
+    ]
+    return sorted(of_times, key=lambda reset: reset.at.offset)
 
 
 def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

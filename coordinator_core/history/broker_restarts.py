@@ -1,0 +1,41 @@
+"""What the start of a broker says of a rebalance: clients of a broker that was down may join again, and wait for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import LogPosition
+
+RESTART_MS: Final = 60_000
+"""How long after the start of a broker a rebalance without a cause may be its consequence."""
+
+
+def without_blame(row: RebalanceRow, end: LogPosition | None, topics: TopicHistory | None) -> RebalanceRow:
+    """Return the row of a rebalance, without a member that delayed it if a broker was down within it.
+
+    Members had to wait for that broker if it was the coordinator, which no record says. ``end``: None while it lasts.
+    """
+    if topics is None or row.held_up_by is None:
+        return row
+    until_ms = topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
+    if topics.restarts(row.at.timestamp_ms - CLOCK_TOLERANCE_MS, until_ms):
+        return row._replace(held_up_by=None)
+    return row
+
+
+def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | None) -> str | None:
+    """Return which broker had started shortly before an epoch that nothing else explains; None: none.
+
+    Clients of a broker that starts again may join again, with nothing to show for it. ``opened``: where the epoch
+    before was opened; ``at``: the new one.
+    """
+    if topics is None:
+        return None
+    started = topics.registrations(max(opened.timestamp_ms, at.timestamp_ms - RESTART_MS), at.timestamp_ms)
+    if not started:
+        return None
+    last = started[-1]
+    return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
