@@ -103,9 +103,10 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
         needed = moment.joined * -(-moment.units // len(moment.loads))
         surplus = moment.left_to_others - needed
         if surplus >= limits.needless_moves:
+            noun = "task" if rebalance.group_type == "STREAMS" else "partition"
             detail = (
-                f"the rebalance to {rebalance.to_epoch} moved {moment.left_to_others} between members that stayed; "
-                + (f"the {moment.joined} that joined needed at most {needed}" if moment.joined else "no member joined")
+                f"the rebalance to {rebalance.to_epoch} moved {counted(moment.left_to_others, noun)} between members "
+                f"that stayed; {_needed(moment.joined, needed)}"
             )
             yield history.finding(
                 FindingKind.MOVED_MORE_THAN_NEEDED,
@@ -115,6 +116,13 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
                 [rebalance.at, rebalance.finished or rebalance.at],
                 complete=rebalance.history_complete,
             )
+
+
+def _needed(joined: int, needed: int) -> str:
+    """Say how many moves the members that joined explain."""
+    if joined == 0:
+        return "no member joined, so that no move was needed"
+    return f"{counted(joined, 'member')} joined, which explains at most {needed}"
 
 
 def _assignor(history: GroupHistory, rebalance: RebalanceRow) -> str | None:

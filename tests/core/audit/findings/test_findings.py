@@ -283,6 +283,11 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
         FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
     )
     assert [row.number for row in moved] == [2] * kinds
+    said = (
+        "the rebalance to 3 moved 2 partitions between members that stayed; "
+        "no member joined, so that no move was needed"
+    )
+    assert [row.detail for row in moved] == [said] * kinds
 
 
 @pytest.mark.parametrize(("before", "after", "kinds"), [("range", "uniform", 0), ("uniform", "range", 1)])
