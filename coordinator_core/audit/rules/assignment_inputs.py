@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator_core.audit.rules.epoch_order import EpochsBefore, on_epoch, on_target
 from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.known_facts import REGEX
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TOPIC_RESOURCE
 from coordinator_core.groups import re2
@@ -116,6 +117,7 @@ def regex_before(judged: JudgedGroup, record: ConsumerGroupRegularExpressionReco
 def on_regex(judged: JudgedGroup, record: ConsumerGroupRegularExpressionRecord, before: ResolvedRegex | None) -> None:
     """Judge to what a regular expression is resolved, by the version of the topics that the record names (KIP-848)."""
     regex, value = record.key["regularExpression"], record.value
+    judged.facts.note(REGEX + regex, record.at)
     if value is None or judged.topics is None or not judged.topics.is_whole(record.at.timestamp_ms):
         return
     version = judged.topics.at_offset(value["version"])

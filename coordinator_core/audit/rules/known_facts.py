@@ -17,6 +17,8 @@ from coordinator_core.records import LogPosition
 
 DOUBTED = -1
 """Stands for the offset of a fact that may no longer be true."""
+REGEX = "regex "
+"""Begins the name of the fact to what a regular expression is resolved."""
 UNKNOWN = ""
 """The instance id of a member whose metadata the log does not show; a real instance id is never empty."""
 
@@ -46,16 +48,16 @@ class HeldUnit(NamedTuple):
 class WriteGroup:
     """What the coordinator wrote at once: the records with one time and batch, of one or several operations.
 
-    ``empty``: the group had no members before. ``departed`` has the tombstones by member; ``leaving`` has those of them
-    that no new epoch followed yet, ``joining`` the same for new members. ``unassigned`` has new members without a
-    current assignment yet, ``replaced`` maps a new static member to the one that it replaces, and ``given_up`` has what
-    members had whose current assignment ended. ``targets`` has the targets that no target assignment metadata followed
-    yet, ``clashes`` their units that another member's target contains too. ``crossed`` is the end of a group that had
-    members, until it continues as another type; ``crossed_epoch`` is its generation or, with ``reached``, its
-    assignment epoch, and ``converting`` has its members that use the classic protocol, with their instance ids.
-    ``converted``: the group has continued as another type. ``targetless`` is the end of the target assignment metadata,
-    until the group ends too. ``left_targets`` are the targets of members that were removed, until the member that takes
-    their place has a copy.
+    ``is_whole``: no record of it is missing. ``empty``: the group had no members before. ``departed`` has the
+    tombstones by member; ``leaving`` has those of them that no new epoch followed yet, ``joining`` the same for new
+    members. ``unassigned`` has new members without a current assignment yet, ``replaced`` maps a new static member to
+    the one that it replaces, and ``given_up`` has what members had whose current assignment ended. ``targets`` has the
+    targets that no target assignment metadata followed yet, ``clashes`` their units that another member's target
+    contains too. ``crossed`` is the end of a group that had members, until it continues as another type;
+    ``crossed_epoch`` is its generation or, with ``reached``, its assignment epoch, and ``converting`` has its members
+    that use the classic protocol, with their instance ids. ``converted``: the group has continued as another type.
+    ``targetless`` is the end of the target assignment metadata, until the group ends too. ``left_targets`` are the
+    targets of members that were removed, until the member that takes their place has a copy.
     """
 
     time_ms: int
@@ -77,6 +79,7 @@ class WriteGroup:
     converting: dict[str, str | None] = field(default_factory=dict)
     targetless: LogPosition | None = None
     left_targets: dict[str, list[HeldUnit]] = field(default_factory=dict)
+    is_whole: bool = False
 
 
 @dataclass(slots=True)

@@ -20,12 +20,13 @@ def begin(judged: JudgedGroup, record: CoordinatorRecord) -> None:
         end(judged, operation)
     state = judged.group.state
     empty = state is None or not state.members
-    judged.facts.operation = WriteGroup(record.at.timestamp_ms, record.batch, record.at, empty=empty)
+    is_whole = _is_whole(judged, record)
+    judged.facts.operation = WriteGroup(record.at.timestamp_ms, record.batch, record.at, empty=empty, is_whole=is_whole)
 
 
 def end(judged: JudgedGroup, operation: WriteGroup) -> None:
     """Judge an operation that is complete: records that it should contain and does not are violations."""
-    if not _complete(judged, operation):
+    if not operation.is_whole:
         return
     for member_id, departure in operation.departed.items():
         lacking = sorted(TOMBSTONES - set(departure.kinds))
@@ -58,7 +59,6 @@ def _moves_joiners(judged: JudgedGroup) -> bool:
     return not isinstance(state, EpochGroup) or state.assignment_epoch != 0
 
 
-def _complete(judged: JudgedGroup, operation: WriteGroup) -> bool:
-    """Whether all records of the operation were seen: the log has no gap in it, nor just before."""
-    first, facts = operation.first.offset, judged.facts
-    return facts.whole or operation.batch == first or first > facts.run
+def _is_whole(judged: JudgedGroup, first: CoordinatorRecord) -> bool:
+    """Whether an operation that begins with this record has no gap before it; one with a gap in it begins again."""
+    return judged.facts.whole or first.batch == first.at.offset or first.at.offset > judged.facts.run

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.audit.rules.holders import HOLDS_NOTHING, both, minus, name, names
 from coordinator_core.audit.rules.judged_group import JudgedGroup
+from coordinator_core.audit.rules.known_facts import REGEX
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup
@@ -216,7 +217,9 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
     assert isinstance(state, ConsumerGroup | ShareGroup)
     regex = getattr(member, "subscribed_topic_regex", None)
     subscribed = set(member.subscribed_topic_names)
-    if isinstance(state, ConsumerGroup) and regex in state.regexes:
+    if not judged.facts.knows_member(MEMBER, member.member_id):
+        return False
+    if isinstance(state, ConsumerGroup) and regex in state.regexes and judged.facts.knows(REGEX + regex):
         subscribed.update(state.regexes[regex].topics)
     topics = judged.topics
     topic_id = resource[1]

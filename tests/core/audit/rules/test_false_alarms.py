@@ -144,6 +144,19 @@ def test_a_group_that_ends_as_a_type_that_was_not_seen_was_something_else_meanwh
     assert list(judge([before, *downgrade], Group("g", from_start=True), gap)) == []
 
 
+def test_a_conversion_with_a_lost_record_removes_no_member_in_part() -> None:
+    """The end of the group comes after the gap, and makes all that follows known."""
+    log = GroupLog()
+    before = [*at_once(log.join("m1", 2, {"t": [0]})), *at_once(log.join("m2", 3, {"t": [1]}))]
+    kinds = ((8, "m1"), (8, "m2"), (7, "m1"), (7, "m2"), (6, None), (5, "m1"), (5, "m2"), (3, None))
+    end = at_once([log.tombstone(kind, **({} if member is None else {"memberId": member})) for kind, member in kinds])
+    lost = end.pop(1).at.offset
+    after = at_once([log.classic(4, [classic_member("m1")])])
+    gap = Coverage({0: [(0, lost - 1), (lost + 1, 10_000)]})
+    assert list(judge([*before, *end, *after], Group("g", from_start=True), gap)) == []
+    assert list(judge([*before, *end, *after], Group("g", from_start=True), WHOLE)), "without a gap it is a violation"
+
+
 TRANSCRIPTS = sorted((ROOT / "tests" / "data" / "transcripts").glob("connect_*.txt"))
 
 
