@@ -17,6 +17,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.broker_restarts import restart_hint, without_blame
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, UNPROVEN_BEHIND_A_HOLE, CauseKind, cause
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.first_epochs import may_be_first
 from coordinator_core.history.holdings import Changed, Interval
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
@@ -32,8 +33,6 @@ NOT_SEEN_TO_JOIN = "the log does not show when it joined"
 END_NOT_SEEN = "end not seen"
 """How an epoch or a membership ended of which only later records show that it had ended."""
 NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
-FIRST_EPOCH = 2
-"""The first epoch that a group logs: 2, or 1 by older brokers."""
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
 
@@ -73,8 +72,21 @@ class HistoryWriter:
             self._doubt_lasting()
 
     def lose(self, at: LogPosition, missing: str) -> None:
-        """Note a record of the group that says something unknown; ``missing`` names it."""
-        self.open_history.past.lose_at(at, missing)
+        """Note a record of the group that says something unknown; ``missing`` names it.
+
+        The record of a group that is converted comes at once behind the end of the one before: where that may be the
+        one, it is not known how the life ended.
+        """
+        open_history, ended = self.open_history, self.open_history.ended
+        may_go_on = ended is not None and ended.timestamp_ms == at.timestamp_ms
+        if ended is not None and not may_go_on:
+            self._end_operation()
+            open_history.operation = None
+        open_history.past.lose_at(at, missing)
+        if ended is not None and may_go_on:
+            self._end_unseen_life(ended)
+            open_history.type = open_history.ended = None
+        open_history.reborn = False
         self._doubt_lasting()
 
     def _doubt_lasting(self) -> None:
@@ -414,7 +426,8 @@ class HistoryWriter:
         open_history = self.open_history
         past, before = open_history.past, open_history.last_epoch
         if before is None:
-            if self.begins(at, is_first=epoch <= FIRST_EPOCH):
+            metadata_hash = getattr(self.group.state, "metadata_hash", 0)
+            if self.begins(at, is_first=may_be_first(epoch, metadata_hash, self.topics, at.timestamp_ms)):
                 return None
             return f"the log does not show the group before epoch {epoch}"
         if epoch > before + 1:

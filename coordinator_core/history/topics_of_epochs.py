@@ -57,9 +57,9 @@ def matching_hash(
 def image_used(topics: TopicHistory | None, used: Used) -> tuple[TopicImage | None, bool]:
     """Return the image with these topics, and whether a topic that is not in it did not exist.
 
-    The image is None where nothing is known.
+    The image is None where nothing is known, or topics may have changed since.
     """
-    if topics is None or used.version < 0:
+    if topics is None or used.version < 0 or used.at is None:
         return None, False
     is_whole = bool(used.proven) or (topics.complete and not topics.gaps)
     return topics.version(used.version).image, is_whole

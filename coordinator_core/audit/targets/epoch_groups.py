@@ -421,7 +421,7 @@ class EpochTargetAudit:
             fitted=judged.fitted,
             missing=judged.missing,
             assignor=None if is_in_doubt else attempt.assignor if attempt else self.attempts.assignors()[0],
-            members=None if is_in_doubt else len(attempt.spec.members if attempt else self.state.members),
+            members=None if self.gap is not None else len(attempt.spec.members if attempt else self.state.members),
             topics_at=topics.at if topics else None,
             topics_proven=topics.proven if topics else None,
         )

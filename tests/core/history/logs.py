@@ -91,7 +91,7 @@ def member(name: str, *topics: str, instance: str | None = None, **fields: objec
     return RecordType.CONSUMER_GROUP_MEMBER_METADATA, {"memberId": name}, value
 
 
-def epoch(number: int, metadata_hash: int = 0) -> Change:
+def epoch(number: int, metadata_hash: int = 7) -> Change:
     return RecordType.CONSUMER_GROUP_METADATA, {}, {"epoch": number, "metadataHash": metadata_hash}
 
 

@@ -1,0 +1,46 @@
+"""Records that are lost or cannot be decoded: what they may have said of a group's life is unknown."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.groups.group import Group
+from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.history_fold import GroupFold
+from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.records import LogPosition, RecordType
+from tests.core.history.logs import GROUP, GroupLog, current, epoch, gone, member, target, target_epoch
+
+GROUP_GONE = (
+    (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {}, None),
+    (RecordType.CONSUMER_GROUP_METADATA, {}, None),
+)
+
+
+@pytest.mark.parametrize(
+    ("number", "metadata_hash", "is_first"), [(1, 0, True), (1, 7, True), (2, 7, True), (2, 0, False), (3, 7, False)]
+)
+def test_epoch_2_without_a_hash_is_the_second_of_an_older_broker(
+    number: int, metadata_hash: int, *, is_first: bool
+) -> None:
+    log = GroupLog(offset=10)
+    log.write(member("m1", "t"), epoch(number, metadata_hash), target("m1", 0), target_epoch(number))
+    (row,) = log.rebalances(coverage=Coverage({0: [(0, 3), (10, 100)]}))
+    assert (row.missing is None) == is_first
+
+
+@pytest.mark.parametrize(("later_ms", "how"), [(0, "end not seen"), (5_000, "group deleted")])
+def test_an_unreadable_record_at_the_end_of_a_group_may_go_on_with_it(later_ms: int, how: str) -> None:
+    """A group that is converted ends and goes on in one batch."""
+    log = GroupLog()
+    log.write(member("m1", "t"), epoch(2), target("m1", 0), target_epoch(2), current("m1", 2, 0))
+    log.write(*gone("m1"), *GROUP_GONE)
+    fold = GroupFold(Group(GROUP, from_start=True), coverage=Coverage({0: [(0, 100)]}))
+    rows = [row for record in log.records for row in fold.feed(record)]
+    fold.lose(LogPosition(0, log.offset, log.time_ms + later_ms), "a record")
+    log.skip(1).write(member("m2", "t"), epoch(9), after_ms=10_000)
+    rows += [row for record in log.records[-2:] for row in fold.feed(record)]
+    (ended,) = [row for row in rows if isinstance(row, GroupEpochRow)]
+    assert ended.ended_by == how
+    (begun,) = [row for row in fold.open_rows() if isinstance(row, GroupEpochRow)]
+    assert not begun.history_complete
