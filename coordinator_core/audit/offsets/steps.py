@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
 
@@ -74,7 +74,10 @@ class CommitStep(NamedTuple):
     ]
     cause: Annotated[str | None, "why, for other steps than forward and unmoved; unknown: see `missing`"]
     detail: Annotated[str | None, "what the log says about the cause"]
-    history_complete: Annotated[bool, "true if no record is missing since the commit before the step"]
+    history_complete: Annotated[
+        bool,
+        "true if no record is missing since the commit before the step, up to the one behind it",
+    ]
     missing: Annotated[str | None, "what would decide what is unknown; null: nothing is missing"]
 
 
@@ -95,10 +98,13 @@ NAMELESS: Final = _Owner(
 UNSEEN: Final = _Owner(missing="the owner: the log shows no member that had this partition at this position")
 GAP_BEFORE_FIRST: Final = "earlier records: an offset may have been committed before"
 GAP_SINCE: Final = "records since the commit before: there may have been other commits in between"
+BEGIN_IN_DOUBT: Final = "records before: the step may have begun earlier"
+END_IN_DOUBT: Final = "records since: the step may have gone on"
 TOPICS_MISSING: Final = "whether the topic was deleted: the metadata log does not show that time"
 SAME_TOMBSTONES: Final = (
     "whether it expired or a request deleted it: both write the same tombstones; the log file of the broker tells"
 )
+EPOCH_MISSING: Final = "since which epoch its owner had the partition: it may have lost it and got it back"
 TWO_OWNERS: Final = "which of its owners committed: both had the partition, and commits of both are taken"
 REQUESTS_MISSING: Final = "why the member went back: the log file of the consumer tells"
 
@@ -211,7 +217,7 @@ class _Owners:
         if holding:
             row = max(holding, key=lambda span: (span.since.offset, span.member_id))
             others = tuple(sorted({span.member_id for span in holding} - {row.member_id}))
-            missing = TWO_OWNERS if others else None
+            missing = TWO_OWNERS if others else EPOCH_MISSING if row.epoch is None else None
             return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch, missing, others)
         return NAMELESS if self._has_nameless else UNSEEN
 
@@ -242,18 +248,18 @@ class _RowMaker:
         self._commits = commits
         self._lost = history.lost
 
-    def rows(self, steps: Iterable[_Step]) -> Iterator[CommitStep]:
+    def rows(self, steps: Sequence[_Step]) -> Iterator[CommitStep]:
         """Yield the rows of the steps of one partition."""
-        before = None
-        for step in steps:
-            yield self._row(step, before)
-            before = step
+        for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
+            yield self._row(step, before, after)
 
-    def _row(self, step: _Step, before: _Step | None) -> CommitStep:
+    def _row(self, step: _Step, before: _Step | None, after: _Step | None) -> CommitStep:
         run, owner = step.run, step.owner
         cause, detail, missing = self._cause(step, before)
-        is_complete = self._is_whole(run.first.partition, -1 if run.before is None else run.before.at.offset, run.last)
-        lacks = missing, None if is_complete else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE, owner.missing
+        gap = None if self._is_proven(run) else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE
+        bounds = [] if step.is_alone else self._doubts(step, before, after)
+        is_complete = gap is None and not bounds
+        lacks = missing, gap, *bounds, owner.missing
         is_unmoved = step.kind is StepKind.FORWARD and run.before is not None and run.offset == run.before.offset
         return CommitStep(
             self._group_id,
@@ -274,6 +280,27 @@ class _RowMaker:
             is_complete,
             "; ".join(reason for reason in lacks if reason) or None,
         )
+
+    def _is_proven(self, run: CommitRun) -> bool:
+        """Return whether no record is missing since the commit before the run."""
+        return self._is_whole(run.first.partition, -1 if run.before is None else run.before.at.offset, run.last)
+
+    def _doubts(self, step: _Step, before: _Step | None, after: _Step | None) -> list[str]:
+        """Return in words where commits are missing that may be of a step that goes forward.
+
+        Compaction keeps the last commit of a partition: behind it only what is lost counts.
+        """
+        last, end = step.run.last, None if after is None else after.run.first.offset
+        found = [BEGIN_IN_DOUBT] if before is not None and self._may_be_other(before) else []
+        is_lost = self._lost.any_within(GROUP_LOG, last.partition, last.offset + 1, end)
+        return [*found, END_IN_DOUBT] if is_lost or (after is not None and self._may_be_other(after)) else found
+
+    def _may_be_other(self, step: _Step) -> bool:
+        """Return whether a step and its neighbour may be one, as records are missing that tell its kind or owner."""
+        if not self._is_proven(step.run):
+            return True
+        is_owned = step.was_empty or step.owner.missing in (None, TWO_OWNERS)
+        return not is_owned and not self._is_whole(step.run.first.partition, -1, step.run.first)
 
     def _is_whole(self, partition: int, before: int, last: LogPosition) -> bool:
         """Return whether the log has each record behind the offset ``before`` up to the last one, and each is readable:

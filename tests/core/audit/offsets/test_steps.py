@@ -8,6 +8,9 @@ from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS,
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
 from coordinator_core.audit.offsets.steps import (
+    BEGIN_IN_DOUBT,
+    END_IN_DOUBT,
+    EPOCH_MISSING,
     GAP_BEFORE_FIRST,
     SAME_TOMBSTONES,
     TOPICS_MISSING,
@@ -101,7 +104,7 @@ def test_a_record_that_cannot_be_decoded_may_be_a_commit():
     before = LostRecords(unreadable={("__consumer_offsets", 0): {"g": (0, 0)}})
     said = [steps_of([records[0], records[2]], unreadable=in_between), steps_of(later, unreadable=before)]
     lacks = [[(each.kind, each.history_complete) for each in steps] for steps in said]
-    assert lacks == [[("first", True), ("forward", False)], [("first", False), ("forward", True)]]
+    assert lacks == [[("first", True), ("forward", False)], [("first", False), ("forward", False)]]
     assert said[1][0].missing.startswith(GAP_BEFORE_FIRST)
 
 
@@ -239,3 +242,26 @@ def test_the_tasks_of_a_streams_group_read_what_the_topology_of_their_life_says(
         ("a", 25, None),
         ("b", 26, "new"),
     ]
+
+
+def test_a_step_may_go_on_in_records_that_are_lost():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0]), *(log.commit("orders", 0, offset) for offset in (10, 20, 30, 5, 8))]
+    lost = LostRecords(ranges={("__consumer_offsets", 0): [(3, 3)]})
+    whole = steps_of(records)
+    first, forward, rewound, last = steps_of([*records[:3], *records[4:]], lost=[3], unreadable=lost)
+    assert all(each.history_complete for each in (*whole, first))
+    assert (forward.history_complete, forward.missing) == (False, END_IN_DOUBT)
+    assert (rewound.history_complete, last.history_complete) == (False, False)
+    assert last.missing == BEGIN_IN_DOUBT
+
+
+def test_an_owner_that_is_not_known_to_have_kept_the_partition_makes_no_step_certain():
+    log = GroupLog()
+    records = [log.commit("orders", 0, offset) for offset in (10, 20)]
+    held = assignment("a", 0, at(0), topic="orders", epoch=None)
+    history = GroupHistory("g", 0, epochs=[epoch(2, at(0), members=("a",))], assignments=[held])
+    runs = [run for order in (CommitOrder(),) for record in records for run in order.feed(record)]
+    steps = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 10)]})))
+    assert {step.owner for step in steps} == {"a"}
+    assert {step.missing for step in steps} == {EPOCH_MISSING}
