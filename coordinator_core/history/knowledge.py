@@ -68,7 +68,8 @@ class Knowledge:
     times of the first and the last record of the logs of groups (None: there is none). ``share_state`` tells what was
     given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
     of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
-    records without a time.
+    records without a time. ``whole_from_ms`` is the time of the first record behind which no partition lacks an offset,
+    be it compacted or lost (None: none is missing).
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -80,6 +81,13 @@ class Knowledge:
     share_state: Callable[[], GivenShareState] | None = None
     without_ends: Sequence[str] = ()
     without_times: Sequence[str] = ()
+    whole_from_ms: int | None = None
+
+    def shows_all_since(self, time_ms: int) -> bool:
+        """Return whether nothing about any group is missing from a time on: no partition, offset or readable record."""
+        is_readable = not self.lost.unreadable and not self.lost.unplaced
+        is_whole = self.whole_from_ms is None or self.whole_from_ms < time_ms
+        return is_whole and is_readable and not self.given.absent() and not self.without_times
 
     @property
     def lists_all(self) -> bool:

@@ -12,6 +12,7 @@ import typer
 
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
+from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.console import Console
@@ -78,8 +79,9 @@ def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
         lines = source.broker_logs().read(logs, warnings.append)
-        histories = combined(group_histories(logs, warnings.append, audit=settings.audit, listed=listed, brokers=lines))
-        return build(histories, settings.findings, origin)
+        known: list[Knowledge] = []
+        read = group_histories(logs, warnings.append, None, settings.audit, listed, lines, known.append)
+        return build(combined(read), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms))
 
 
 def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition: int) -> tuple[LagLine, ...]:

@@ -26,6 +26,7 @@ from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import RowKind, gathered, given, kinds, merged
+from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts
 from jobs.relations.sessions import stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -147,7 +148,8 @@ def _divided(tables: Tables, cluster: str, wanted: list[str] | None, parts: int)
 def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dict[str, Any]]:
     """Return the rows about the cluster itself, which no group's own history shows."""
     sessions = stored_lost_sessions(tables.engine(), cluster)
-    return [{"cluster": cluster, **row._asdict()} for row in stood_still(sessions, limits)]
+    shows_all = stored_knowledge(tables.engine(), cluster).shows_all_since
+    return [{"cluster": cluster, **row._asdict()} for row in stood_still(sessions, limits, shows_all)]
 
 
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:

@@ -7,7 +7,7 @@ from functools import partial
 from coordinator_core.history.knowledge import Knowledge
 from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import extents_at, gaps_by_name, names_without_ends
-from jobs.relations.logs import lost_records, times_of_groups, without_times
+from jobs.relations.logs import lost_records, times_of_groups, whole_from_ms, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.share_state import given_share_state, rests_on_share_state
 from jobs.relations.topics import topics_given
@@ -17,16 +17,17 @@ from jobs.tables.reader import TableReader
 
 def stored_knowledge(tables: TableReader, cluster: str) -> Knowledge:
     """Return what the logs of a cluster lack: offsets, partitions, records that cannot be decoded, topics."""
-    extents = extents_at(tables, cluster, AsOf(), GROUP_TOPICS)
+    extents, lost = extents_at(tables, cluster, AsOf(), GROUP_TOPICS), lost_records(tables, cluster)
     return Knowledge(
         stored_given(tables, cluster),
         gaps_by_name(extents),
-        lost_records(tables, cluster),
+        lost,
         topics_given(tables, cluster),
         *times_of_groups(tables, cluster),
         partial(given_share_state, tables, cluster),
         names_without_ends(extents),
         without_times(tables, cluster),
+        whole_from_ms(tables, cluster, lost),
     )
 
 

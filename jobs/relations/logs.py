@@ -22,6 +22,8 @@ from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHA
 from jobs.tables.columns import LOG_PARTITION, PLACED
 from jobs.tables.reader import TableReader
 
+NEVER_MS: Final = 1 << 62
+"""Stands for the time from which on a log is whole whose end is lost."""
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""
 
@@ -165,6 +167,25 @@ def times_of_groups(tables: TableReader, cluster: str) -> tuple[int | None, int 
         topics=GROUP_TOPICS,
     )
     return span["first_ms"], span["last_ms"]
+
+
+def whole_from_ms(tables: TableReader, cluster: str, lost: LostRecords) -> int | None:
+    """Return the time of the first record behind which no partition of the logs of groups lacks an offset, be it
+    compacted or ``lost`` (None: none is missing).
+    """
+    times, ends = list[int](), dict[tuple[str, int], int]()
+    for row in tables.rows(
+        "SELECT log_topic, log_partition, first_offset, last_offset, first_ms FROM $log_ranges "
+        "WHERE cluster = :cluster AND log_topic IN :topics ORDER BY log_topic, log_partition, first_offset",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    ):
+        end = ends.get(PLACE(row), -1)
+        if row["first_offset"] > end + 1:
+            times.append(row["first_ms"] or 0)
+        ends[PLACE(row)] = max(end, row["last_offset"])
+    is_cut = any(last > ends.get(place, -1) for place, ranges in lost.ranges.items() for _, last in ranges)
+    return NEVER_MS if is_cut else max(times, default=None)
 
 
 def last_times(tables: TableReader, cluster: str) -> dict[tuple[str, int], int]:

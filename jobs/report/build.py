@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
-from coordinator_core.audit.findings.stood_still import LostSession, in_order, lost_sessions, stood_still
+from coordinator_core.audit.findings.stood_still import (
+    LostSession,
+    ShowsAll,
+    all_shown,
+    in_order,
+    lost_sessions,
+    stood_still,
+)
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
@@ -75,8 +82,10 @@ class ReportHeader(NamedTuple):
     nights: Sequence[NightRow] = ()
 
 
-def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader) -> Report:
-    """Return the report. ``source.warnings`` may grow while the histories are read."""
+def build(
+    histories: Iterable[GroupHistory], limits: Thresholds, source: ReportHeader, shows_all: ShowsAll = all_shown
+) -> Report:
+    """Return the report. ``source.warnings`` may grow while the histories are read; ``shows_all`` is called then."""
     topics: Mapping[str, int] = {}
     groups: list[GroupDetail] = []
     opened: list[Opened] = []
@@ -103,7 +112,7 @@ def build(histories: Iterable[GroupHistory], limits: Thresholds, source: ReportH
     last = max((end for end in ends if end is not None), default=None)
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
-    findings += stood_still(in_order(sessions), limits)
+    findings += stood_still(in_order(sessions), limits, shows_all)
     return Report(
         format=FORMAT,
         software=source.software,

@@ -10,6 +10,7 @@ from operator import itemgetter
 from typing import Any, Final
 
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
 from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
@@ -30,6 +31,7 @@ PLACE: Final = itemgetter("log_topic", "log_partition")
 
 def stored_report(tables: TableReader, settings: Settings) -> Report:
     """Return the report about the cluster of the settings, at the end of what was replayed; empty if nothing was."""
+    known = stored_knowledge(tables, settings.cluster)
     covered = list(stored_coverage(tables, settings.cluster))
     there = {(log.topic, log.partition) for log in covered}
     source = ReportHeader(
@@ -38,18 +40,17 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         made_ms=time.time_ns() // 1_000_000,
         coverage=covered,
         topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
-        warnings=_warnings(tables, settings.cluster),
+        warnings=_warnings(known, tables, settings.cluster),
         ends=stored_ends(tables, settings.cluster),
         empty=sorted(given(tables).get(settings.cluster, set()) - there),
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
     )
-    return build(report_histories(tables, settings.cluster), settings.findings, source)
+    return build(report_histories(tables, settings.cluster), settings.findings, source, known.shows_all_since)
 
 
-def _warnings(tables: TableReader, cluster: str) -> list[str]:
+def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:
     """Return what the histories lack, in words."""
-    known = stored_knowledge(tables, cluster)
     return [
         *([] if has_replayed_all(tables, cluster) else [NOT_REPLAYED]),
         *known.reasons_with_topics(),

@@ -353,7 +353,8 @@ class FollowedGroups:
 
     def _cluster_findings(self) -> Iterator[FindingArose]:
         sessions = in_order(session for group in self.groups.values() for session in group.sessions)
-        self.of_cluster = list(stood_still(sessions, self._limits))
+        is_whole = all(log.is_whole for log in self._logs_of(Family.GROUP))
+        self.of_cluster = list(stood_still(sessions, self._limits, lambda since_ms: is_whole))
         yield from _new(CLUSTER, self.of_cluster, self.reported.setdefault(CLUSTER, Reported()))
 
 

@@ -88,10 +88,15 @@ def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
     return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))
 
 
-def findings_of_cluster(histories: Iterable[GroupHistory], limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield the findings of all groups of a cluster, group by group, and then those about the cluster itself."""
+def findings_of_cluster(
+    histories: Iterable[GroupHistory], limits: Thresholds, shows_all: stood_still.ShowsAll = stood_still.all_shown
+) -> Iterator[FindingRow]:
+    """Yield the findings of all groups of a cluster, group by group, and then those about the cluster itself.
+
+    ``shows_all`` is called once all histories were read.
+    """
     sessions: list[stood_still.LostSession] = []
     for history in histories:
         yield from findings(history, limits)
         sessions += stood_still.lost_sessions(history)
-    yield from stood_still.stood_still(stood_still.in_order(sessions), limits)
+    yield from stood_still.stood_still(stood_still.in_order(sessions), limits, shows_all)

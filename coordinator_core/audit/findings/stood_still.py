@@ -8,7 +8,7 @@ cluster.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
@@ -26,6 +26,8 @@ LOST = GONE - {HOW[EventKind.MEMBER_LEFT][1]}
 """How a session may have been lost: a member that left, as a broker's log says, may come back under its id, too."""
 MOST_NAMED = 5
 """A finding names at most this many groups."""
+ShowsAll = Callable[[int], bool]
+"""Whether the logs lack nothing about any group from a time (ms) on: a member of another group may be missing."""
 
 
 class LostSession(NamedTuple):
@@ -59,7 +61,14 @@ def lost_sessions(history: GroupHistory) -> Iterator[LostSession]:
                 )
 
 
-def stood_still(sessions: Iterable[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+def all_shown(since_ms: int) -> bool:
+    """Return True: nothing is missing."""
+    return True
+
+
+def stood_still(
+    sessions: Iterable[LostSession], limits: Thresholds, shows_all: ShowsAll = all_shown
+) -> Iterator[FindingRow]:
     """Yield a finding for each time at which enough members of enough groups lost their sessions together.
 
     ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory.
@@ -67,10 +76,10 @@ def stood_still(sessions: Iterable[LostSession], limits: Thresholds) -> Iterator
     together: list[LostSession] = []
     for session in sessions:
         if together and session.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
-            yield from _finding(together, limits)
+            yield from _finding(together, limits, shows_all)
             together = []
         together.append(session)
-    yield from _finding(together, limits)
+    yield from _finding(together, limits, shows_all)
 
 
 def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
@@ -81,7 +90,7 @@ def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:
     )
 
 
-def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[FindingRow]:
+def _finding(sessions: Sequence[LostSession], limits: Thresholds, shows_all: ShowsAll) -> Iterator[FindingRow]:
     groups = Counter(session.group_id for session in sessions)
     members = len({(session.group_id, session.member_id) for session in sessions})
     if members < limits.stood_still_members or len(groups) < limits.stood_still_groups:
@@ -112,5 +121,5 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds) -> Iterator[Fi
         max(session.back_ms for session in sessions),
         tuple(evidence[:MOST_EVIDENCE]),
         GROUP_LOG,
-        all(session.history_complete for session in sessions),
+        all(session.history_complete for session in sessions) and shows_all(first_ms - TOGETHER_MS),
     )

@@ -139,7 +139,7 @@ class LogAnswers:
 
         chosen = self.load_settings()
         histories = combined(self._histories(group_id, chosen.audit))
-        rows = findings_of_cluster(histories, chosen.findings)
+        rows = findings_of_cluster(histories, chosen.findings, self._shows_all_since)
         return sorted((row for row in rows if group_id in (None, row.group_id)), key=_finding_order)
 
     def histories(self) -> AllHistories:
@@ -163,7 +163,7 @@ class LogAnswers:
         rebalances: list[RebalanceRow] = []
         verdicts: list[TargetAuditRow] = []
         violations: list[Violation] = []
-        rows = list(findings_of_cluster(with_rebalances(), chosen.findings))
+        rows = list(findings_of_cluster(with_rebalances(), chosen.findings, self._shows_all_since))
         return AllHistories(
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),
@@ -192,6 +192,9 @@ class LogAnswers:
                 pass
         assert self._known is not None
         return self._known
+
+    def _shows_all_since(self, time_ms: int) -> bool:
+        return self.knowledge().shows_all_since(time_ms)
 
     def _note(self, known: Knowledge) -> None:
         self._known = known

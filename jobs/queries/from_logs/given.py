@@ -51,8 +51,12 @@ def knowledge(
     lost: LostRecords,
     times: Sequence[int],
     share_state: GivenShareState,
+    whole_from_ms: int | None = None,
 ) -> Knowledge:
-    """Return what logs lack whose partitions were read to their end by these readers; ``times``: of their records."""
+    """Return what logs lack whose partitions were read to their end by these readers; ``times``: of their records.
+
+    ``whole_from_ms`` is as in ``Knowledge``.
+    """
     gaps = {
         str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None)).with_unreadable(
             lost.last_unplaced(reader.place)
@@ -60,7 +64,16 @@ def knowledge(
         for reader in readers
     }
     first_ms, last_ms = min(times, default=None), max(times, default=None)
-    return Knowledge(given_logs(logs, topics), gaps, lost, given_topics(topics), first_ms, last_ms, lambda: share_state)
+    return Knowledge(
+        given_logs(logs, topics),
+        gaps,
+        lost,
+        given_topics(topics),
+        first_ms,
+        last_ms,
+        lambda: share_state,
+        whole_from_ms=whole_from_ms,
+    )
 
 
 def given_share_state(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenShareState:

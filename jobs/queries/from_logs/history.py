@@ -30,6 +30,7 @@ from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
 from jobs.queries.from_logs.given import given_share_state, knowledge
+from jobs.relations.logs import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
 from jobs.sources.log_reader import LogReader, LogRow, by_partition
@@ -81,7 +82,8 @@ def group_histories(
             shares += any(row.was_initialized or row.phase == SharePhase.INITIALIZED for row in history.initializations)
             yield history
         lost = lost.joined(_lost(reader, unreadable))
-    known = knowledge(logs, topics, readers, lost, surroundings.times, surroundings.shares.given)
+    around = surroundings
+    known = knowledge(logs, topics, readers, lost, around.times, around.shares.given, around.whole_from_ms)
     _tell(known, warn)
     if shares or surroundings.shares.groups:
         for reason in known.about_share_groups():
@@ -197,13 +199,18 @@ class _ShareState:
 @dataclass(slots=True)
 class _Surroundings:
     """What histories need beyond the records of their groups. ``times`` are those of the first and the last record of
-    each partition that was read.
+    each partition that was read; ``whole_from_ms`` is as in ``Knowledge``.
     """
 
     topics: TopicHistory | None
     shares: _ShareState
     brokers: LinesByGroup
     times: list[int] = field(default_factory=list)
+    whole_from_ms: int | None = None
+
+    def note_missing(self, before_ms: int) -> None:
+        """Note that offsets are missing before a record of this time."""
+        self.whole_from_ms = max(before_ms, self.whole_from_ms or 0)
 
     def history(
         self, group_id: str, own_ms: int, rows: Iterable[FoldedRow], lost: LostRecords = NOTHING_LOST
@@ -273,6 +280,8 @@ def _partition(
             at = LogPosition(reader.partition, gone.last, row.timestamp)
             groups.lose(Hole(at, lost_offsets(gone.first, gone.last)))
         groups.coverage.note(reader.partition, row.offset)
+        if row.offset > last.offset + 1:
+            surroundings.note_missing(row.timestamp)
         last = LogPosition(reader.partition, row.offset, max(row.timestamp, last.timestamp_ms))
         if row.control_type in MARKERS:
             groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
@@ -287,6 +296,8 @@ def _partition(
             groups.of(record.group_id).lose(record)
         else:
             groups.of(record.group_id).feed(record, row)
+    if reader.gaps.last_lost_below(None) > last.offset:
+        surroundings.note_missing(NEVER_MS)
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms

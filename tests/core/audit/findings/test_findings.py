@@ -24,6 +24,7 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
+from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
@@ -214,6 +215,11 @@ def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
     assert cluster(group("a", 50_000, 3, back_as="x"), group("b", 50_000, 2)) == []
     for how in ({"went_by": "leave"}, {"hint": "left: it committed 9 ms before"}):
         assert cluster(group("a", 50_000, 3, **how), group("b", 50_000, 2)) == []
+    both = [group("a", 50_000, 3), group("b", 50_500, 2)]
+    for whole_from_ms in (48_999, 49_000):
+        known = Knowledge(whole_from_ms=whole_from_ms)
+        (row,) = findings_of_cluster(both, LIMITS, known.shows_all_since)
+        assert row.history_complete == (whole_from_ms < 49_000), "members of other groups may be missing"
 
 
 def test_a_client_with_two_members_is_behind_once_in_a_rebalance() -> None:
