@@ -116,18 +116,6 @@ class GroupKeys:
         """Whether the last record that tells of a key cannot be decoded."""
         return self.unread.get(key, NO_OFFSET) > self.last_of(key)
 
-    def still_unread(self, commits: Mapping[TopicPartition, int], offsets: GroupOffsets) -> list[TopicPartition]:
-        """The partitions among these whose last commit, at that offset, cannot be decoded.
-
-        A tombstone of a partition counts as unread: it may be before that commit.
-        """
-        unread = []
-        for partition, offset in commits.items():
-            committed = offsets.committed.get(partition)
-            if offset > max(self.ended, NO_OFFSET if committed is None else committed.at.offset):
-                unread.append(partition)
-        return unread
-
     @property
     def has_unread(self) -> bool:
         """Whether something of the group cannot be decoded, and was not replaced since."""
@@ -162,6 +150,19 @@ class GroupThen(NamedTuple):
         """Whether the group was there or may have been there."""
         known = self.certainty
         return self.group.state is not None or bool(self.offsets.committed or known.unknown or known.unknown_offsets)
+
+
+def still_unread(commits: Mapping[TopicPartition, int], offsets: GroupOffsets) -> list[TopicPartition]:
+    """Return the partitions among these whose last commit, at that offset, cannot be decoded.
+
+    A group that ends by a conversion keeps its offsets; one that is deleted has a tombstone for each of them.
+    """
+    committed = offsets.committed
+    return [
+        partition
+        for partition, offset in commits.items()
+        if partition not in committed or offset > committed[partition].at.offset
+    ]
 
 
 def prove(group: Group, keys: GroupKeys, gaps: LogGaps) -> tuple[Group, Certainty]:

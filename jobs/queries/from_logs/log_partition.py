@@ -13,7 +13,7 @@ from coordinator_core.errors import DecodeError
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords, LogGaps, record_key
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
-from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.lost_records import UnreadableOffsets
 from coordinator_core.records import Family, Fields, RecordType, group_of_key
@@ -148,7 +148,9 @@ class LogPartition:
         if record.type not in COMMIT_TYPES or self.reader.family is not Family.GROUP:
             self._keys.setdefault(group_id, GroupKeys()).note(record, self.shard.groups[group_id])
         elif record.value is None:
-            self._tombstones.setdefault(group_id, {})[_partition_of(record.key)] = record.at.offset
+            partition = _partition_of(record.key)
+            self._tombstones.setdefault(group_id, {})[partition] = record.at.offset
+            self._unread.get(group_id, {}).pop(partition, None)
 
     def _note_unreadable(self, record: UnreadableRecord | None) -> None:
         """Take in a record that says something of a key, or of a group, or of any group of the partition."""
@@ -214,7 +216,7 @@ class LogPartition:
         then = GroupThen(group, offsets, certainty)
         # After the end of the log, transactions may have begun that it does not have.
         are_known = self.gaps.lists_all or not (self._has_transactions or self.gaps.is_after_end)
-        unknown = keys.still_unread(unread, offsets)
+        unknown = still_unread(unread, offsets)
         return prove_offsets(then, records, self.gaps, transactions_are_known=are_known, unread=unknown)
 
     def _commit_records(

@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords
 from coordinator_core.groups.offsets import TopicPartition
-from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets
+from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from jobs.queries.from_tables.commits import (
     NO_COMMITS,
     GroupCommitsThen,
@@ -99,7 +99,7 @@ def _proven(
         records,
         extent.gaps,
         transactions_are_known=extent.transactions_are_known,
-        unread=keys.still_unread(unread, then.offsets),
+        unread=still_unread(unread, then.offsets),
     )
 
 

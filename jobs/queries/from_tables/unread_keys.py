@@ -9,7 +9,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys
 from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.record_codec import decode_key
-from jobs.queries.from_tables.commits import GroupKey
+from jobs.queries.from_tables.commits import KEY, GroupKey
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.log_extent import Extents, before_end, followed
 from jobs.relations.unreadable import UnreadKey, last_of_keys
@@ -22,6 +22,7 @@ class UnreadKeys:
     def __init__(self, selected: Selection, extents: Extents) -> None:
         self._selected, self._extents = selected, extents
         self.by_group = self._by_group(before_end(extents))
+        self._removed = self._last_tombstones() if self.by_group else {}
 
     def note(self, group: GroupKey, keys: GroupKeys) -> dict[TopicPartition, int]:
         """Note those of one group; return the offset of the last such commit of each of its partitions."""
@@ -29,7 +30,8 @@ class UnreadKeys:
         for unread in self.by_group.get(group, ()):
             fields = _key_of(unread)
             if (partition := _committed(unread, fields)) is not None:
-                commits[partition] = unread.offset
+                if unread.offset > self._removed.get((group, partition), -1):
+                    commits[partition] = unread.offset
             else:
                 keys.note_unreadable(unread.record_type, fields, unread.offset)
         return commits
@@ -44,6 +46,21 @@ class UnreadKeys:
                 else:
                     later.setdefault(group, []).append(unread.key)
         return commits
+
+    def _last_tombstones(self) -> dict[tuple[GroupKey, TopicPartition], int]:
+        """Return the offset of the last tombstone of each partition of groups with records that cannot be decoded."""
+        rows = self._selected.rows(
+            f"SELECT {KEY}, max(log_offset) AS last FROM $offset_commits WHERE {self._selected.condition} "
+            f"AND {before_end(self._extents)} AND is_tombstone AND group_id IN :groups GROUP BY {KEY}",
+            groups=sorted({group_id for _, _, group_id in self.by_group}),
+        )
+        return {
+            (
+                (row["log_topic"], row["log_partition"], row["group_id"]),
+                TopicPartition(row["topic"], row["partition"]),
+            ): row["last"]
+            for row in rows
+        }
 
     def _by_group(self, condition: str) -> dict[GroupKey, list[UnreadKey]]:
         selected = self._selected
