@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -18,7 +19,7 @@ from coordinator_core.groups.describe import (
     group_state,
     state_as_of,
 )
-from coordinator_core.groups.described import DescribedSharePartition
+from coordinator_core.groups.described import DescribedSharePartition, Description
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN
@@ -27,7 +28,7 @@ from coordinator_core.groups.share.partition_offsets import describe_share_parti
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import check_moment, find_group, warn_of_missing, warn_of_share_state
+from jobs.cli.gaps import check_moment, find_group, refuse_unproven_list, warn_of_missing, warn_of_share_state
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -78,6 +79,7 @@ def groups_command(
         lines = _limited(source, lines, "type", types)
     if states:
         lines = _limited(source, lines, "state", states)
+    refuse_unproven_list(then, lines, is_whole=is_whole)
     print_list(source, lines, "groups", is_whole=is_whole)
 
 
@@ -126,18 +128,26 @@ def describe_command(
     one = None if group is None else find_group(then, group)
     check_moment(source.console, then, moment)
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
-    warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
+    is_whole = warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
     chosen = then.groups() if one is None else iter([one])
     descriptions = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
         for described in descriptions:
             (print_json if source.json else print_description)(described)
-    elif source.json:
-        for described in descriptions:
-            print_json({"group": described["listing"]["groupId"], **described})
     else:
+        first = list(islice(descriptions, 1))
+        refuse_unproven_list(then, first, is_whole=is_whole)
+        print_all(source, chain(first, descriptions))
+
+
+def print_all(source: AnswerSource, descriptions: Iterable[Description]) -> None:
+    """Print all groups: as JSON one at a time, for people one line each."""
+    if not source.json:
         print_overview(descriptions)
+        return
+    for described in descriptions:
+        print_json({"group": described["listing"]["groupId"], **described})
 
 
 def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> Mapping[TopicPartition, int]:

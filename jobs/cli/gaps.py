@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.partition_offsets import lacks_share_state
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.records import GROUP_LOG
 from jobs.cli.console import Console
 from jobs.cli.output import utc
 from jobs.queries.interface import GroupsThen
@@ -56,7 +57,9 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
     """
     there = {name.rpartition("-")[2] for name in then.gaps()}
     if strange := [number for number in sorted(moment.offsets) if str(number) not in there]:
-        raise InputError(f"--at-offset names partition {strange[0]}, which these logs of groups do not have")
+        is_absent = strange[0] in then.knowledge().given.absent().get(GROUP_LOG, ())
+        why = "which was not given" if is_absent else "which these logs of groups do not have"
+        raise InputError(f"--at-offset names partition {strange[0]}, {why}")
     if moment.time_ms is None:
         return
     first, _ = then.span()
@@ -64,6 +67,13 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
         console.warn(
             f"the moment {utc(moment.time_ms)} is before the first record of these logs, which is of {utc(first)}"
         )
+
+
+def refuse_unproven_list(then: GroupsThen, rows: Sequence[object], *, is_whole: bool) -> None:
+    """Raise InputError for an empty list of groups where groups may have left no trace in these logs."""
+    if not rows and not is_whole:
+        missing = "; ".join(then.knowledge().reasons())
+        raise InputError(f"no group was found, which does not prove that there was none: {missing}")
 
 
 def find_group(then: GroupsThen, group_id: str) -> GroupThen:

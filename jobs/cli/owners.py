@@ -71,7 +71,7 @@ def owners_command(
     elif not parts and not owning and image is not None:
         known = then.knowledge()
         _require_partition(image, topic, partition, [*known.about_end(), *known.about_topics()])
-    is_whole = warn_of_missing(source.console, then)
+    is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
     if not owning and not parts and not is_whole:
         raise InputError(
             f"no owner of {name!r} in these logs at that moment, which does not prove that there was none: "
