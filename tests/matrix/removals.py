@@ -15,7 +15,7 @@ from typing import Any
 from coordinator_core.records import Family, MetadataRecordType
 from coordinator_core.wire.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT, read_header
 from coordinator_core.wire.batch_records import LogRecord
-from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch
+from coordinator_core.wire.batch_writer import NewRecord, Producer, encode_batch, frame, record_bytes
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value, encode_value
 from tests.core.log_cleaner import compact
@@ -294,7 +294,7 @@ def compacted(partition: int, *, keep_tombstones: bool) -> Callable[[Path], None
         files = segments(folder, partition)
         whole = b"".join(file.read_bytes() for file in files)
         entries = list(_entries(whole))
-        end = entries[len(entries) * 4 // 5].offset
+        end = entries[len(entries) * 4 // 5].batch[0]  # a broker cleans whole segments
         kept = compact(entries, end, 0 if keep_tombstones else end, Random(3))
         for file in files[1:]:
             file.unlink()
@@ -360,17 +360,25 @@ def _written(kept: list[_Entry]) -> Iterator[bytes]:
         if len(entries) == last - base + 1 or one.ends is not None:
             yield one.data
             continue
-        yield encode_batch(
-            [each.record for each in entries],
+        records = [each.record for each in entries]
+        times = [record.timestamp for record in records]
+        yield frame(
+            b"".join(record_bytes(each, each.offset - base, each.timestamp - times[0]) for each in records),
+            base_offset=base,
+            last_offset=last,
+            count=len(records),
+            base_timestamp=times[0],
+            max_timestamp=max(times),
+            attributes=TRANSACTIONAL_BIT if one.producer_id is not None else 0,
             leader_epoch=one.leader_epoch,
             producer=one.producer,
-            transactional=one.producer_id is not None,
         )
 
 
 def overlapping(folder: Path) -> None:
     """A segment begins with the last batches of the one before, as in a copy that was taken while segments rolled."""
-    first, second = segments(folder, 0)[:2]
+    number = next(number for number in range(len(group_partitions(folder))) if len(segments(folder, number)) > 1)
+    first, second = segments(folder, number)[:2]
     again = list(batches(first.read_bytes()))[-3:]
     (second.parent / f"{again[0][0]:020}.log").write_bytes(b"".join(data for _, data in again) + second.read_bytes())
     second.unlink()
@@ -391,8 +399,15 @@ def other_replica(folder: Path) -> list[Path]:
     return [folder, other]
 
 
-def marker_lost(folder: Path) -> None:
-    for file in segments(folder, 0)[1:]:
+def marker_lost(partition: int) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        _without_marker(folder, partition)
+
+    return change
+
+
+def _without_marker(folder: Path, partition: int) -> None:
+    for file in segments(folder, partition)[1:]:
         found = [data for _, data in batches(file.read_bytes())]
         for number, data in enumerate(found):
             if read_header(data, 0, 0).attributes & CONTROL_BIT:
@@ -491,7 +506,7 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, newer_key, 40), NEWER, (number,))
     some = partitions[0]
     found |= {
-        "no log of groups": Removal(without_groups, "no log of groups", tuple(partitions), True),
+        "no log of groups": Removal(without_groups, "no log of groups|nothing of groups", tuple(partitions), True),
         "metadata absent": Removal(without_topic("__cluster_metadata"), TOPICS, (), True),
         "metadata short": Removal(metadata_part(0, 0.3), TOPICS, (), True),
         "metadata almost whole": Removal(metadata_part(0, 0.9), TOPICS, (), True),
@@ -510,7 +525,7 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
         ),
         "overlapping copies": Removal(overlapping),
         "another replica": Removal(other_replica),
-        "marker lost": Removal(marker_lost, GAPS, (0,)),
+        "marker lost": Removal(marker_lost(some), GAPS, (some,)),
         "linked folders": Removal(linked),
         "linked files": Removal(linked_files),
         "tar": Removal(archived),
