@@ -47,11 +47,17 @@ def works_here(spark: SparkSession, location: str) -> bool:
 
     The tables are in a folder of this machine, and Spark runs in a process beside this one: both see the same files.
     """
+    return is_folder(location) and (master(spark) or "").startswith("local")
+
+
+def master(spark: SparkSession) -> str | None:
+    """Return the master of a Spark in a process beside this one; None: it is elsewhere.
+
+    Through Spark Connect it is not asked for: serverless compute answers with an error.
+    """
     from pyspark.sql.utils import is_remote  # not at the top: answers from folders need no Spark
 
-    if is_remote() or not is_folder(location):
-        return False
-    return (spark.conf.get("spark.master", "") or "").startswith("local")
+    return None if is_remote() else spark.conf.get("spark.master", None)
 
 
 class Engine:

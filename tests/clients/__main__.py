@@ -22,6 +22,7 @@ from typing import Final
 import pyspark
 from typer.testing import CliRunner
 
+from jobs import settings
 from jobs.cli.app import app
 from jobs.tables import session
 from tests.broker.kafka import free_ports
@@ -33,7 +34,7 @@ UV: Final = Path(sys.prefix) / "bin" / "uv"
 LOG: Final = ROOT / "data" / "samples" / "logs" / "__consumer_offsets-0"
 TABLES: Final = "spark_catalog.audit"
 START_S: Final = 180
-NIGHT_S: Final = 1200
+LIFE_S: Final = 1800
 
 QUESTIONS: Final = (
     ("groups",),
@@ -68,6 +69,8 @@ def server(python: Path, place: Path) -> Iterator[str]:
     """Run a Spark Connect server with a catalog, whose workers have this interpreter; yield its URL."""
     (port,) = free_ports(1)
     conf = {
+        # VACUUM plans 10,000 tasks for each table in a server that does not have the settings of this project.
+        **settings.load(environment={}).spark.conf,
         **{name: value for name, value in QUICK.items() if not name.startswith("spark.executor")},
         **session.DELTA_CONF,
         "spark.connect.grpc.binding.port": str(port),
@@ -120,7 +123,10 @@ def problem_of(client: Client, place: Path, wanted: list[str]) -> str | None:
         done = live(python, place, "sc://127.0.0.1:1")
         return None if client.refused in done.stderr else f"it is not refused: {done.stderr[-2000:]}"
     with server(python, place) as remote:
-        done = live(python, place, remote)
+        try:
+            done = live(python, place, remote)
+        except subprocess.TimeoutExpired as cut:
+            return f"no end after {LIFE_S} s:\n{(cut.stderr or b'').decode()[-4000:]}"
     if done.returncode != 0:
         return (done.stderr or done.stdout)[-4000:]
     versions, *printed = done.stdout.split("\0")
@@ -134,6 +140,7 @@ def problem_of(client: Client, place: Path, wanted: list[str]) -> str | None:
 def live(python: Path, place: Path, remote: str) -> subprocess.CompletedProcess[str]:
     """Let a client live its life."""
     given = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "SPARK_HOME")}
+    given["LIFE_S"] = str(LIFE_S)
     questions = [",".join(question) for question in QUESTIONS]
     return subprocess.run(
         [python, ROOT / "tests" / "clients" / "life.py", remote, TABLES, LOG, *questions],
@@ -141,7 +148,7 @@ def live(python: Path, place: Path, remote: str) -> subprocess.CompletedProcess[
         env=given,
         capture_output=True,
         text=True,
-        timeout=NIGHT_S,
+        timeout=LIFE_S,
         check=False,
     )
 

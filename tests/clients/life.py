@@ -6,9 +6,11 @@ each question printed, with a zero byte between them.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import platform
 import sys
+import time
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,9 +28,11 @@ maintenance: {every_days: 0, vacuum_hours: 1, keep_values_days: 0}
 
 
 def said(*command: str) -> str:
-    """Return what a command printed."""
+    """Return what a command printed. How long it took goes to standard error, for a life that is cut off."""
+    began = time.monotonic()
     done = CliRunner().invoke(app, list(command))
     assert done.exit_code in (0, 3), (command, done.output, repr(done.exception))
+    print(f"{' '.join(command)}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
     return done.stdout
 
 
@@ -57,4 +61,6 @@ def main(remote: str, tables: str, log: str, *questions: str) -> None:
 
 
 if __name__ == "__main__":
+    # Where it stands, if it hangs.
+    faulthandler.dump_traceback_later(float(os.environ["LIFE_S"]) * 0.9)
     main(*sys.argv[1:])

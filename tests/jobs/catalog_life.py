@@ -38,10 +38,10 @@ def kill_before(name: str) -> None:
     """End this process and its JVM by SIGKILL when it is about to commit to this table."""
     commit = Tables.commit
 
-    def killed(self: Tables, table: Table, write: Callable[[], Any], *, adds: bool = False) -> Any:
+    def killed(self: Tables, table: Table, write: Callable[[], Any], **given: Any) -> Any:
         if table.name == name:
             os.killpg(0, signal.SIGKILL)
-        return commit(self, table, write, adds=adds)
+        return commit(self, table, write, **given)
 
     Tables.commit = killed  # type: ignore[method-assign]
 

@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs.pipeline.commits.summaries import TASKS, _tasks
-from jobs.tables import session
+from jobs.tables import engine, session
 from tests.clients.matrix import CLIENTS
 from tests.shared_data import ROOT
 
@@ -50,6 +52,9 @@ STATEMENT = re.compile(r"\s*(SET\s+(spark\.|TIME\s+ZONE)|CACHE\s|UNCACHE\s|ADD\s
 NO_SESSION = {"jobs/cli/arrow_start.py", "notebooks/coordinator_audit.py"}
 """``display`` of the notebook where no Databricks is."""
 
+NOT_REMOTE = "jobs/tables/engine.py"
+"""It asks for the master, but not through Spark Connect."""
+
 
 def refused(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
@@ -57,6 +62,8 @@ def refused(tree: ast.AST) -> Iterator[str]:
             yield f"line {node.lineno}: {node.attr} ({REFUSED[node.attr]})"
         if isinstance(node, ast.Attribute) and node.attr == "set" and _is_conf(node.value):
             yield f"line {node.lineno}: conf.set (configurations of the session)"
+        if isinstance(node, ast.Call) and _asks_for_more(node):
+            yield f"line {node.lineno}: conf.get (configurations that the session does not have)"
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and STATEMENT.match(node.value):
             yield f"line {node.lineno}: {node.value[:40]}"
 
@@ -65,11 +72,24 @@ def _is_conf(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == "conf"
 
 
+ASKED = {"SHUFFLE_PARTITIONS"}
+"""Names of configurations that each session has."""
+
+
+def _asks_for_more(call: ast.Call) -> bool:
+    function = call.func
+    if not (isinstance(function, ast.Attribute) and function.attr == "get" and _is_conf(function.value)):
+        return False
+    return not (isinstance(call.args[0], ast.Name) and call.args[0].id in ASKED)
+
+
 @pytest.mark.parametrize("file", SOURCES, ids=IDS)
 def test_a_module_uses_nothing_that_serverless_compute_refuses(file: Path) -> None:
     found = list(refused(ast.parse(file.read_text(encoding="utf-8"))))
     if str(file.relative_to(ROOT)) in NO_SESSION:
         found = [each for each in found if "toPandas" not in each]
+    if str(file.relative_to(ROOT)) == NOT_REMOTE:
+        found = [each for each in found if "conf.get" not in each]
     assert found == []
 
 
@@ -77,6 +97,7 @@ def test_a_module_uses_nothing_that_serverless_compute_refuses(file: Path) -> No
     "text",
     [
         'tables.spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")',
+        'spark.conf.get("spark.master", None)',
         "rows.rdd.map(f)",
         "rows.persist()",
         'spark.sql("SET spark.sql.ansi.enabled = false")',
@@ -106,6 +127,13 @@ def test_a_table_property_is_no_configuration_of_the_session() -> None:
 )
 def test_the_number_of_shuffle_partitions_may_be_no_number(said: str | None, tasks: int) -> None:
     assert _tasks(said) == tasks
+
+
+def test_the_master_is_not_asked_for_through_spark_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = cast(SparkSession, SimpleNamespace(conf=SimpleNamespace(get=lambda name, default: "local[3]")))
+    assert engine.master(spark) == "local[3]"
+    monkeypatch.setattr("pyspark.sql.utils.is_remote", lambda: True)
+    assert engine.master(cast(SparkSession, SimpleNamespace())) is None
 
 
 def test_an_old_client_is_refused_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

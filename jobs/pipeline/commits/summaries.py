@@ -39,6 +39,7 @@ from jobs.tables import written_files
 from jobs.tables.columns import OFFSET_KEY, PLACED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables
+from jobs.tables.engine import master
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
 from jobs.tables.spark_reader import sql_text
@@ -156,7 +157,7 @@ class _Update:
     def _from_files(self, place: PassOver) -> bool:
         """Let tasks read and write the files of the tables themselves; False, with nothing done: only Spark can."""
         counts = {row["log_partition"]: row["commits"] for row in self._found.rows(NEW_COMMITS, **self._given)}
-        cores = _cores(self._tables.spark.conf.get("spark.master", None))
+        cores = _cores(master(self._tables.spark))
         slices = from_files.slices_of(self._tables, counts, cores)
         if slices is None:
             return False

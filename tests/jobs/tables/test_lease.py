@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -77,6 +79,48 @@ def test_a_run_in_another_container_with_the_same_host_name_is_not_taken_for_dea
     hold(tables, mine._replace(process=2**22 + 1), datetime.now(UTC))
     with held(tables, WRITER, HOUR) as (_, before):
         assert before is not None
+
+
+CONTAINER = ["unshare", "--map-root-user", "--pid", "--uts", "--fork", "--kill-child", "--mount-proc"]
+"""Begins a process as a container does: it has the number 1, and the host name is its own."""
+
+IN_CONTAINER = """
+import socket, sys, time
+from datetime import timedelta
+from jobs.tables import lease
+from jobs.tables.delta import Tables
+from jobs.tables.lease import WRITER, BusyError, held
+
+socket.sethostname("spark-driver")
+Tables.is_here = lambda self: True
+lease.is_remote = lambda: False
+try:
+    with held(Tables(None, sys.argv[1]), WRITER, timedelta(hours=1)) as (mine, _):
+        print(mine.owner, flush=True)
+        sys.stdin.read()
+except BusyError as busy:
+    print(f"busy: {busy}", flush=True)
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(
+    subprocess.run([*CONTAINER, "true"], capture_output=True, check=False).returncode != 0,
+    reason="this user may not make namespaces",
+)
+def test_of_two_runs_in_two_containers_with_one_host_name_one_writes(tmp_path: Path) -> None:
+    """Each is process 1 of a host of the same name, or has a number that the other one does not see."""
+    command = [*CONTAINER, sys.executable, "-c", IN_CONTAINER, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        owner = first.stdout.readline()
+        assert owner.startswith("spark-driver@")
+        second = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        first.communicate()
+    assert second.stdout.startswith("busy: another run, spark-driver@"), second
+    third = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    assert third.stdout.startswith("spark-driver@"), third
+    assert LeaseOwner.parse(third.stdout).process == LeaseOwner.parse(owner).process == 1
 
 
 @pytest.mark.parametrize("method", ["ingest", "decode", "replay", "keep_offsets", "audit"])
