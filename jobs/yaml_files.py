@@ -27,8 +27,18 @@ DEEPEST = 100
 """Nested more deeply is nothing that this software reads, and each token of it takes time for all levels."""
 
 
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 class BoundedLoader(yaml.SafeLoader):
-    """YAML that is not nested very deeply."""
+    """YAML that is not nested very deeply, and whose texts can be written as UTF-8."""
+
+    def scan_flow_scalar(self, style: str) -> Any:
+        """Read a text in quotes: only there escapes may stand for half of a character."""
+        token = super().scan_flow_scalar(style)
+        if SURROGATE.search(token.value):
+            raise ScannerError(None, None, "a text has half of a character (a lone surrogate)", token.start_mark)
+        return token
 
     def fetch_flow_collection_start(self, token: Any) -> None:
         """Begin a list or mapping in brackets."""

@@ -68,15 +68,22 @@ def check_location(folder: Path, location: str) -> None:
     command = f"coordinator-audit expectations {folder.parent} --tables {location}"
     if not file.is_file():
         raise InputError(f"{folder}: is not a Great Expectations project: {command} writes one")
-    sources = read_mapping(file, InputError).get("fluent_datasources") or {}
+    sources = _sources_in(file)
     for name, wanted in _data_sources(folder, location).items():
-        source = sources.get(name) or {}
-        connection = {key: source.get(key) for key in ("type", "base_directory")}
+        connection = {key: sources.get(name, {}).get(key) for key in ("type", "base_directory")}
         if connection != {key: wanted.get(key) for key in connection}:
             raise InputError(
                 f"{file}: the data source {name} is not the one of the tables at {location} and of this folder: "
                 f"{command} repairs it, and keeps your suites"
             )
+
+
+def _sources_in(file: Traversable) -> dict[str, dict[str, Any]]:
+    """Return the data sources in a configuration, by name; raise InputError if they are not mappings."""
+    sources = read_mapping(file, InputError).get("fluent_datasources") or {}
+    if not isinstance(sources, dict) or not all(isinstance(source, dict) for source in sources.values()):
+        raise InputError(f"{file}: fluent_datasources must be a mapping of mappings")
+    return sources
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[str]:
@@ -115,14 +122,13 @@ def _id(kind: str, name: str) -> str:
 def _write_config(folder: Path, shipped: Traversable, location: str) -> None:
     """Write the configuration: the one that is there, or the shipped one, with the data sources of this location."""
     file = folder / CONFIG
-    text = (file if file.is_file() else shipped / CONFIG).read_text(encoding="utf-8")
-    config = yaml.safe_load(text)
-    sources = config.get("fluent_datasources", {}) | _data_sources(folder, location)
+    given = file if file.is_file() else shipped / CONFIG
+    sources = _sources_in(given) | _data_sources(folder, location)
     changed: dict[str, Any] = {"fluent_datasources": sources}
-    if "data_context_id" not in config:
+    if "data_context_id" not in read_mapping(given, InputError):
         changed["data_context_id"] = _id("context", f"{folder.resolve()}\n{location}")
     # Only this part is written again: the rest has comments, which are lost where YAML is read and written.
-    rest = DATA_SOURCES.sub("", text).rstrip() + "\n"
+    rest = DATA_SOURCES.sub("", given.read_text(encoding="utf-8")).rstrip() + "\n"
     write_whole(file, rest + yaml.safe_dump(changed, sort_keys=False))
 
 

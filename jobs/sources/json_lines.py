@@ -62,7 +62,7 @@ def _row_or_damage(line: bytes, number: int) -> Row:
         if len(line) >= MOST_LINE_BYTES:
             raise InputError(f"the line has {MOST_LINE_BYTES} bytes or more")
         return {**parse(line), "place": number}
-    except (CoordinatorAuditError, ValueError, TypeError, KeyError, RecursionError) as error:
+    except (CoordinatorAuditError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         cause = str(error) if isinstance(error, CoordinatorAuditError) else f"{type(error).__name__}: {error}"
         return damaged(line, f"line {number}: {cause}", number)
 
@@ -89,7 +89,7 @@ def parse(line: bytes) -> Row:
     if isinstance(record["key"], dict):
         return _printed(record)
     row: Row = {
-        "log_topic": record.get("topic", GROUP_LOG),
+        "log_topic": _topic(record),
         **_position(record),
         "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
@@ -120,6 +120,13 @@ def _printed(record: dict[str, Any]) -> Row:
         decoded = value_from_json(record_type, version, value["data"], family)
         row["value"] = encode_value(record_type, version, decoded, family)
     return row
+
+
+def _topic(record: dict[str, Any]) -> str | None:
+    topic = record.get("topic", GROUP_LOG)
+    if topic is not None and not isinstance(topic, str):
+        raise InputError(f"topic: expected a name, not {json.dumps(topic)[:40]}")
+    return topic
 
 
 def _position(record: dict[str, Any]) -> Row:

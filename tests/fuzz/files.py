@@ -95,7 +95,7 @@ def _ends(about: About, choose: random.Random) -> Given:
 def _snapshots(choose: random.Random) -> bytes:
     times = choose.sample((1, 10**12, 1_700_000_000_000), choose.randint(1, 2))
     rows = [row for at in times for row in choose.sample(_snapshot(at), 5)]
-    return _json_lines(rows, choose)
+    return json_lines_changed(rows, choose)
 
 
 @cache
@@ -135,7 +135,7 @@ def _sample_traces() -> list[Any]:
 
 
 def _cases(about: About, choose: random.Random) -> Given:
-    content = _json_lines(choose.sample(_sample_cases(), 1), choose)
+    content = json_lines_changed(choose.sample(_sample_cases(), 1), choose)
     commands = (
         ("assign", "FILE"),
         ("assign", "--presented", "FILE"),
@@ -148,7 +148,9 @@ def _cases(about: About, choose: random.Random) -> Given:
 def _traces(about: About, choose: random.Random) -> Given:
     header, *steps = _sample_traces()
     lines = [header, *steps[: choose.randint(1, MOST_STEPS)]]
-    return Given("traces.jsonl", _json_lines(lines, choose), ("trace", "FILE", choose.choice(("--json", "--quiet"))))
+    return Given(
+        "traces.jsonl", json_lines_changed(lines, choose), ("trace", "FILE", choose.choice(("--json", "--quiet")))
+    )
 
 
 def _scenario(about: About, choose: random.Random) -> Given:
@@ -299,7 +301,7 @@ def _yaml(text: bytes, choose: random.Random) -> bytes:
             return yaml.safe_dump(value, allow_unicode=True).encode("utf-8", "surrogatepass")
 
 
-def _json_lines(rows: list[Any], choose: random.Random) -> bytes:
+def json_lines_changed(rows: list[Any], choose: random.Random) -> bytes:
     """The rows as JSON lines, some of them changed, or with other bytes."""
     rows = [json.loads(json.dumps(row)) for row in rows]
     for _ in range(choose.randint(1, 3)):

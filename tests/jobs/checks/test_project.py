@@ -21,7 +21,7 @@ from jobs import nightly_run, settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
 from jobs.checks.measures import MEASURES
-from jobs.checks.project import write_project
+from jobs.checks.project import check_location, write_project
 from jobs.checks.validation import CheckRun, Result, write_measures
 from jobs.cli.app import app
 from jobs.tables.catalog import CATALOG
@@ -136,6 +136,29 @@ def test_an_expectation_that_cannot_be_computed_fails_and_says_why(project: Path
 def test_a_project_of_other_tables_is_refused(project: Path, location: str) -> None:
     with pytest.raises(InputError, match=f"data source tables .*coordinator-audit expectations .* --tables {location}"):
         checked(project, location)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("- 1", "must be a mapping"),
+        ("a: [", "not valid YAML"),
+        ("fluent_datasources: [1]", "fluent_datasources must be a mapping of mappings"),
+        ("fluent_datasources: {tables: 1}", "fluent_datasources must be a mapping of mappings"),
+    ],
+)
+def test_a_broken_configuration_is_one_clear_error(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "gx").mkdir()
+    (tmp_path / "gx" / "great_expectations.yml").write_text(text)
+    for reads in (check_location, write_project):
+        with pytest.raises(InputError, match=says):
+            reads(tmp_path / "gx", "/nowhere")
+
+
+def test_a_location_that_is_not_a_folder_is_not_in_the_project(tmp_path: Path) -> None:
+    """A URL may have credentials, and people commit a project to a repository."""
+    write_project(tmp_path / "gx", "s3://key:swordfish@bucket/t?sig=swordfish")
+    assert [file for file in tmp_path.rglob("*") if file.is_file() and "swordfish" in file.read_text()] == []
 
 
 def test_a_folder_without_a_project_is_refused(tmp_path: Path) -> None:

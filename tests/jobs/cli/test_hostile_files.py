@@ -115,6 +115,7 @@ def test_yaml_that_is_nested_too_deeply(tmp_path: Path) -> None:
         "a: !!int ''",
         "a: !!timestamp x",
         "a: 2001-99-99",
+        'a: "\\ud800"',
     ):
         file.write_text(text)
         assert "not valid YAML" in refused("config", "--config", str(file)) + refused(

@@ -72,6 +72,7 @@ def test_an_offset_without_its_partition_is_no_position() -> None:
         (b'{"value": "aw=="}', "'key' is missing"),
         (b'{"key": "a*b="}', "key: invalid base64"),
         (b'{"key": 5}', "key: expected base64"),
+        (b'{"key": "aw==", "topic": {}}', "topic: expected a name, not {}"),
         (b'{"key": "aw==", "partition": -7, "offset": 1}', "partition: invalid value -7"),
         (b'{"key": "aw==", "timestamp": "noon"}', "timestamp: invalid time 'noon'"),
         (b'{"key": {"type": 1, "data": "unknown"}, "value": null}', 'the formatter printed "unknown"'),
@@ -84,8 +85,9 @@ def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
 
 def test_bad_lines_become_rows_and_the_others_are_read(tmp_path: Path) -> None:
     file = tmp_path / "dump.jsonl"
-    file.write_bytes(b'{"key": "aw=="}\n\nnothing\n{"key": "aw=="}\n')
+    file.write_bytes(b'{"key": "aw=="}\n\nnothing\n{"key": "aw=="}\n{"key": {"type": Infinity, "data": {}}}\n')
     rows = list(json_lines.read(file))
+    assert rows.pop()["error"] == "line 5: OverflowError: cannot convert float infinity to integer"
     assert [(row["kind"], row["place"]) for row in rows] == [("record", 1), ("damaged", 3), ("record", 4)]
     assert rows[1]["value"] == b"nothing\n"
     assert rows[1]["error"].startswith("line 3: not JSON")
