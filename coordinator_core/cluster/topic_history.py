@@ -357,7 +357,10 @@ class TopicHistory:
 
         The clock of the source may be ahead by ``slack_ms``. Lists show topics only at their times: what the next list
         still has was there all the time, and a topic that it lacks was deleted at an unknown time between the two.
+        Behind the end of the metadata log any topic may have been deleted.
         """
+        if not self.is_listed and not self.reach.covers(time_ms, time_ms):
+            return False
         version = self.version_at(time_ms) + 1 if self.is_listed else self.version_at(time_ms + slack_ms)
         topic = self._topics.at(name, version) if version <= self._newest else None
         return topic is not None and topic.id == topic_id

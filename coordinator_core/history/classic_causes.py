@@ -44,6 +44,14 @@ class Transition(NamedTuple):
     taken: list[tuple[Resource, list[int]]]
     at: LogPosition
 
+    @property
+    def may_be_rewritten(self) -> bool:
+        """Whether the last generation may have been written before, in a record that is lost: then it is not known what
+        its leader knew, and which static members were replaced in it.
+        """
+        is_static = any(member.instance_id is not None for member in self.old.members.values())
+        return self.last.missing is not None and is_static
+
 
 def subscription(group: ClassicGroup, member: ClassicMember) -> ClassicSubscription:
     """Return what a member asks for; nothing if that cannot be read."""
@@ -241,6 +249,8 @@ def _first_assigned(
     but for those that a cooperative member has yet to revoke.
     """
     if is_downgrade(step.last) or not (step.old.protocol in ASSIGNS_ALL or step.old.protocol == COOPERATIVE_STICKY):
+        return []
+    if step.may_be_rewritten:
         return []
     had, since_ms = _highest_had(step.old), step.last.opened.timestamp_ms
     there = {name: topics.topic_at(name, since_ms) for name in subscribed}

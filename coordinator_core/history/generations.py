@@ -135,7 +135,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
         open_history.changes += topic_changes_seen(writer, step)
-        if not open_history.changes:
+        if not open_history.changes and not step.may_be_rewritten:
             open_history.changes += refresh_cause(writer.topics, step)
             open_history.changes += created_meanwhile(writer.group.group_id, writer.topics, step)
     elif last is not None and missing is None and not new.members:

@@ -66,8 +66,8 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
         if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
             continue
         unwanted = _unwanted_topics(step.old, member)
-        if last.missing is not None and member.instance_id is not None:
-            continue  # the generation may have been written before, with the member that this one replaced
+        if step.may_be_rewritten and member.instance_id is not None:
+            continue
         replaced = open_history.resubscribed.get(member.instance_id or "")
         if unwanted and replaced is not None:
             yield replaced._replace(detail=f"{replaced.detail}, which left it with {', '.join(sorted(unwanted))}")

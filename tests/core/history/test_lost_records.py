@@ -9,7 +9,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.history.logs import GROUP, GroupLog, current, epoch, gone, member, target, target_epoch
+from tests.core.history.logs import GROUP, A, GroupLog, current, epoch, existing, gone, member, target, target_epoch
 
 GROUP_GONE = (
     (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {}, None),
@@ -44,3 +44,9 @@ def test_an_unreadable_record_at_the_end_of_a_group_may_go_on_with_it(later_ms: 
     assert ended.ended_by == how
     (begun,) = [row for row in fold.open_rows() if isinstance(row, GroupEpochRow)]
     assert not begun.history_complete
+
+
+def test_no_topic_is_known_to_be_there_behind_the_end_of_the_metadata_log() -> None:
+    topics = existing(t=4)
+    topics.last_seen_ms = 5_000
+    assert [topics.was_there("t", A, time_ms, 10_000) for time_ms in (4_000, 6_000)] == [True, False]
