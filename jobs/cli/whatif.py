@@ -22,6 +22,10 @@ from jobs.queries.interface import Answers, RebalanceFilter
 
 ENDS = ("emptied", "group deleted")
 """How a rebalance ends that leaves no member."""
+OF_DELAY = (
+    "idle_ms under another delay is an estimate: the log does not show how soon workers would have answered; it tells "
+    "more from less, and may be wrong by two thirds in an hour full of crashes and deploys"
+)
 
 
 @with_options(AnswerSource)
@@ -105,6 +109,8 @@ def whatif_command(
         outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != comparison.actual}
         if comparison.hypothetical == comparison.repeated:
             outcomes.pop("hypothetical", None)
+    if delay is not None and comparison.hypothetical.idle_ms is not None:
+        source.console.warn(OF_DELAY)
     lines = [{"history": name, **outcome._asdict()} for name, outcome in outcomes.items()]
     print_lines(lines, as_json=source.json, title=group)
 
