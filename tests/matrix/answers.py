@@ -102,6 +102,10 @@ OF_VERDICT: Final = frozenset(("fitted", "basis", "expected", "recorded", "topic
 """What a verdict rests on: where a record before it is missing, the same verdict may rest on something else."""
 
 
+OF_BLAME: Final = frozenset(("held_up_by",))
+"""Only the metadata log shows that a broker was down meanwhile (limits.md)."""
+
+
 def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict[str, Question]:
     """The questions about all groups, and about each of these; ``moments`` are ends of partitions."""
     group = lambda row: row.get("group") or row.get("group_id")  # noqa: E731
@@ -113,7 +117,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
         "groups then": Question(("groups", *then), _of("group"), certain, group, NO_DIFFERENCE),
         "describe": Question(("describe", "--all"), _of("group"), certain, group, NO_DIFFERENCE),
         "describe then": Question(("describe", "--all", *then), _of("group"), certain, group, NO_DIFFERENCE),
-        "rebalances": Question(("rebalances",), _at("at"), _history_certain, group),
+        "rebalances": Question(("rebalances",), _at("at"), _history_certain, group, rests_on=OF_BLAME),
         "owners": Question(
             ("owners", topic),
             _of("group_id", "partition", "member_id", "role"),
@@ -160,7 +164,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
     for name in groups:
         mine: Callable[[Row], str | None] = lambda row, name=name: name  # type: ignore[misc]  # noqa: E731
         found |= {
-            f"history {name}": Question(("history", name), _history_key, _history_certain, mine),
+            f"history {name}": Question(("history", name), _history_key, _history_certain, mine, rests_on=OF_BLAME),
             f"offsets {name}": Question(
                 ("offsets", name),
                 _of("topic", "partition", "status"),
@@ -226,7 +230,7 @@ def judge(
     if said.code == 1:
         (found.unknown if told or true.code == 1 else found.unreasoned).append(said.said.strip())
         return found
-    if question.is_gate and said.code == 0 and true.code == 3 and not told:
+    if question.is_gate and said.code == 0 and true.code == 3 and not (told or removal.forgets):
         found.wrong.append("the gate passes")
     if question.is_gate and said.code == 3 and true.code == 0:
         found.wrong.append("the gate fails")
