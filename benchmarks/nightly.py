@@ -1,9 +1,10 @@
-"""A large log through three nights: ``python -m benchmarks.nightly [--records N] [--groups N]``.
+"""A large log through three nights: ``python -m benchmarks.nightly [--records N] [--groups N] [--log FOLDER]``.
 
 The first night has all but the last hundredth of the log, the second nothing new, the third the last hundredth. Prints
 JSON for each: seconds of the clock and of processors and counts of each step, records a second over all, and the peak
-memory (resident, MiB) of this process (driver), of the largest JVM and of the largest Python worker. The log is
-generated: commits of consumer groups, and their rebalances.
+memory (resident, MiB) of this process (driver), of the largest JVM and of the largest Python worker. Then Spark copies
+the rows of the log from Parquet to Delta, in the same session, and the first night is given as a multiple of that. The
+log is generated: commits of consumer groups, and their rebalances. ``--log`` keeps it, and reads it if it is there.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from benchmarks.generate import generate
 from jobs import nightly_run, settings
 from jobs.tables import session
 from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from tests.jobs.null_listener import NullListener
 
 EVERY_S = 0.5
 LATER = 0.01
+ROWS_OF_THE_LOG = (LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS)
 
 
 @contextmanager
@@ -123,26 +127,48 @@ def night(tables: Tables, chosen: settings.Settings) -> dict[str, Any]:
     }
 
 
+def make_log(place: Path, kept: Path | None, records: int, groups: int, partitions: int) -> tuple[Path, Path]:
+    """Return the folders of the log and of what the third night adds, in a place; copied from ``kept`` if given."""
+    made = place if kept is None else kept
+    if not (made / "log").exists():
+        generate(made / "log", records, groups, partitions=partitions)
+        hold_back(made / "log", made / "later", LATER)
+    if kept is not None:
+        for name in ("log", "later"):
+            shutil.copytree(kept / name, place / name)
+    return place / "log", place / "later"
+
+
+def copy_seconds(tables: Tables, home: Path) -> float:
+    """Return the seconds in which Spark copies the Parquet files of the log's rows to new Delta tables."""
+    spark, files = tables.spark, {table.name: tables.read(table).inputFiles() for table in ROWS_OF_THE_LOG}
+    begin = time.monotonic()
+    for name, parquet in files.items():
+        spark.read.parquet(*parquet).write.format("delta").save(str(home / name))
+    return round(time.monotonic() - begin, 1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--records", type=int, default=20_000_000)
     parser.add_argument("--groups", type=int, default=2_000)
     parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--log", type=Path)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="nightly-") as place:
-        log, later = Path(place, "log"), Path(place, "later")
-        generate(log, wanted.records, wanted.groups, partitions=wanted.partitions)
-        hold_back(log, later, LATER)
+        log, later = make_log(Path(place), wanted.log, wanted.records, wanted.groups, wanted.partitions)
         flags = {"input.paths": [str(log)], "spark.master": "local[2]", "nightly.report": Path(place, "report.html")}
         chosen = settings.load(environment={}, flags=flags)
         tables = Tables(session.get_or_create(chosen.spark), str(Path(place, "tables")))
-        nights = {}
+        nights: dict[str, Any] = {}
         with peaks() as found:
             for name in ("first", "nothing new", "a hundredth new"):
                 if name == "a hundredth new":
                     for file in later.rglob("*.log"):
                         shutil.move(file, log / file.parent.name)
                 nights[name] = night(tables, chosen)
+        copied = copy_seconds(tables, Path(place, "copy"))
+        nights["copy"] = {"seconds": copied, "first night": round(nights["first"]["seconds"] / copied, 2)}
     print(json.dumps({**nights, **{f"{kind}_mib": size for kind, size in found.items()}}, indent=1))
 
 

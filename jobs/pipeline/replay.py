@@ -5,7 +5,8 @@ the group's new records in log order, so a group of any size is streamed. The ou
 ``replayed``. Then it is merged into the history tables by key: an open row is replaced, a final row stays. Last, the
 states of all groups are merged in one commit. Before that commit the records do not count as replayed. If a run was
 killed, the staged rows show which groups it was replaying; the next run replays these groups from their first record,
-with the same result, whether there are new records or not.
+with the same result, whether there are new records or not. What is too much for this process at once, it replays in
+parts, each of some groups: what they need together is merged only when all are staged.
 
 A group is rebuilt, that is, its rows are deleted and all its records are replayed, if what it rests on has changed;
 ``rebuilds`` says when. Its new rows are staged before the old ones are deleted: at each moment one of both is there.
@@ -17,6 +18,7 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -40,9 +42,11 @@ from jobs.relations.replay import (
     IDENTITY,
     LATE,
     MOVED,
+    NEW_GROUPS,
     RANGES,
     ROWS,
     ROWS_AGAIN,
+    SOME_GROUPS,
     replayed_rows,
 )
 from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topic_news_ms
@@ -54,6 +58,9 @@ from jobs.tables.engine import Engine, Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+
+MOST_PARTS: Final = 4
+"""Of more parts, Spark makes the rows sooner on two cores: this process uses one."""
 
 NEVER_MS: Final = 1 << 62
 """A time that no replay has passed."""
@@ -161,15 +168,22 @@ class _Run:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
             self._delete_rows_without_states()
-        rows = self._by_size(engine, rebuilds=rebuilds).fold(
-            replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds),
-            IDENTITY,
-            ("is_record", "log_partition", "log_offset"),
-            folder(self._cluster, topics, self._audit, self._holes()),
-            REPLAYED.schema,
-            **self._given,
-        )
-        self._tables.replace(REPLAYED, rows)
+        fold = folder(self._cluster, topics, self._audit, self._holes())
+        engine, parts = self._by_size(engine, rebuilds=rebuilds)
+        for number, (among, groups) in enumerate(self._divided(engine, parts)):
+            rows = engine.fold(
+                replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds, among=among),
+                IDENTITY,
+                ("is_record", "log_partition", "log_offset"),
+                fold,
+                REPLAYED.schema,
+                **self._given,
+                **groups,
+            )
+            if number:
+                self._tables.append(REPLAYED, rows, runs.new_run_id())
+            else:
+                self._tables.replace(REPLAYED, rows)
         summary = self._merge()
         self._tables.clear(REPLAYED)
         return summary
@@ -193,19 +207,33 @@ class _Run:
         behind = engine.rows(f"SELECT group_id FROM $group_records WHERE {BEHIND_TOPICS} LIMIT 1", **self._given)
         return bool(moved["groups"]) or any(interrupted) or any(behind) or any(engine.rows(LATE, **self._given))
 
-    def _by_size(self, engine: Engine, *, rebuilds: bool) -> Engine:
-        """Return the engine that makes the rows of this size."""
+    def _by_size(self, engine: Engine, *, rebuilds: bool) -> tuple[Engine, int]:
+        """Return the engine that makes the rows of this size, and in how many parts, one after the other."""
         if rebuilds and not self._span.done:
-            return engine.in_spark()  # all groups begin again: to count their rows is to read all of the log
+            return engine.in_spark(), 1  # all groups begin again: to count their rows is to read all of the log
         limits = engine.limits
+        engine = engine.up_to(limits.replayed_ranges, RANGES, **self._given)
         rows, size = (ROWS_AGAIN, BYTES_AGAIN) if rebuilds else (ROWS, BYTES)
-        for count, most in (
-            (RANGES, limits.replayed_ranges),
-            (rows, limits.replayed_rows),
-            (size, limits.replayed_bytes),
-        ):
-            engine = engine.up_to(most, count, **self._given)
-        return engine
+        # The rows that an interrupted run has staged name groups that begin again, and the first part replaces them.
+        most_parts = 1 if rebuilds else MOST_PARTS
+        parts = 1
+        for count, most in ((rows, limits.replayed_rows), (size, limits.replayed_bytes)):
+            needed = engine.parts(most, count, **self._given)
+            if needed is None or needed > most_parts:
+                return engine.in_spark(), 1
+            parts = max(parts, needed)
+        return engine, parts
+
+    def _divided(self, engine: Engine, parts: int) -> Iterator[tuple[str, dict[str, Value]]]:
+        """Yield the condition for the groups of each part, and the values that it names."""
+        if parts == 1:
+            yield "TRUE", {}
+            return
+        groups = [group_id for (group_id,) in engine.tuples(NEW_GROUPS, **self._given)]
+        size = -(-len(groups) // parts)
+        for begin in range(0, len(groups), size):
+            some = groups[begin : begin + size]
+            yield SOME_GROUPS, {"first_group": some[0], "last_group": some[-1]}
 
     def _delete_rows_without_states(self) -> None:
         """Delete all rows of a cluster without a state: those of tables whose states were set aside alone."""

@@ -172,11 +172,20 @@ def _known(name: str) -> str:
     return f"CASE WHEN log_offset <= l.place.last_offset THEN {value} END AS {name}"
 
 
-def replayed_rows(*, is_first: bool = False, rebuilds: bool = False) -> str:
+ID: Final = "coalesce(group_id, '')"
+
+NEW_GROUPS: Final = f"SELECT DISTINCT {ID} AS group_id FROM ({_records(NEW)}) AS n ORDER BY group_id"
+"""The ids of groups with new rows, in an order."""
+
+SOME_GROUPS: Final = f"{ID} BETWEEN :first_group AND :last_group"
+"""The rows of some groups in that order; a share group has both its logs among them."""
+
+
+def replayed_rows(*, is_first: bool = False, rebuilds: bool = False, among: str = "TRUE") -> str:
     """Return the text of what a replay reads, with the columns ``replay_arrow.INPUT`` and ``is_record``.
 
     Of each group its stored state (``is_record`` is false), and its new rows. ``is_first``: there are no states yet.
-    ``rebuilds``: of groups that begin again all rows, and a row with an empty state.
+    ``rebuilds``: of groups that begin again all rows, and a row with an empty state. ``among``: ``SOME_GROUPS`` or all.
     """
     of_state = "s.log_topic, s.group_id, s.log_partition, s.log_offset, s.timestamp_ms, s.state"
     of_states = f"{GROUP}, log_partition, log_offset, timestamp_ms, state"
@@ -187,8 +196,8 @@ def replayed_rows(*, is_first: bool = False, rebuilds: bool = False) -> str:
 SELECT {of_state} FROM ({continued}) AS s LEFT ANTI JOIN rebuilt AS r ON {_same("r", "s")}
 UNION ALL SELECT {GROUP}, NULL, NULL, NULL, '' FROM rebuilt"""
     return f"""
-WITH states AS (SELECT * FROM $group_states WHERE cluster = :cluster
-), fresh AS ({_records(NEW)}
+WITH states AS (SELECT * FROM $group_states WHERE cluster = :cluster AND {among}
+), fresh AS (SELECT * FROM ({_records(NEW)}) AS n WHERE {among}
 ), {REBUILT if rebuilds else ""} chosen AS ({BEGUN_AGAIN if rebuilds else "SELECT * FROM fresh"}
 ), {LOCATED}
 SELECT {GROUP}, log_partition, log_offset, coalesce(timestamp_ms, -1) AS timestamp_ms, NULL AS state, TRUE AS is_record,

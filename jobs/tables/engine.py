@@ -118,6 +118,18 @@ class Engine:
         ((number,),) = self.tuples(count, **values)
         return self if (number or 0) <= most else self.in_spark()
 
+    def parts(self, most: int, count: str, **values: Value) -> int | None:
+        """Return in how many parts of at most ``most`` this process takes what a query counts (one row, one number).
+
+        One at least; one, too, if only Spark reads the tables. None: it takes none of it.
+        """
+        if self._here is None:
+            return 1
+        ((number,),) = self.tuples(count, **values)
+        if most <= 0:
+            return 1 if (number or 0) <= most else None
+        return max(1, -(-(number or 0) // most))
+
     def in_spark(self) -> Engine:
         """Return an engine over the same tables that is Spark alone."""
         return Engine(None, self._through_spark, self.limits)

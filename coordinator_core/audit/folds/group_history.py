@@ -403,7 +403,8 @@ def _with_removals(
         return removal._replace(how=how_by_lines(removal.how, lines, row.topic, row.partition, removal.at, reach))
 
     for row in rows:
-        yield row._replace(removals=tuple(with_cause(row, removal) for removal in row.removals))
+        removals = row.removals
+        yield row._replace(removals=tuple(with_cause(row, removal) for removal in removals)) if removals else row
 
 
 def _assignment_order(row: AssignmentRow) -> tuple[int, str, str, str, str, int, str]:

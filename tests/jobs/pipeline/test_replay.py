@@ -32,9 +32,9 @@ from jobs.relations import groups as groups_relation
 from jobs.relations.replay import NOT_REPLAYED
 from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Table, Tables
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.history import GROUP_STATES
+from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
@@ -211,6 +211,34 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
     assert rows_of(nightly) == rows_of(whole)
     findings_job.run(nightly, limits)
     assert as_text(nightly.read(FINDINGS)) == as_text(whole.read(FINDINGS))
+
+
+def test_a_replay_in_parts_is_that_of_one(whole, tmp_path, monkeypatch):
+    """The second night is killed between two parts: the groups of the first begin again, and the others go on."""
+    monkeypatch.setattr(replay, "MOST_PARTS", 1_000)
+    nightly = in_nights(whole, tmp_path, by_offset(whole, ["night 1", "night 2"], random.Random(8)))
+    nightly.limits = EngineLimits(replayed_rows=200)
+    append, staged = Tables.append, list[str]()
+
+    def noted(self: Tables, table: Table, *arguments: Any, **options: Any) -> None:
+        if table is REPLAYED:
+            staged.append(night)
+            if staged.count("night 2") == 2:
+                raise KilledError
+        append(self, table, *arguments, **options)
+
+    monkeypatch.setattr(Tables, "append", noted)
+    night = "night 1"
+    decoded(nightly, night)
+    replay.run(nightly)
+    assert len(staged) > 3
+    night = "night 2"
+    decoded(nightly, night)
+    with pytest.raises(KilledError):
+        replay.run(nightly)
+    assert NOT_REPLAYED in warnings(nightly)
+    replay.run(nightly)
+    assert rows_of(nightly) == rows_of(whole)
 
 
 def test_a_night_of_few_log_partitions_leaves_the_findings_of_other_groups(sample, whole, tmp_path, monkeypatch):

@@ -14,7 +14,16 @@ from pyspark.sql import SparkSession
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
 from jobs.pipeline.replay import NEVER_MS
 from jobs.pipeline.replay_arrow import INPUT
-from jobs.relations.replay import BYTES, BYTES_AGAIN, RANGES, ROWS, ROWS_AGAIN, replayed_rows
+from jobs.relations.replay import (
+    BYTES,
+    BYTES_AGAIN,
+    NEW_GROUPS,
+    RANGES,
+    ROWS,
+    ROWS_AGAIN,
+    SOME_GROUPS,
+    replayed_rows,
+)
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
@@ -230,9 +239,9 @@ def expected(asked: Case, *, rebuilds: bool) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[name] for name in INPUT) for row in (*placed, *states, *marks)), key=repr)
 
 
-def found(tables: TableReader, asked: Case, text: str) -> list[tuple[Any, ...]]:
+def found(tables: TableReader, asked: Case, text: str, **more: str) -> list[tuple[Any, ...]]:
     names = ", ".join(INPUT)
-    rows = tables.tuples(f"SELECT {names} FROM ({text}) AS f", **asked.values)
+    rows = tables.tuples(f"SELECT {names} FROM ({text}) AS f", **asked.values, **more)
     plain = (tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in rows)
     return sorted(plain, key=repr)
 
@@ -280,6 +289,20 @@ def test_a_first_replay_reads_no_states(home: Path) -> None:
     rows = found(FolderReader(str(home)), SOME, replayed_rows(is_first=True))
     assert rows == [row for row in expected(SOME, rebuilds=False) if row[INPUT.index("state")] is None]
     assert len(rows) < len(expected(SOME, rebuilds=False))
+
+
+@pytest.mark.parametrize("size", [1, 7])
+def test_the_parts_of_a_replay_have_the_rows_of_the_whole(home: Path, size: int) -> None:
+    tables = FolderReader(str(home))
+    for asked in (SOME, CASES[3]):
+        groups = [group_id for (group_id,) in tables.tuples(NEW_GROUPS, **asked.values)]
+        parts = [groups[begin : begin + size] for begin in range(0, len(groups), size)]
+        assert len(parts) > 2
+        of_parts = [
+            found(tables, asked, replayed_rows(among=SOME_GROUPS), first_group=part[0], last_group=part[-1])
+            for part in parts
+        ]
+        assert sorted((row for rows in of_parts for row in rows), key=repr) == expected(asked, rebuilds=False)
 
 
 def test_the_cases_have_groups_that_begin_again_and_others() -> None:
