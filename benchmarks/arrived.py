@@ -16,7 +16,7 @@ from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.decode_arrow import typed_rows
 from jobs.pipeline.row_identity import identified
 from jobs.pipeline.typed_tables import pack, unpack
-from jobs.sources.segments import SegmentsReader
+from jobs.sources.segments import Ranges, SegmentsReader
 
 
 def main() -> None:
@@ -29,6 +29,7 @@ def main() -> None:
         segments = SegmentsReader([str(log)], frozenset({GROUP_LOG}), GROUP_LOG)
         records = arrived = unpacked = 0
         for task in segments.partitions():
+            assert isinstance(task, Ranges)
             batches = (identified(batch, "c", "run") for batch in segments.read(task))
             for packed in pack(batches, typed_rows):
                 arrived += packed.nbytes

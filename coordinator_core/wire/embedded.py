@@ -27,8 +27,9 @@ from coordinator_core.wire.primitives import scalar_reader, scalar_writer
 from coordinator_core.wire.record_codec import TRAILING_BYTES
 from coordinator_core.wire.schema import Carrier, EmbeddedSchema, Field, embedded_schemas
 
-CACHED_BLOBS: Final = 4096
-"""How many decoded blobs are kept."""
+CACHED_BLOBS: Final = 1 << 14
+"""How many decoded blobs are kept. Each record of a classic group has the blobs of all its members: with fewer places
+than members, each would be decoded again with every record."""
 
 CACHED_BLOB_SIZE: Final = 2048
 """The largest blob that is kept decoded, in bytes."""

@@ -21,10 +21,10 @@ from coordinator_core.history.holes import NO_HOLES, Holes
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
 from jobs.sources.files import FAMILIES
-from jobs.tables.history import FOLDED, REPLAYED
+from jobs.tables.history import FOLDED, GROUP_STATES, REPLAYED
 
 OUTPUT_ROWS: Final = 4_096
-"""Number of rows that are collected into one output batch."""
+"""Number of rows that are collected into output batches."""
 
 
 class Input(NamedTuple):
@@ -101,10 +101,10 @@ def fold(
         if row.state is None:
             output.add(group.log_topic, group.group_id, group.feed(row))
         if output.is_full:
-            yield output.take()
+            yield from output.take()
     if group is not None:
         group.finish(output)
-    yield output.take()
+    yield from output.take()
 
 
 class _GroupReplay:
@@ -168,30 +168,50 @@ class _GroupReplay:
 
 
 class _Output:
-    """Collects rows of ``REPLAYED`` into batches."""
+    """Collects rows of ``REPLAYED`` into batches, each of rows of one table.
+
+    So all other columns of a batch are null, and those nulls are the same memory in all batches: hundreds of nested
+    columns take more than a kilobyte for each row otherwise.
+    """
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self._schema = to_arrow_schema(REPLAYED.schema)
-        self._rows: list[dict[str, Any]] = []
+        self._nulls = {field.name: pa.nulls(OUTPUT_ROWS, field.type) for field in self._schema}
+        self._rows: dict[str | None, list[dict[str, Any]]] = {}
+        self._count = 0
 
     @property
     def is_full(self) -> bool:
-        return len(self._rows) >= OUTPUT_ROWS
+        return self._count >= OUTPUT_ROWS
 
     def add(self, log_topic: str, group_id: str, rows: Iterable[AuditedRow]) -> None:
         for row in rows:
-            self._rows.append({"log_topic": log_topic, "group_id": group_id, FOLDED[type(row)]: row})
+            table = FOLDED[type(row)]
+            self._add(table, {"log_topic": log_topic, "group_id": group_id, table: row})
 
     def mark(self, log_topic: str, group_id: str) -> None:
-        self._rows.append({"log_topic": log_topic, "group_id": group_id})
+        self._add(None, {"log_topic": log_topic, "group_id": group_id})
 
     def add_state(self, log_topic: str, group_id: str, last: LogPosition, state: str) -> None:
         place = {"log_partition": last.partition, "log_offset": last.offset, "timestamp_ms": last.timestamp_ms}
-        self._rows.append({"log_topic": log_topic, "group_id": group_id, **place, "state": state})
+        self._add(GROUP_STATES.name, {"log_topic": log_topic, "group_id": group_id, **place, "state": state})
 
-    def take(self) -> pa.RecordBatch:
-        rows, self._rows = self._rows, []
-        columns = {field.name: pa.array([row.get(field.name) for row in rows], field.type) for field in self._schema}
+    def _add(self, table: str | None, row: dict[str, Any]) -> None:
+        self._rows.setdefault(table, []).append(row)
+        self._count += 1
+
+    def take(self) -> Iterator[pa.RecordBatch]:
+        """Yield what was collected, at least a batch without rows."""
+        of_tables, self._rows, self._count = [*self._rows.values()], {}, 0
+        for rows in of_tables or [[]]:
+            for begin in range(0, max(1, len(rows)), OUTPUT_ROWS):
+                yield self._batch(rows[begin : begin + OUTPUT_ROWS])
+
+    def _batch(self, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+        named = {"cluster", *(rows[0] if rows else ())}
+        columns = {name: nulls.slice(0, len(rows)) for name, nulls in self._nulls.items() if name not in named}
+        for name in named - {"cluster"}:
+            columns[name] = pa.array([row[name] for row in rows], self._schema.field(name).type)
         columns["cluster"] = pa.array([self._cluster] * len(rows), pa.string())
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)

@@ -170,7 +170,8 @@ class Engine:
             made, size = list[pa.RecordBatch](), 0
             for batch in reader.folded(sql, order, function, types, **values):
                 made.append(batch)
-                size += batch.nbytes
+                # Columns of nulls alone may be the same memory in all batches.
+                size += sum(column.nbytes for column in batch.columns if column.null_count < len(column))
                 if size > most:
                     return None
             return pa.Table.from_batches(made, types)

@@ -24,15 +24,33 @@ def reader(core_type: Any) -> Callable[[Any], Any]:
     if issubclass(core, Enum):
         return lambda value: value if value is None else core(value)
     if any(base in SCALARS for base in core.__mro__):
-        return lambda value: value
-    fields = [(name, reader(hint)) for name, hint in typing.get_type_hints(core, include_extras=True).items()]
+        return _as_it_is
+    readers = {name: reader(hint) for name, hint in typing.get_type_hints(core, include_extras=True).items()}
+    if all(read is _as_it_is for read in readers.values()):
+        names = (*readers,)
+        return lambda value: value if value is None else core(*map(value.get, names))
+    fields = (*readers.items(),)
     return lambda value: value if value is None else core(*(read(value.get(name)) for name, read in fields))
 
 
 def tuple_reader(core_type: Any) -> Callable[[Sequence[Any]], Any]:
     """Return a function that converts the values of all fields of a core type, in their order, into one of it."""
     readers = [reader(hint) for hint in typing.get_type_hints(core_type, include_extras=True).values()]
-    return lambda values: core_type(*(read(value) for read, value in zip(readers, values, strict=True)))
+    count, changed = len(readers), [(place, read) for place, read in enumerate(readers) if read is not _as_it_is]
+
+    def read_row(values: Sequence[Any]) -> Any:
+        row = [*values]
+        if len(row) != count:
+            raise ValueError(f"{len(row)} values for the {count} fields of {core_type.__name__}")
+        for place, read in changed:
+            row[place] = read(row[place])
+        return core_type(*row)
+
+    return read_row
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def bare(hint: Any) -> Any:

@@ -17,7 +17,7 @@ from coordinator_core.java.order import DEFAULT_CAPACITY, TimelineHashMap, grown
 from coordinator_core.records import LogPosition
 
 KEPT_CHANGES = 512
-"""The newest changes of a group's members are kept one by one, at most this many; of older ones only the last of
+"""The newest changes of a group's members are kept one by one, at least this many; of older ones only the last of
 each key.
 """
 MOST_ORDERS = 64
@@ -72,7 +72,8 @@ class MemberOrders:
     def change(self, at: LogPosition, member_id: str, *, metadata: bool, present: bool) -> None:
         """Take in a member's metadata or current assignment record, or its tombstone."""
         self.changes.append(MemberChange(at.offset, at.timestamp_ms, member_id, metadata, present))
-        if len(self.changes) > self.front + 2 * KEPT_CHANGES:
+        # As many as stay have to come first: otherwise all members of a large group would be gone over too often.
+        if len(self.changes) > self.front + max(2 * KEPT_CHANGES, self.front):
             older = [change for change in _compacted(self.changes[:-KEPT_CHANGES]) if change.present]
             self.changes[:-KEPT_CHANGES] = older
             self.folded, self.front = True, len(older)

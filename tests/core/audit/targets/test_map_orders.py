@@ -68,16 +68,17 @@ def test_the_same_rows_wherever_the_log_is_cut(seed: int, cuts: set[int]) -> Non
     assert pieces == whole
 
 
-def test_old_changes_are_folded() -> None:
+@pytest.mark.parametrize("count", [20, 3 * KEPT_CHANGES])
+def test_old_changes_are_folded(count: int) -> None:
     """Memory is bounded, and what is left still builds the map as it is."""
     orders, rng, members = MemberOrders(), random.Random(0), set[str]()
-    for offset in range(10 * KEPT_CHANGES):
-        member_id = f"m{rng.randrange(20)}"
+    for offset in range(10 * max(KEPT_CHANGES, count)):
+        member_id = f"m{rng.randrange(count)}"
         present = member_id not in members
         (members.add if present else members.remove)(member_id)
         orders.change(LogPosition(0, offset, offset), member_id, metadata=True, present=present)
     assert orders.folded
-    assert len(orders.changes) < 3 * KEPT_CHANGES
+    assert len(orders.changes) < 3 * max(KEPT_CHANGES, count)
     assert all(set(each.members) == members for each in orders.possible([]))
 
 
