@@ -84,6 +84,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     logs.partition_counts: lambda tables: logs.partition_counts(tables, CLUSTER),
     logs.has_orphans: lambda tables: [logs.has_orphans(tables, CLUSTER, of) for of in (None, "orphan", GROUP)],
     logs.times_of_groups: lambda tables: logs.times_of_groups(tables, CLUSTER),
+    logs.whole_from_ms: lambda tables: logs.whole_from_ms(tables, CLUSTER, logs.lost_records(tables, CLUSTER)),
     logs.last_times: lambda tables: logs.last_times(tables, CLUSTER),
     logs.without_times: lambda tables: logs.without_times(tables, "timeless"),
     logs.lost_records: lambda tables: logs.lost_records(tables, CLUSTER, REPLAYED_TOPICS),
