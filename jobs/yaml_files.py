@@ -31,7 +31,16 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """YAML that is not nested very deeply, and whose texts can be written as UTF-8."""
+    """YAML that is not nested very deeply and has no part that contains itself; its texts can be written as UTF-8."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Read a value; one that names a list or mapping that has not ended yet would have no end."""
+        if self.check_event(yaml.AliasEvent):
+            alias = self.peek_event()
+            named = self.anchors.get(alias.anchor)
+            if named is not None and named.end_mark is None:
+                raise ScannerError(None, None, "a list or mapping contains itself", alias.start_mark)
+        return super().compose_node(parent, index)
 
     def scan_flow_scalar(self, style: str) -> Any:
         """Read a text in quotes: only there escapes may stand for half of a character."""

@@ -116,6 +116,8 @@ def test_yaml_that_is_nested_too_deeply(tmp_path: Path) -> None:
         "a: !!timestamp x",
         "a: 2001-99-99",
         'a: "\\ud800"',
+        "checks: {findings: {fail_on: [&a [*a, *a]]}}",
+        "&a {a: {b: *a}}",
     ):
         file.write_text(text)
         assert "not valid YAML" in refused("config", "--config", str(file)) + refused(
