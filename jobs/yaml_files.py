@@ -36,7 +36,7 @@ class BoundedLoader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Read a value; one that names a list or mapping that has not ended yet would have no end."""
         if self.check_event(yaml.AliasEvent):
-            alias = self.peek_event()
+            alias = self.peek_event()  # type: ignore[no-untyped-call]
             named = self.anchors.get(alias.anchor)
             if named is not None and named.end_mark is None:
                 raise ScannerError(None, None, "a list or mapping contains itself", alias.start_mark)
