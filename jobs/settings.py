@@ -105,9 +105,11 @@ class EngineLimits:
     replayed_rows: int = 250_000
     replayed_bytes: int = 64 << 20
     replayed_ranges: int = 200_000
+    replayed_parts: int = 4
     staged_bytes: int = 256 << 20
     staged_file_bytes: int = 16 << 20
     findings_bytes: int = 32 << 20
+    findings_parts: int = 16
     merged_bytes: int = 64 << 20
     copied_bytes: int = 8 << 20
 

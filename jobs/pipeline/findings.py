@@ -45,9 +45,6 @@ from jobs.versions import software_version
 INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS, BROKER_EVENTS]
 """The tables that findings are made from."""
 
-MOST_PARTS: Final = 16
-"""Of more parts the reading costs as much as what Spark takes to plan its jobs: each reads all tables."""
-
 Batches = Iterable[pa.RecordBatch]
 
 Changed = Mapping[str, list[str] | None]
@@ -104,7 +101,7 @@ def parts_here(tables: Tables) -> int | None:
     if any(table is None for table in local):
         return None
     parts = -(-sum(table.size() for table in local if table) // limit)
-    return max(1, parts) if parts <= MOST_PARTS else None
+    return max(1, parts) if parts <= tables.limits.findings_parts else None
 
 
 def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> Rows:

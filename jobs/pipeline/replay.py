@@ -59,9 +59,6 @@ from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
-MOST_PARTS: Final = 4
-"""Of more parts, Spark makes the rows sooner on two cores: this process uses one."""
-
 NEVER_MS: Final = 1 << 62
 """A time that no replay has passed."""
 
@@ -215,7 +212,7 @@ class _Run:
         engine = engine.up_to(limits.replayed_ranges, RANGES, **self._given)
         rows, size = (ROWS_AGAIN, BYTES_AGAIN) if rebuilds else (ROWS, BYTES)
         # The rows that an interrupted run has staged name groups that begin again, and the first part replaces them.
-        most_parts = 1 if rebuilds else MOST_PARTS
+        most_parts = 1 if rebuilds else limits.replayed_parts
         parts = 1
         for count, most in ((rows, limits.replayed_rows), (size, limits.replayed_bytes)):
             needed = engine.parts(most, count, **self._given)

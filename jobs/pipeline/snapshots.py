@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -42,16 +42,17 @@ CAN_BE_LEFT_OUT: Final = (
     f"NOT (name IN ('{METADATA_VERSION}', '{MISSING}') "
     f"AND resource_type IN ('{ResourceKind.SUPPORTED_FEATURES}', '{ResourceKind.FINALIZED_FEATURES}'))"
 )
-SAYS_NOTHING: Final = "before = value AND behind = value"
+IN_TIME: Final = f"(PARTITION BY {', '.join(SETTING)} ORDER BY timestamp_ms)"
+AROUND: Final = (f"lag(value) OVER {IN_TIME} AS before", f"lead(value) OVER {IN_TIME} AS behind")
+"""The values of a setting at the times before and behind a row."""
+
+IS_NEEDLESS: Final = f"{CAN_BE_LEFT_OUT} AND before = value AND behind = value"
 """The rows before and behind it show the same value."""
 
 NEEDLESS: Final = f"""
 SELECT {", ".join(SNAPSHOT_SETTINGS.key)} FROM (
-  SELECT {", ".join(SNAPSHOT_SETTINGS.key)}, value,
-    lag(value) OVER (PARTITION BY {", ".join(SETTING)} ORDER BY timestamp_ms) AS before,
-    lead(value) OVER (PARTITION BY {", ".join(SETTING)} ORDER BY timestamp_ms) AS behind
-  FROM $snapshot_settings WHERE cluster = :cluster AND {CAN_BE_LEFT_OUT}
-) AS shown WHERE {SAYS_NOTHING}
+  SELECT *, {", ".join(AROUND)} FROM $snapshot_settings WHERE cluster = :cluster
+) AS shown WHERE {IS_NEEDLESS}
 """
 
 
@@ -116,10 +117,8 @@ def _new(tables: Tables, table: Table, rows: DataFrame) -> DataFrame:
 def _telling(new: DataFrame, known: DataFrame) -> DataFrame:
     """Return the new rows of settings without those between two rows, new or known, that show the same."""
     both = new.withColumn("is_new", F.lit(True)).unionByName(known.withColumn("is_new", F.lit(False)))
-    in_time = Window.partitionBy(*SETTING).orderBy("timestamp_ms")
-    around = {"before": F.lag("value").over(in_time), "behind": F.lead("value").over(in_time)}
-    is_needless = F.coalesce(F.expr(f"{CAN_BE_LEFT_OUT} AND {SAYS_NOTHING}"), F.lit(False))
-    return both.withColumns(around).where(F.col("is_new") & ~is_needless).drop("is_new", *around)
+    telling = both.selectExpr("*", *AROUND).where(f"is_new AND NOT coalesce({IS_NEEDLESS}, FALSE)")
+    return telling.drop("is_new", "before", "behind")
 
 
 def _leave_out_needless(tables: Tables, cluster: str) -> None:

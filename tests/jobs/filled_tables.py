@@ -104,14 +104,16 @@ def decoded(tables: Tables, cluster: str) -> list[tuple[Any, ...]]:
     common = ["log_partition", "log_offset", "record_type", "group_id", "value_version"]
     found: list[tuple[Any, ...]] = []
     for table, said in ((OFFSET_COMMITS, "committed_offset"), (GROUP_RECORDS, "value")):
-        of_groups = f"cluster = '{cluster}' AND coalesce(log_topic, '{TOPIC}') = '{TOPIC}'"
-        rows = tables.read(table).where(of_groups).select(*common, said).collect()
-        found += [(*row[:-1], bytes(row[-1]) if isinstance(row[-1], bytearray) else row[-1]) for row in rows]
+        found += tables.engine().tuples(
+            f"SELECT {', '.join((*common, said))} FROM ${table.name} "
+            f"WHERE cluster = :cluster AND coalesce(log_topic, '{TOPIC}') = '{TOPIC}'",
+            cluster=cluster,
+        )
     return sorted(found, key=lambda row: tuple(str(part) for part in row))
 
 
 def content(tables: Tables, table: Table, cluster: str, wanted: str = "true") -> list[tuple[Any, ...]]:
     """All that a table says about a cluster, but for which run said it."""
     names = [name for name in table.schema.names if name not in ("run_id", "revised_by", "cluster", "extra")]
-    rows = tables.read(table).where(f"cluster = '{cluster}' AND {wanted}").select(*names).collect()
-    return sorted((tuple(row) for row in rows), key=str)
+    text = f"SELECT {', '.join(names)} FROM ${table.name} WHERE cluster = :cluster AND {wanted}"
+    return sorted(tables.engine().tuples(text, cluster=cluster), key=str)

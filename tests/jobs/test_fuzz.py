@@ -15,6 +15,8 @@ from tests.fuzz.limits import MEGABYTE, Limits, commands_kept, run_command
 from tests.shared_data import ROOT
 
 CORPUS = sorted((ROOT / "tests" / "data" / "fuzz").glob("*.tar.gz"))
+LARGE = {"batch-of-very-many-records.tar.gz"}
+"""Logs that each command reads for seconds."""
 LIMITS = Limits(seconds=20, memory=512 * MEGABYTE)
 COMMANDS = (
     *(("describe", "--all"), ("audit", "--json"), ("findings",), ("rebalances",), ("groups",), ("history", "g")),
@@ -24,7 +26,11 @@ GIVEN = sorted((ROOT / "tests" / "data" / "fuzz" / "inputs").glob("*/command.jso
 """Inputs of every kind that once broke the command that is beside them."""
 
 
-@pytest.mark.parametrize("logs", CORPUS, ids=lambda path: path.name.removesuffix(".tar.gz"))
+@pytest.mark.parametrize(
+    "logs",
+    [pytest.param(path, marks=pytest.mark.long if path.name in LARGE else ()) for path in CORPUS],
+    ids=[path.name.removesuffix(".tar.gz") for path in CORPUS],
+)
 def test_what_once_broke_something(logs: Path, tmp_path: Path) -> None:
     with tarfile.open(logs) as archive:
         archive.extractall(tmp_path, filter="data")

@@ -24,7 +24,7 @@ from jobs.relations.groups import SUMS, given, rows_of
 from jobs.relations.log_extent import StoredLogExtent
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.up_to_date import has_all_commits
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS, RUNS
@@ -126,9 +126,7 @@ def filled(spark: SparkSession, home: Path, rows: dict[str, list[Row]]) -> Table
     rows[RUNS.name] = [{"cluster": CLUSTER, "run_id": RUN, "job": "decode", "records": 1}]
     for table in (*TABLES, RUNS):
         tables.create(table)
-        names = table.schema.names
-        found = [tuple((row | {"run_id": RUN}).get(name) for name in names) for row in rows[table.name]]
-        tables.append(table, spark.createDataFrame(found, table.schema), "filled")
+        tables.append(table, few(table, ({**row, "run_id": RUN} for row in rows[table.name])), "filled")
     commit_summaries.update(tables)
     return tables
 
@@ -171,10 +169,13 @@ def answers_are_those_of_all_commits(tables: TableReader) -> None:
     gaps = (LogGaps(), LogGaps(missing=20, lost=10), LogGaps(missing=20))
     extents = {(LOG_TOPIC, number): StoredLogExtent(gaps=gaps[number % 3]) for number in range(GROUPS)}
     assert has_all_commits(tables, CLUSTER)
-    summarized = {key: comparable(each) for key, each in commits_then(selected, extents)}
-    assert summarized == {key: comparable(each) for key, each in CommitsThen(selected, extents).groups()}
-    assert any(each.about for _, each in commits_then(selected, extents))
-    held = [of_held(row) for _, each in CommitsThen(selected, extents).groups() for row in each.held]
+    summarized = dict(commits_then(selected, extents))
+    of_all = dict(CommitsThen(selected, extents).groups())
+    assert {key: comparable(each) for key, each in summarized.items()} == {
+        key: comparable(each) for key, each in of_all.items()
+    }
+    assert any(each.about for each in summarized.values())
+    held = [of_held(row) for each in of_all.values() for row in each.held]
     assert sorted(map(of_held, tables.rows(OFFSETS, cluster=CLUSTER))) == sorted(held)
 
 

@@ -10,10 +10,12 @@ from pyspark.sql import DataFrame
 
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import findings
-from jobs.pipeline.findings import MOST_PARTS, parts_here
+from jobs.pipeline.findings import parts_here
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS
+
+MOST_PARTS = EngineLimits().findings_parts
 
 
 def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None) -> list[str]:

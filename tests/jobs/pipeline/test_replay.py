@@ -215,9 +215,8 @@ def test_nights_and_deaths_give_the_tables_of_one_pass(sample, whole, tmp_path):
 
 def test_a_replay_in_parts_is_that_of_one(whole, tmp_path, monkeypatch):
     """The second night is killed between two parts: the groups of the first begin again, and the others go on."""
-    monkeypatch.setattr(replay, "MOST_PARTS", 1_000)
     nightly = in_nights(whole, tmp_path, by_offset(whole, ["night 1", "night 2"], random.Random(8)))
-    nightly.limits = EngineLimits(replayed_rows=50)
+    nightly.limits = EngineLimits(replayed_rows=50, replayed_parts=1_000)
     append, staged = Tables.append, list[str]()
 
     def noted(self: Tables, table: Table, *arguments: Any, **options: Any) -> None:

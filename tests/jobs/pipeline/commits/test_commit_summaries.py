@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import SparkSession
 
 from jobs.pipeline import log_ranges, offsets
 from jobs.pipeline.commits import here as commits_here
 from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.settings import EngineLimits
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Tables
+from jobs.tables.delta import Tables, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
@@ -75,16 +75,15 @@ def put(tables: Tables, run: int, rows: list[tuple[str, Row]], runs: dict[int, i
                 if ended and ended[0] > runs[id(row)]:
                     said["revised_by"] = RUN_IDS[ended[0]]
             said["run_id"] = RUN_IDS[runs[id(row)]]
-            found.append(tuple(said.get(column) for column in table.schema.names))
-        tables.replace(table, tables.spark.createDataFrame(found, table.schema))
+            found.append({column: said.get(column) for column in table.schema.names})
+        tables.replace(table, few(table, found))
     ledger(tables, run, len(seen))
 
 
 def ledger(tables: Tables, run: int, records: int) -> None:
     tables.create(RUNS)
     row = {"cluster": CLUSTER, "run_id": RUN_IDS[run], "job": "decode", "records": records}
-    made = tables.spark.createDataFrame([tuple(row.get(name) for name in RUNS.schema.names)], RUNS.schema)
-    tables.append(RUNS, made, RUN_IDS[run])
+    tables.append(RUNS, few(RUNS, [row]), RUN_IDS[run])
 
 
 def _ended(rows: list[tuple[str, Row]], commit: Row, runs: dict[int, int], run: int) -> bool:
@@ -96,21 +95,21 @@ def _ended(rows: list[tuple[str, Row]], commit: Row, runs: dict[int, int], run: 
     )
 
 
-def all_commits(tables: Tables) -> DataFrame:
-    """The rows of all commits, one for each group and partition."""
-    return tables.read(COMMIT_SUMMARIES).where(commit_summaries.ALL)
-
-
 def summaries(tables: Tables) -> list[str]:
-    """All commits, and the sums of each hour, as text."""
-    of_the_run = ("run_id", "log_end", "hour_ms")
-    rows = all_commits(tables)
-    columns = [name for name in rows.columns if name not in of_the_run]
-    found = rows.select(F.to_json(F.struct(*columns)).alias("row")).collect()
+    """All commits of each group and partition, and the sums of each hour, as text."""
+    engine, of_the_run = tables.engine(), ("run_id", "log_end", "hour_ms")
+    columns = ", ".join(name for name in COMMIT_SUMMARIES.schema.names if name not in of_the_run)
+    found = [
+        json.dumps({name: value for name, value in row.items() if value is not None}, separators=(",", ":"))
+        for row in engine.rows(f"SELECT {columns} FROM $commit_summaries WHERE {commit_summaries.ALL}")
+    ]
+    key = ", ".join(("log_partition", *OF_COMMITS, "hour_ms"))
     sums = ("commits", "written", "tombstones", "rewind_count", "removal_count")
-    hours = tables.read(COMMIT_SUMMARIES).where("hour_ms IS NOT NULL").groupBy("log_partition", *OF_COMMITS, "hour_ms")
-    summed = hours.agg(*(F.sum(name).alias(name) for name in sums)).collect()
-    return sorted(row.row for row in found) + sorted(map(str, summed))
+    summed = engine.tuples(
+        f"SELECT {key}, {', '.join(f'sum({name})' for name in sums)} FROM $commit_summaries "
+        f"WHERE hour_ms IS NOT NULL GROUP BY {key}"
+    )
+    return sorted(found) + sorted(map(str, summed))
 
 
 def ranges(tables: Tables) -> list[tuple[Any, ...]]:
@@ -132,12 +131,12 @@ def found_offsets(tables: Tables) -> list[tuple[Any, ...]]:
     tables.create(END_OFFSETS)
     ends = [{"timestamp_ms": time_ms, "end_offset": 10 + time_ms} for time_ms in (3, 5, 4)]
     named = [{"cluster": CLUSTER, "run_id": RUN_IDS[0], "topic": "orders", "partition": 1, **end} for end in ends]
-    rows = [tuple(each.get(name) for name in END_OFFSETS.schema.names) for each in named]
-    tables.append(END_OFFSETS, tables.spark.createDataFrame(rows, END_OFFSETS.schema), "ends")
+    tables.append(END_OFFSETS, few(END_OFFSETS, named), "ends")
     tables.create(GROUP_OFFSETS)
     offsets.run(tables)
-    key = [name for name in GROUP_OFFSETS.schema.names if name not in ("run_id", "lag", "status")]
-    return sorted(map(tuple, tables.read(GROUP_OFFSETS).select("status", *key, "lag").collect()), key=repr)
+    names = [name for name in GROUP_OFFSETS.schema.names if name not in ("run_id", "lag", "status")]
+    rows = tables.engine().rows("SELECT * FROM $group_offsets")
+    return sorted((tuple(row[name] for name in ("status", *names, "lag")) for row in rows), key=repr)
 
 
 def offsets_in_spark(tables: Tables) -> list[tuple[Any, ...]]:
@@ -185,5 +184,5 @@ def test_runs_give_what_one_run_gives(
     assert {row[0] for row in found} == {"committed", "pending"} if has_transactions else {"committed"}
     assert {row[-1] for row in found} > {None, 0}
     if case == "in this process":
-        written = {row.run_id for row in all_commits(nightly).select("run_id").distinct().collect()}
-        assert written == set(RUN_IDS)
+        by_run = f"SELECT DISTINCT run_id FROM $commit_summaries WHERE {commit_summaries.ALL}"
+        assert {run_id for (run_id,) in nightly.engine().tuples(by_run)} == set(RUN_IDS)
