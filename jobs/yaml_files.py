@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from importlib.resources.abc import Traversable
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -27,11 +28,23 @@ DEEPEST = 100
 """Nested more deeply is nothing that this software reads, and each token of it takes time for all levels."""
 
 
+MOST_VALUES = 1_000_000
+"""A file of some hundred bytes may name a list several times in another, this one in a third, and so on: each reader
+goes through all that it stands for.
+"""
+
+
 SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class BoundedLoader(yaml.SafeLoader):
-    """YAML that is not nested very deeply and has no part that contains itself; its texts can be written as UTF-8."""
+    """YAML that is not nested very deeply, is of a bounded size and has no part that contains itself; its texts can be
+    written as UTF-8.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._values: dict[yaml.Node, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Read a value; one that names a list or mapping that has not ended yet would have no end."""
@@ -40,7 +53,13 @@ class BoundedLoader(yaml.SafeLoader):
             named = self.anchors.get(alias.anchor)
             if named is not None and named.end_mark is None:
                 raise ScannerError(None, None, "a list or mapping contains itself", alias.start_mark)
-        return super().compose_node(parent, index)
+        node = super().compose_node(parent, index)
+        if node is not None and node not in self._values:
+            self._values[node] = 1 + sum(self._values[part] for part in _parts(node))
+            if self._values[node] > MOST_VALUES:
+                problem = f"it stands for more than {MOST_VALUES:,} values, as aliases repeat what they name"
+                raise ScannerError(None, None, problem, node.start_mark)
+        return node
 
     def scan_flow_scalar(self, style: str) -> Any:
         """Read a text in quotes: only there escapes may stand for half of a character."""
@@ -62,6 +81,13 @@ class BoundedLoader(yaml.SafeLoader):
     def _check_depth(self, depth: int) -> None:
         if depth >= DEEPEST:
             raise ScannerError(None, None, f"it is nested more than {DEEPEST} deep", self.get_mark())
+
+
+def _parts(node: yaml.Node) -> Iterable[yaml.Node]:
+    """Return the elements of a list, the keys and values of a mapping."""
+    if isinstance(node, yaml.MappingNode):
+        return chain.from_iterable(node.value)
+    return node.value if isinstance(node, yaml.SequenceNode) else ()
 
 
 def read_mapping(

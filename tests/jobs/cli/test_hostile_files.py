@@ -118,6 +118,7 @@ def test_yaml_that_is_nested_too_deeply(tmp_path: Path) -> None:
         'a: "\\ud800"',
         "checks: {findings: {fail_on: [&a [*a, *a]]}}",
         "&a {a: {b: *a}}",
+        "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)),
     ):
         file.write_text(text)
         assert "not valid YAML" in refused("config", "--config", str(file)) + refused(
