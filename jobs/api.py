@@ -91,6 +91,12 @@ RATES_SCHEMA: Final = StructType(
     ]
 )
 
+OWNED: Final = (
+    *("group_id", "group_type", "topic", "topic_id", "connector", "subtopology", "partition", "role", "resource"),
+    *("member_id", "epoch", "since", "until", "history_complete"),
+)
+"""Columns of ``assignments`` that say who owned what."""
+
 STEP: Final = [
     *(field for field in GROUP_OFFSETS.schema if field.name in OFFSET_KEY),
     column("log_offset", LONG, "Log offset of the commit, or of the tombstone"),
@@ -247,20 +253,28 @@ class CoordinatorAudit:
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 
     def history(self, group: str) -> dict[str, DataFrame]:
-        """Return all rows of one group, by table: epochs, rebalances, memberships, verdicts, findings, and others."""
+        """Return all rows of one group, by table: epochs, rebalances, memberships, verdicts, findings, and others.
+
+        What went back or was removed of its committed offsets is in ``rewinds`` and ``removals``.
+        """
         of_groups = [table for table in (*HISTORY.values(), FINDINGS) if "group_id" in table.schema.names]
         filled = [table.name for table in of_groups if self.tables.exists(table)]
         return {name: self.table(name).where(f"group_id = {sql_text(group)}") for name in filled}
 
     def owners(self, topic: str | None = None, group: str | None = None) -> DataFrame:
-        """Return which member owns which partition or task at the end of the log, optionally of one topic or group."""
+        """Return which member owns which partition or task at the end of the log, optionally of one topic or group.
+
+        ``topic``: the name of a topic, or of a connector. A task of a streams group names no topic: its row has a
+        ``subtopology``, and the command ``owners`` says which of them read a topic. Where ``history_complete`` is
+        false, the log does not show since when the member has had it.
+        """
         return _owned(self.assignments.where("until IS NULL"), topic, group)
 
     def create_views(self) -> list[str]:
         """Create the views for questions in SQL (``docs/sql.md``), with timestamps. Return their names.
 
         In a schema of a catalog they are views of that schema, for all who may read it; of tables in a folder they are
-        temporary views of this session.
+        temporary views of this session. A run may write meanwhile: no row changes, so that no lease is needed.
         """
         made = []
         for table in CATALOG.values():
@@ -281,7 +295,7 @@ class CoordinatorAudit:
     # --- as of a time ------------------------------------------------------------------------------------------------
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
-        """Return which member owned which partition or task at that time, optionally of one topic or group."""
+        """Return what ``owners`` returns, as it was at that time."""
         return _owned(self.assignments.where(_holds(moment, "since", "until")), topic, group)
 
     def members_at(self, moment: Moment) -> DataFrame:
@@ -389,9 +403,11 @@ def milliseconds(moment: Moment) -> int:
 def _owned(assignments: DataFrame, topic: str | None, group: str | None) -> DataFrame:
     """Return the intervals over which a member had something, optionally of one topic or group."""
     owned = assignments.where("kind = 'current'")
-    for name, value in (("topic", topic), ("group_id", group)):
-        owned = owned if value is None else owned.where(f"{name} = {sql_text(value)}")
-    return owned.select("group_id", "topic", "partition", "role", "resource", "member_id", "epoch", "since", "until")
+    if topic is not None:
+        owned = owned.where(f"{sql_text(topic)} IN (topic, connector)")
+    if group is not None:
+        owned = owned.where(f"group_id = {sql_text(group)}")
+    return owned.select(*OWNED)
 
 
 def _holds(moment: Moment, since: str, until: str) -> str:

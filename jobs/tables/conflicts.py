@@ -18,9 +18,12 @@ from jobs.errors import one_line
 
 T = TypeVar("T")
 
+LATE: Final = "coordinator-audit: the lease may have ended before this commit began"
+"""What Spark says, for ``Tables.in_time``, instead of committing. Whether the lease has ended is asked then."""
+
 CONFLICT: Final = re.compile(
     r"\ACommitFailedError|DELTA_CONCURRENT_|DELTA_METADATA_CHANGED"
-    r"|Concurrent(Append|DeleteRead|DeleteDelete|Write|Modification)Exception"
+    rf"|Concurrent(Append|DeleteRead|DeleteDelete|Write|Modification)Exception|{LATE}"
 )
 """What Spark and delta-rs say of a commit that another one made fail."""
 
@@ -51,10 +54,11 @@ def repeated(name: str, write: Callable[[], T], operations: Callable[[float], It
         try:
             return write()
         except Exception as error:
-            if CONFLICT.search(f"{type(error).__name__}: {error}") is None:
+            found = CONFLICT.search(f"{type(error).__name__}: {error}")
+            if found is None:
                 raise
             others = sorted(set(operations(began)))
-            is_safe = adds or (bool(others) and MAINTENANCE.issuperset(others))
+            is_safe = adds or found[0] == LATE or (bool(others) and MAINTENANCE.issuperset(others))
             if is_safe and attempt < ATTEMPTS:
                 time.sleep(PAUSE_S * 2 ** (attempt - 1) * random.uniform(0.5, 1.5))
                 continue

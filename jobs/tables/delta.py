@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -20,12 +21,12 @@ from pyspark.sql.types import DataType, StructField, StructType
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.settings import EngineLimits
-from jobs.tables.conflicts import ConflictError, repeated
+from jobs.tables.conflicts import LATE, ConflictError, repeated
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
 from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, is_folder
-from jobs.tables.spark_reader import SparkReader, read, sql_name, sql_text
+from jobs.tables.spark_reader import SparkReader, read, sent, sql_name, sql_text
 
 if TYPE_CHECKING:
     from jobs.tables.copies import TableCopies
@@ -41,6 +42,10 @@ them; each further column makes every write slower."""
 SENT_BYTES = 64 << 20
 """What this process makes at most to be sent to Spark. Databricks takes rows of 128 MB."""
 
+NOW = "coalesce(try_cast('now' AS timestamp), current_timestamp())"
+"""The time (SQL) at which Spark plans the reading of the rows, within the commit. ``current_timestamp`` does that in a
+write, but in MERGE before the commit begins: it is for a Spark that does not know the text ``now``."""
+
 FENCE = "coordinatorAudit.writer"
 """Property of a table: the random part of the run that took the lease of one that did not give it back."""
 
@@ -53,8 +58,8 @@ NO_WRITING = re.compile(
 class CheckLease(Protocol):
     """Raises LeaseLostError if another run has taken the lease of this one; ``ask``: the row says it, not the time."""
 
-    def __call__(self, *, ask: bool = False) -> None:
-        """Check the lease."""
+    def __call__(self, *, ask: bool = False) -> datetime | None:
+        """Check the lease. Return the time until which nobody can take it; None: nobody does."""
 
 
 def _no_lease(*, ask: bool = False) -> None:
@@ -136,6 +141,7 @@ class Tables:
         self.location = absolute(location)
         self.check_lease: CheckLease = _no_lease
         """Called before and after each commit."""
+        self._safe_until: datetime | None = None
 
     def name(self, table: Table) -> str:
         """Return the table's name in SQL."""
@@ -302,7 +308,7 @@ class Tables:
 
         def fenced() -> T:
             # What made the first attempt fail may be the fence of the next run.
-            self.check_lease(ask=next(attempts) > 0)
+            self._safe_until = self.check_lease(ask=next(attempts) > 0)
             done = write()
             self.check_lease()
             return done
@@ -386,10 +392,27 @@ class Tables:
         if local is not None:
             local.clear()
         else:
-            self.spark.sql(f"DELETE FROM {self.name(table)}")
+            self.spark.sql(f"DELETE FROM {self.name(table)} WHERE {self.in_time()}")
+
+    def in_time(self) -> str:
+        """Return a condition (SQL) that is true, and an error if Spark looks at it when the lease may have ended.
+
+        Spark does so after it has opened the table for the commit: a run whose lease is taken later meets the fence.
+        """
+        if self._safe_until is None:
+            return "true"
+        until = self._safe_until.isoformat()
+        return f"if({NOW} < TIMESTAMP '{until}', true, raise_error({sql_text(LATE)}))"
 
     def _in_spark(self, rows: Rows) -> DataFrame:
-        return self.spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+        """Return the rows in Spark, with an error instead if the lease may have ended before the commit began."""
+        there = sent(self.spark, rows) if isinstance(rows, pa.Table) else rows
+        if self._safe_until is None:
+            return there
+        # Spark's optimizer leaves nothing of the second part. A commit without rows has it, too.
+        one_row = self.spark.range(0, 1, 1, numPartitions=1)
+        nothing = one_row.where(f"NOT {self.in_time()}").selectExpr(*(["NULL"] * len(there.columns)))
+        return there.unionAll(nothing)
 
     def _write(self, table: Table, given: Rows, mode: str, note: str | None = None, **options: str) -> None:
         self._empty.discard(table.name)

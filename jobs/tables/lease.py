@@ -7,8 +7,8 @@ clocks of two machines that differ. Later, because the machine stood still or th
 A machine may stand still between the check and the commit, and wake up after its lease was taken. So a run that takes
 the lease of one that did not give it back first changes a property of every table: Delta lets no commit pass that began
 before a change of the metadata. In this process a commit begins (the table is opened) before the check, so that nothing
-can come between. In Spark it begins right after it, within the same call: a run that stands still just there, for the
-whole length of its lease, is only noticed by the check after the commit, which ends it.
+can come between. In Spark it begins after the check. So what Spark is given to write asks for the time once its commit
+has begun, and is an error if the lease may have ended by then.
 """
 
 from __future__ import annotations
@@ -204,10 +204,11 @@ class Lease:
         _HELD.discard(LeaseOwner.parse(self.owner).token)
         self._update({"owner": None, "expires_at": _now()}, self.owner)
 
-    def check(self, *, ask: bool = False) -> None:
+    def check(self, *, ask: bool = False) -> datetime:
         """Make sure that this run still holds the lease: call this before each commit.
 
-        ``ask``: the row is asked, however short ago it was renewed.
+        Return a time until which nobody takes it, also by a clock that is a sixth of its length late. ``ask``: the row
+        is asked, however short ago it was renewed.
 
         Raises:
             LeaseLostError: another run has taken the lease.
@@ -220,6 +221,7 @@ class Lease:
                 f"this run did not renew its lease on {self._tables.location} in time, and {self._lost} took it; "
                 "completed work is kept"
             )
+        return self._confirmed + self._length * 5 / 6
 
     def _row(self) -> LeaseRow | None:
         local = self._tables.local(LEASES)

@@ -23,13 +23,13 @@ class LocalTable:
     version that was opened before, so that it fails if another run fenced the table after the check.
     """
 
-    def __init__(self, table: DeltaTable, place: str, check: Callable[[], None]) -> None:
+    def __init__(self, table: DeltaTable, place: str, check: Callable[[], object]) -> None:
         self._table = table
         self._place = place
         self._check = check
 
     @classmethod
-    def open(cls, place: str, check: Callable[[], None] = lambda: None) -> LocalTable | None:
+    def open(cls, place: str, check: Callable[[], object] = lambda: None) -> LocalTable | None:
         """Open the table in a folder; None: it does not exist, or has features of Delta that delta-rs may not know."""
         try:
             table = DeltaTable(place)

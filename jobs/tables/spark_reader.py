@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
@@ -35,6 +36,11 @@ DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode
 def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
     """Return a condition that is written for a ``TableReader`` as one for the rows of a DataFrame."""
     return F.expr(with_names(condition, str, values, DIALECT))
+
+
+def sent(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    """Return the rows in Spark. Spark Connect does not take the columns of no rows from Arrow."""
+    return spark.createDataFrame(rows if rows.num_rows else [], from_arrow_schema(rows.schema))
 
 
 def read(spark: SparkSession, location: str, table: str) -> DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,8 +13,11 @@ import pyarrow as pa
 import pytest
 from deltalake import QueryBuilder
 from pyspark.sql.types import StructType
+from typer.testing import CliRunner
 
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
+from jobs.cli.app import app
+from jobs.formatting import plain as plain_value
 from jobs.tables.catalog import CATALOG
 from jobs.tables.joins import JOINS, Join
 from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
@@ -159,3 +163,32 @@ def test_frames_have_what_the_commands_print(sample: CoordinatorAudit) -> None:
     rows = sample.explanation(group).orderBy("number").collect()
     assert [row.text for row in rows] == [sentence.text for sentence in told]
     assert rows[0].evidence == [f"{at.partition}:{at.offset}" for at in told[0].evidence]
+
+
+def printed(sample: CoordinatorAudit, *command: str) -> list[dict[str, Any]]:
+    """What a command prints about the tables."""
+    stored = ("--store", sample.tables.location, "--cluster", sample.cluster, "--json")
+    done = CliRunner().invoke(app, [*command, *stored])
+    assert done.exit_code in (0, 3), done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.long
+def test_frames_have_the_rows_of_the_commands(sample: CoordinatorAudit) -> None:
+    found = printed(sample, "findings")
+    names = list(found[0])
+    assert {"score", "kind", "group_id", "subject", "detail", "evidence", "history_complete"} <= set(names)
+    frame = sample.findings.select(*names)
+    assert sorted(map(json.dumps, found)) == sorted(
+        json.dumps({name: plain_value(value) for name, value in row.asDict(recursive=True).items()})
+        for row in frame.collect()
+    )
+    group = "B-range-5175"
+    told = [line["text"] for line in printed(sample, "explain", group)]
+    assert [row.text for row in sample.explanation(group).orderBy("number").collect()] == told
+    topic = "a-coop-x8"
+    owned = {(line["group_id"], line["partition"], line["member_id"]) for line in printed(sample, "owners", topic)}
+    rows = sample.owners(topic).collect()
+    assert {(row.group_id, row.partition, row.member_id) for row in rows} == owned
+    assert owned
+    assert all(isinstance(row.history_complete, bool) for row in rows)

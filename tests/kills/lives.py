@@ -1,10 +1,11 @@
-"""Commands that write, killed by SIGKILL at any commit: what runs after them makes the tables of a quiet life."""
+"""Commands that write, killed or stopped at any commit: what runs after them makes the tables of a quiet life."""
 
 from __future__ import annotations
 
 import json
 import random
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +24,7 @@ from jobs.tables.nights import NIGHTS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from tests.kills.logs import write_logs
-from tests.kills.processes import Ended, forked, run
+from tests.kills.processes import UNDISTURBED, Ended, Fate, forked, run
 
 CLUSTER: Final = "c"
 COMPARED: Final = (
@@ -53,6 +54,12 @@ class Life(NamedTuple):
     repeated: bool = False
     settings: str = "night"
 
+
+LEASE_S: Final = 6
+"""Seconds after which another run takes the lease of one that was stopped."""
+
+SAID: Final = ("in time, and", "is just taking the lease", "has been writing the tables")
+"""What a run says that was stopped for longer than its lease, or while it took it."""
 
 QUESTIONS: Final = (
     *(("metrics",), ("describe", "--all"), ("findings",), ("groups",), ("trend",), ("audit",), ("rebalances",)),
@@ -89,6 +96,7 @@ class Lives:
         self._places = {"FIRST": [*map(str, first)], "BOTH": [str(home / "logs")]}
         self._settings = {
             "night": f"nightly:\n  steps: {STEPS}\n",
+            "stopped-night": f"nightly:\n  steps: {STEPS}\n  lease_minutes: {LEASE_S / 60}\n",
             "maintenance": 'nightly:\n  steps: ["maintenance"]\n'
             "maintenance:\n  every_days: 0\n  vacuum_hours: 0\n  keep_values_days: 0\n",
         }
@@ -110,13 +118,14 @@ class Lives:
         kills: Counter[str] = Counter()
         try:
             at = choose.randrange(points)
-            ended = self._run(home, LIVES[name].arguments, LIVES[name].settings, at)
+            ended = self._run(home, LIVES[name].arguments, LIVES[name].settings, Fate(at))
             if ended.was_killed:
                 kills[name] += 1
                 self._assert_warned(home, name, at, choose)
             while choose.random() < AGAIN:
                 command, arguments, settings = self._next(name, choose)
-                ended = self._run(home, arguments, settings, at := choose.randrange(self._points_of_a_night))
+                at = choose.randrange(self._points_of_a_night)
+                ended = self._run(home, arguments, settings, Fate(at))
                 if not ended.was_killed:
                     break
                 kills[command] += 1
@@ -127,6 +136,32 @@ class Lives:
         finally:
             shutil.rmtree(home)
         return kills
+
+    def stand_still(self, name: str, choose: random.Random, *, by_spark: bool = False) -> str:
+        """Stop a command at one of its points; another night takes its lease, and it goes on. Return what it said last.
+
+        Raises:
+            AssertionError: the tables differ from those of a quiet life, or the command said nothing of its lease.
+        """
+        points, expected = self.quiet(name)
+        home = self._copy(name)
+
+        def meanwhile() -> None:
+            time.sleep(LEASE_S + 1)
+            self._succeed(home, NIGHT)
+
+        try:
+            at = choose.randrange(points if not by_spark else 2 * points)
+            ended = self._run(home, LIVES[name].arguments, "stopped-night", Fate(at, meanwhile, by_spark))
+            is_told = any(text in ended.err for text in SAID)
+            assert ended.code == 0 or is_told, f"stopped at point {at}: {ended.code}, {ended.err}"
+            assert "Traceback" not in ended.err, f"stopped at point {at}: {ended.err}"
+            self._complete(home, name)
+            difference = expected.difference(self._found(home))
+            assert difference is None, f"{difference} (stopped at point {at}, then: {ended.err})"
+        finally:
+            shutil.rmtree(home)
+        return (ended.err.strip().splitlines() or ["nothing"])[-1] if ended.code else "nothing"
 
     def quiet(self, name: str) -> tuple[int, Found]:
         """Return the number of points of the command of a life, and what a life without a kill ends with."""
@@ -169,11 +204,11 @@ class Lives:
             self._begun[state] = home / "tables"
         return self._begun[state]
 
-    def _run(self, home: Path, arguments: tuple[str, ...], settings: str = "night", at: int | None = None) -> Ended:
+    def _run(self, home: Path, arguments: tuple[str, ...], settings: str = "night", fate: Fate = UNDISTURBED) -> Ended:
         places = self._places | {"PROJECT": [str(home / "project")]}
         words = (each for word in arguments for each in places.get(word, [word]))
         given = ("--tables", str(home / "tables"), "--config", str(self._home / f"{settings}.yaml"))
-        return run(self._spark, home, (*words, *given), at)
+        return run(self._spark, home, (*words, *given), fate)
 
     def _succeed(self, home: Path, arguments: tuple[str, ...], settings: str = "night") -> Ended:
         """Run a command that is not killed; 3: a check has found something."""

@@ -1,4 +1,4 @@
-"""Commands in forked processes, which share the JVM of this one and may end by SIGKILL.
+"""Commands in forked processes, which share the JVM of this one and may end by SIGKILL, or stand still for a while.
 
 This process never opens a table: the threads of delta-rs and DataFusion do not outlive a fork.
 """
@@ -12,8 +12,10 @@ import select
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -23,11 +25,15 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.tables import lease
+from jobs.tables.delta import Tables
 
 T = TypeVar("T")
 
 LONGEST_S: Final = 1_200
 """Seconds after which a process is taken for one that hangs."""
+
+POLL_S: Final = 0.2
+"""How often it is looked whether a process has stopped itself."""
 
 CHANGES: Final = frozenset({"os.rename", "os.mkdir", "os.remove", "os.rmdir"})
 """Events of Python's audit hooks that change files; also ``open`` with a mode that writes."""
@@ -50,8 +56,29 @@ class Ended(NamedTuple):
         return self.code is None
 
 
-def forked(spark: SparkSession, function: Callable[[], T]) -> T | None:
+class Fate(NamedTuple):
+    """What becomes of a process at one of its points, of which the first has number 0.
+
+    ``meanwhile``: it is stopped there, and goes on after this function has returned; None: it is killed. ``by_spark``:
+    only Spark opens the tables, as it is in a catalog.
+    """
+
+    at: int | None = None
+    meanwhile: Callable[[], None] | None = None
+    by_spark: bool = False
+
+
+UNDISTURBED: Final = Fate()
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+def forked(spark: SparkSession, function: Callable[[], T], stopped: Callable[[], None] = _nothing) -> T | None:
     """Return what a function returns in a forked process; None: the process was killed.
+
+    ``stopped`` is called when the process stops itself, which goes on after it.
 
     Raises:
         HangingError: the process did not end in time.
@@ -65,7 +92,7 @@ def forked(spark: SparkSession, function: Callable[[], T]) -> T | None:
         _serve(spark, function, writer)
     os.close(writer)
     try:
-        said = _read(reader, process)
+        said = _read(reader, process, stopped)
     finally:
         os.close(reader)
         _, status = os.waitpid(process, 0)
@@ -77,10 +104,19 @@ def forked(spark: SparkSession, function: Callable[[], T]) -> T | None:
     return value  # type: ignore[no-any-return]
 
 
-def _read(reader: int, process: int) -> bytes:
+def _read(reader: int, process: int, stopped: Callable[[], None]) -> bytes:
     parts = []
+    end = time.monotonic() + LONGEST_S
     while True:
-        if not select.select([reader], [], [], LONGEST_S)[0]:
+        if os.waitid(os.P_PID, process, os.WSTOPPED | os.WNOHANG) is not None:
+            try:
+                stopped()
+            finally:
+                os.kill(process, signal.SIGCONT)
+            end = time.monotonic() + LONGEST_S
+        if not select.select([reader], [], [], POLL_S)[0]:
+            if time.monotonic() < end:
+                continue
             os.kill(process, signal.SIGKILL)
             raise HangingError(f"no end after {LONGEST_S} s")
         part = os.read(reader, 1 << 20)
@@ -115,45 +151,50 @@ def own_connection(spark: SparkSession) -> None:
     spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)  # type: ignore[union-attr]
 
 
-def run(spark: SparkSession, home: Path, arguments: tuple[str, ...], kill_at: int | None = None) -> Ended:
-    """Run a command in a process of its own, which kills itself at one of its points: the first one has number 0.
+def run(spark: SparkSession, home: Path, arguments: tuple[str, ...], fate: Fate = UNDISTURBED) -> Ended:
+    """Run a command in a process of its own, which kills or stops itself at one of its points.
 
     A point is the moment before a commit, before a lease is given back, and before Python changes a file below
     ``home``.
     """
 
     def invoke() -> Ended:
-        points = _Points(home, kill_at)
+        points = _Points(home, fate)
         points.watch()
+        if fate.by_spark:
+            Tables.is_here = lambda self: False  # type: ignore[method-assign]
         done = CliRunner().invoke(app, list(arguments))
         err = done.stderr
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             err += "".join(traceback.format_exception(done.exception))
         return Ended(done.exit_code, done.stdout, err, points.passed)
 
-    return forked(spark, invoke) or Ended(None, "", "", 0)
+    return forked(spark, invoke, fate.meanwhile or _nothing) or Ended(None, "", "", 0)
 
 
 class _Points:
-    """Counts the points of a command, and kills the process at one of them."""
+    """Counts the points of a command, and kills or stops the process at one of them."""
 
-    def __init__(self, home: Path, kill_at: int | None) -> None:
+    def __init__(self, home: Path, fate: Fate) -> None:
         self._home = f"{home}{os.sep}"
-        self._kill_at = kill_at
+        self._fate = fate
         self.passed = 0
 
     def _passes(self) -> None:
-        if self.passed == self._kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        number = self.passed
         self.passed += 1
+        if number == self._fate.at:
+            os.kill(os.getpid(), signal.SIGKILL if self._fate.meanwhile is None else signal.SIGSTOP)
 
     def watch(self) -> None:
         """Begin to count, for the rest of the life of this process."""
         check, release = lease.Lease.check, lease.Lease.release
 
-        def checked(held: lease.Lease, *, ask: bool = False) -> None:
+        def checked(held: lease.Lease, *, ask: bool = False) -> datetime:
             self._passes()
-            check(held, ask=ask)
+            safe_until = check(held, ask=ask)
+            self._passes()  # a run that stands still here has seen its lease
+            return safe_until
 
         def released(held: lease.Lease) -> None:
             self._passes()
