@@ -55,6 +55,10 @@ class LogGaps:
             return True
         return last >= self.lost and not is_followed and not self.lost_later
 
+    def is_short_of(self, end: int | None) -> bool:
+        """Whether the log, as far as it is there, does not reach this end offset of the moment (None: it has none)."""
+        return end is not None and end > 0 and self.at_end and self.lost == end - 1
+
     @property
     def lists_all(self) -> bool:
         """Whether a list of what was there at the moment is whole: nothing can have left no trace."""

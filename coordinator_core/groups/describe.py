@@ -25,7 +25,7 @@ from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.partition_names import unnamed_topics
-from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings
+from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings, has_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.partition_offsets import (
     describe_share_offsets,
@@ -80,7 +80,7 @@ _FIELDS: Mapping[type[GroupState], Mapping[int, str]] = {
 """The fields of a description, as a reader of Admin's knows them, by the record that they come from."""
 
 
-def _no_settings(group_id: str) -> Mapping[str, str]:
+def _no_settings(group_id: str) -> Mapping[str, str] | None:
     return {}
 
 
@@ -95,8 +95,8 @@ class Surroundings:
     ``topics`` names topic ids, ``share_state`` has the offsets of share groups, ``data_end`` the end offsets of data
     partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, which no record has,
     ``oldest_broker`` the lowest of the highest metadata versions that they support; None: brokers are assumed to be
-    newer. ``settings_of`` returns the configurations that a group itself has in the metadata log, ``of_brokers`` a
-    setting of the brokers, None if no snapshot shows it.
+    newer. ``settings_of`` returns the configurations that a group itself has in the metadata log, None where that log
+    does not show them at the moment; ``of_brokers`` a setting of the brokers, None if no snapshot shows it.
     """
 
     topics: TopicImage | None = None
@@ -104,20 +104,21 @@ class Surroundings:
     data_end: Mapping[TopicPartition, int] | None = None
     default_assignor: str | None = None
     oldest_broker: int | None = None
-    settings_of: Callable[[str], Mapping[str, str]] = _no_settings
+    settings_of: Callable[[str], Mapping[str, str] | None] = _no_settings
     of_brokers: OfBrokers = _no_setting
 
     def with_brokers(self, topics: TopicHistory | None, time_ms: int | None) -> Surroundings:
         """Return the same with what the history shows of the brokers at a time (None: at its end)."""
-        if topics is None:
-            return self
+        if topics is None or self.topics is None:
+            return replace(self, settings_of=lambda group_id: None)
         default = topics.default_assignor(time_ms) or self.default_assignor
         version = len(topics) - 1 if time_ms is None else topics.version_at(time_ms)
+        is_whole = self.topics.is_whole
         return replace(
             self,
             oldest_broker=topics.oldest_broker(time_ms),
             default_assignor=default,
-            settings_of=lambda group_id: topics.config(GROUP_RESOURCE, group_id, version) if version >= 0 else {},
+            settings_of=lambda group_id: topics.config(GROUP_RESOURCE, group_id, version) if is_whole else None,
             of_brokers=lambda name: topics.snapshots.of_brokers(name, time_ms),
         )
 
@@ -128,7 +129,8 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
 
     ``topology_check`` is added, which Admin does not have, where the topics do not fit the topology of a streams group:
     the status (null: unknown) and the topics, as a heartbeat response names them.
-    ``settings`` are the group's own configurations, if it has any. ``migration`` and ``join_traffic`` are added for
+    ``settings`` are the group's own configurations, if it has any; null: the metadata log does not show them at the
+    moment. ``migration`` and ``join_traffic`` are added for
     classic groups: whether a group of Streams or Connect can move to its new protocol, and how many bytes one rebalance
     sends.
     ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
@@ -206,8 +208,11 @@ def _note_surroundings(described: Description, group: Group, around: Surrounding
     """Add what comes from the metadata log, or what is not known without it."""
     if unnamed := unnamed_topics(_assignments(group.state), around.topics):
         described["unnamedTopics"] = unnamed
-    if settings := around.settings_of(group.group_id):
+    settings = around.settings_of(group.group_id)
+    if settings:
         described["settings"] = describe_settings(group.type, settings, around.of_brokers)
+    elif settings is None and has_settings(group.type):
+        described["settings"] = None
 
 
 def _assignments(state: GroupState | None) -> Iterator[Mapping[str, Iterable[int]]]:
@@ -225,8 +230,10 @@ def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) ->
     names = unknown_fields(group, certainty)
     needs_default = isinstance(group.state, ConsumerGroup) and consumer.preferred_assignor(group.state) is None
     if needs_default and around.default_assignor is None:
-        names = sorted({*names, "partitionAssignor"})
-    return names
+        names = [*names, "partitionAssignor"]
+    if has_settings(group.type) and around.settings_of(group.group_id) is None:
+        names = [*names, "settings"]
+    return sorted({*names})
 
 
 def _topology_check(

@@ -338,7 +338,7 @@ class Description(TypedDict):
     describe_streams: NotRequired[DescribedStreamsGroup]
     describe_share: NotRequired[DescribedShareGroup]
     topology_check: NotRequired[DescribedTopologyCheck]
-    settings: NotRequired[list[DescribedSetting]]
+    settings: NotRequired[list[DescribedSetting] | None]
     migration: NotRequired[DescribedMigration]
     join_traffic: NotRequired[DescribedJoinTraffic]
     share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]

@@ -47,6 +47,11 @@ BOUNDS: dict[str, SettingBounds] = {
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
 
 
+def has_settings(group_type: GroupType | None) -> bool:
+    """Whether Kafka has settings for groups of this type."""
+    return group_type in (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
+
+
 def describe_settings(
     group_type: GroupType | None, settings: Mapping[str, str], of_brokers: OfBrokers
 ) -> list[DescribedSetting]:

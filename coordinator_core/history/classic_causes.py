@@ -315,6 +315,8 @@ def _by_assignment(open_history: OpenHistory, step: Transition, subscribed: set[
 
     They came or went, or the leader had not known them, or does not any more: the log does not tell.
     """
+    if is_downgrade(step.last):  # the leader is the first to assign; members have what they had as a consumer group
+        return []
     causes = []
     assigned = _highest_assigned(open_history)
     leader = step.new.members.get(step.new.leader or "")

@@ -230,8 +230,12 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
         open_history.changes += [] if open_history.changes else _tie_causes(writer, state, at)
     if open_history.crossing:
         left_behind(writer, record)
+    dropped = set[str]() if last is None else {*last.topics} - names
+    if last is not None and open_history.rebalance is not None:
+        dropped.update(last.dropped_topics)
     epoch = writer.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
     _take_topics(writer, epoch, used, names)
+    epoch.dropped_topics = tuple(sorted(dropped))
 
 
 def _take_topics(writer: HistoryWriter, epoch: OpenEpoch, used: Used, names: set[str]) -> None:

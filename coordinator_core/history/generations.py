@@ -73,7 +73,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
     work = units_of_work(open_history)
     skipped, missing = _missing(writer, old, new.generation, at)
     _members(writer, old, new, at)
-    if missing is not None:
+    if missing is not None and (last is None or skipped or open_history.past.doubt is not None):
         _doubt_changes(writer, missing, at, skipped=skipped > 0)
     if missing is not None and last is None:
         writer.take_part(new.generation, seen_to_join=False)
@@ -159,7 +159,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
-    ownership.forget(writer.resources.wanted(at, topics if new.members or last is None else last.topics))
+    ownership.forget(writer.resources.wanted_by_name(at, topics if new.members or last is None else last.topics))
     ownership.end(at)
 
 

@@ -390,8 +390,7 @@ class HistoryWriter:
             return
         tally = None
         if self._has_owners:
-            wanted = self.resources.wanted(at, open_history.epoch.topics if open_history.epoch else ())
-            open_history.ownership.forget(wanted)
+            open_history.ownership.forget(self.resources.wanted(at, open_history.epoch))
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()

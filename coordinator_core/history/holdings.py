@@ -120,6 +120,17 @@ class Holdings:
                     yield Interval(member_id, resource, partition, *since)
 
 
+class Wanted(NamedTuple):
+    """How many partitions a group is to read of a topic: 0 where it was deleted or is no longer subscribed.
+
+    ``partitions`` is None where it is not known whether the topic is there; ``may_be_unsubscribed``: then it may be one
+    that the group no longer subscribes to, too.
+    """
+
+    partitions: int | None
+    may_be_unsubscribed: bool = False
+
+
 class Tally(NamedTuple):
     """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
 
@@ -136,7 +147,6 @@ class Tally(NamedTuple):
 _NAMES = list[tuple[str, str, dict[int, str]]]
 _STORED_OWNERS = StoredAs(_NAMES, units_to_list, UnitOwners.of_list)
 _STORED_NAMES = StoredAs(_NAMES, units_to_list, units_of_list)
-_STORED_TOPICS = StoredAs(list[str], sorted, set)
 _STORED_POSITIONS = StoredAs(list[tuple[str, str, dict[int, LogPosition]]], units_to_list, units_of_list)
 
 
@@ -147,7 +157,8 @@ class Ownership:
     ``idle`` has the units without an owner since a member gave them up. ``before`` has, for every unit given up in this
     rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
     from the former id to the new one are not given up. ``in_doubt`` are topics with idle partitions that may no longer
-    have been there; ``is_vague``: of some that have an owner again it is not known for how long they were idle.
+    have been there, with whether the group may have unsubscribed from them, too; ``is_vague``: of some that have an
+    owner again it is not known for how long they were idle.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
@@ -156,20 +167,20 @@ class Ownership:
     replaced: dict[str, str] = field(default_factory=dict)
     idle_ms: int = 0
     idle_max_ms: int = 0
-    in_doubt: Annotated[set[str], _STORED_TOPICS] = field(default_factory=set)
+    in_doubt: dict[str, bool] = field(default_factory=dict)
     is_vague: bool = False
 
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
-        replaced, in_doubt = {**self.replaced}, {*self.in_doubt}
+        replaced, in_doubt = {**self.replaced}, {**self.in_doubt}
         return replace(self, owners=owners, idle=idle, before=before, replaced=replaced, in_doubt=in_doubt)
 
     def change(self, changes: Sequence[Changed], at: LogPosition, *, by_name: bool = False) -> None:
         """Apply what records that belong together end, then what they begin.
 
         ``by_name``: a topic that is known by its name may be another one by now. One that is known by its id was there
-        all the time, if its partitions have an owner again.
+        all the time, if its partitions have an owner again; the group may have come back to it.
         """
         for changed in changes:
             for resource, gone in changed.ended:
@@ -178,7 +189,8 @@ class Ownership:
             for resource, new in changed.taken:
                 if resource[0] not in SHARED_ROLES:
                     self._take(resource, new, changed.member_id, at)
-                    self.is_vague |= by_name and resource[1] in self.in_doubt
+                    topic = resource[1]
+                    self.is_vague |= topic in self.in_doubt and (by_name or self.in_doubt[topic])
 
     def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
@@ -249,19 +261,20 @@ class Ownership:
             for partition in before.keys() & idle.keys():
                 self._was_idle(idle[partition], at)
 
-    def forget(self, wanted: Callable[[str], int | None]) -> None:
-        """Drop idle partitions that the topic no longer has, and note the topics of which that is not known.
+    def forget(self, wanted: Callable[[str], Wanted]) -> None:
+        """Drop idle partitions that the group no longer wants, and note the topics of which that is not known.
 
-        ``wanted`` returns the number of partitions of a topic, by its id, in classic groups by its name; None: unknown.
+        ``wanted`` returns what it wants of a topic, by its id, in classic groups by its name.
         """
         for resource, before in self.before.items():
             idle = self.idle.get(resource)
             if idle and resource[0] == "partition":
                 gone = before.keys() & idle.keys()
                 if gone:
-                    count = wanted(resource[1])
+                    topic = resource[1]
+                    count, may_be_unsubscribed = wanted(topic)
                     if count is None:
-                        self.in_doubt.add(resource[1])
+                        self.in_doubt[topic] = may_be_unsubscribed or self.in_doubt.get(topic, False)
                         continue
                     for partition in gone:
                         if partition >= count:
@@ -310,9 +323,8 @@ class Ownership:
             self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
         self.is_vague = False
-        self.in_doubt = {
-            topic for topic in self.in_doubt if any(unit[1] == topic and self.idle[unit] for unit in self.idle)
-        }
+        still_idle = {resource[1] for resource, partitions in self.idle.items() if partitions}
+        self.in_doubt = {topic: doubt for topic, doubt in self.in_doubt.items() if topic in still_idle}
 
     def clear(self) -> None:
         """Forget all owners, and all units in flight."""

@@ -30,7 +30,8 @@ class OpenEpoch:
     ``topics`` are the names subscribed, ``topics_version`` the version of the topic history that was used for it (-1:
     unknown). ``missing`` is None where its predecessor was seen; ``knows_members``: ``members`` are all there were.
     ``rewritten`` is the last record of the same generation after ``opened``; None: there is none. ``dropped_topics``
-    are those that the generation before had, and that its leader, which is still the leader, no longer has to watch.
+    are those of a generation that the one before had, and that its leader, which is still the leader, no longer has to
+    watch; of an epoch those to which the group no longer subscribes, since all members last had their target.
     """
 
     epoch: int

@@ -6,7 +6,9 @@ from collections.abc import Callable, Container
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.holdings import Wanted
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.work_units import Resource
 from coordinator_core.records import LogPosition
 
@@ -44,19 +46,28 @@ class Resources:
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
         return known or self._open_history.topic_names.get(topic_id)
 
-    def wanted(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], int | None]:
-        """Return a function from a topic (its id, in a classic group its name) to its number of partitions at a time.
+    def wanted(self, at: LogPosition, epoch: OpenEpoch | None) -> Callable[[str], Wanted]:
+        """Return a function from a topic id to what a group with epochs wants of the topic at a time.
 
-        The number is 0 for a topic that was deleted or is no longer subscribed, None where it is not known.
+        Where the group unsubscribed from some topics, one without a name may be one of them.
         """
+        subscribed: tuple[str, ...] = epoch.topics if epoch is not None else ()
+        has_dropped = epoch is not None and bool(epoch.dropped_topics)
 
-        def partitions(topic: str) -> int | None:
-            name = topic if self._open_history.type == CLASSIC else self.topic_name(topic)
+        def wanted(topic_id: str) -> Wanted:
+            name = self.topic_name(topic_id)
             if name is not None and name not in subscribed:
-                return 0
-            return None if self._topics is None else self._topics.partitions_at(topic, at.timestamp_ms)
+                return Wanted(0)
+            return Wanted(self._partitions(topic_id, at), may_be_unsubscribed=name is None and has_dropped)
 
-        return partitions
+        return wanted
+
+    def wanted_by_name(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], Wanted]:
+        """Return a function from a topic's name to what a classic group wants of the topic at a time."""
+        return lambda name: Wanted(self._partitions(name, at) if name in subscribed else 0)
+
+    def _partitions(self, topic: str, at: LogPosition) -> int | None:
+        return None if self._topics is None else self._topics.partitions_at(topic, at.timestamp_ms)
 
     def _named(self, role: str, name: str) -> Columns:
         if role == "partition":

@@ -34,7 +34,7 @@ def print_description(described: Description) -> None:
         figures = {"metadata bytes": sent["metadataBytes"], "assignment bytes": sent["assignmentBytes"]}
         print_table("one rebalance sends", [{**figures, "all bytes": sent["rebalanceBytes"]}])
     if "settings" in described:
-        print_table("own settings", described["settings"])
+        print_table("own settings", described["settings"] or [{"name": UNKNOWN, "value": UNKNOWN}])
     members = [_member(member, unknown) for member in own.get("members") or ()]
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]

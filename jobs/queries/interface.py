@@ -28,14 +28,15 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from jobs.sources.end_offsets import EndOffsets
 
 
-def sure_ms(end: int | None, left_out: int, left_out_ms: int, last_ms: int | None) -> int:
+def sure_ms(end: int | None, left_out: int | None, left_out_ms: int | None, last_ms: int | None) -> int:
     """Return the latest time that was not later than the moment with this end offset of a log partition.
 
     ``left_out`` is the offset of the first record that the moment leaves out, ``left_out_ms`` its time. If it is beyond
     the end offset, the record there was removed, and the moment was between ``last_ms``, the time of the last record
-    that counts (None: there is none), and ``left_out_ms``.
+    that counts (None: there is none), and ``left_out_ms``. Both are None where the log does not reach the end offset:
+    the moment was after ``last_ms``.
     """
-    if end is None or left_out == end:
+    if left_out_ms is not None and (end is None or left_out == end):
         return left_out_ms - 1
     return -1 if last_ms is None else last_ms - 1
 

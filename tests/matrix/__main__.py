@@ -14,7 +14,7 @@ from pathlib import Path
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Judged, judge, questions
 from tests.matrix.other_removals import all_removals, nights
-from tests.matrix.removals import Removal, cut, segments
+from tests.matrix.removals import SHARE, Removal, cut, segments
 from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,6 +41,7 @@ def main() -> None:
             (partition / f"{0:020}.log").write_bytes(b"")
     cut(whole)
     partitions = [number for number in range(chosen.count) if len(segments(whole, number)) > 1]
+    has_share = any(whole.glob(f"{SHARE}-*"))
     moments = [f"{number}:{_middle(whole, number)}" for number in partitions]
     asks = {
         name: each
@@ -52,7 +53,7 @@ def main() -> None:
         print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
     wanted = {
         name: removal
-        for name, removal in all_removals(partitions).items()
+        for name, removal in all_removals(partitions, has_share=has_share).items()
         if re.search(chosen.only, name) and (chosen.tables or not removal.is_of_tables)
     }
     tally: dict[str, Counter[str]] = {question: Counter() for question in asks}

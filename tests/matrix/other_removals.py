@@ -68,7 +68,7 @@ def dump(write: Callable[[Path, Rows], Path], *without: str) -> Callable[[Path],
     def change(folder: Path) -> list[Path]:
         given = [folder.parent / "metadata"]
         shutil.copytree(folder / METADATA, given[0] / METADATA)
-        for topic in (TOPIC, SHARE):
+        for topic in (TOPIC, SHARE) if any(folder.glob(f"{SHARE}-*")) else (TOPIC,):
             rows = [
                 {name: value for name, value in row.items() if name not in without}
                 for row in kafka_rows(sample_rows(topic, folder))
@@ -128,14 +128,15 @@ def of_clocks() -> dict[str, Removal]:
     }
 
 
-def of_nights(partitions: Iterable[int]) -> dict[str, Removal]:
+def of_nights(partitions: Iterable[int], *, has_share: bool) -> dict[str, Removal]:
     """A part of the logs comes a night later; after that night nothing is missing."""
-    changes = {"metadata": without_topic("__cluster_metadata"), "share state": without_topic(SHARE)}
+    changes: dict[str, Callable[[Path], None]] = {"metadata": without_topic("__cluster_metadata")}
     for number in partitions:
         changes[f"partition {number}"] = without_partition(number)
         changes[f"first segment of {number}"] = without_segment(0, number)
         changes[f"middle segment of {number}"] = without_segment(2, number)
-    changes["share state 1"] = without_share(1)
+    if has_share:
+        changes |= {"share state": without_topic(SHARE), "share state 1": without_share(1)}
     return {f"{name} comes a night later": Removal(next_night(each), nights=2) for name, each in changes.items()}
 
 
@@ -156,10 +157,10 @@ def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
     }
 
 
-def all_removals(partitions: list[int]) -> dict[str, Removal]:
-    """All removals for logs with these partitions, which ``cut`` has made."""
-    others = of_other_cluster() | of_clocks() | of_nights(partitions) | of_dumps(partitions)
-    return removals(partitions) | others
+def all_removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Removal]:
+    """All removals for logs with these partitions, which ``cut`` has made, and with the share state log or without."""
+    others = of_other_cluster() | of_clocks() | of_nights(partitions, has_share=has_share) | of_dumps(partitions)
+    return removals(partitions, has_share=has_share) | others
 
 
 def nights(removal: Removal, folder: Path) -> list[list[Path]]:

@@ -377,8 +377,7 @@ def _written(kept: list[_Entry]) -> Iterator[bytes]:
 
 def overlapping(folder: Path) -> None:
     """A segment begins with the last batches of the one before, as in a copy that was taken while segments rolled."""
-    number = next(number for number in range(len(group_partitions(folder))) if len(segments(folder, number)) > 1)
-    first, second = segments(folder, number)[:2]
+    first, second = segments(folder, _first_with_records(folder))[:2]
     again = list(batches(first.read_bytes()))[-3:]
     (second.parent / f"{again[0][0]:020}.log").write_bytes(b"".join(data for _, data in again) + second.read_bytes())
     second.unlink()
@@ -386,17 +385,23 @@ def overlapping(folder: Path) -> None:
 
 def other_replica(folder: Path) -> list[Path]:
     """The same partition twice, from another replica whose segments begin elsewhere."""
+    name = f"{TOPIC}-{_first_with_records(folder)}"
     other = folder.parent / "replica"
-    shutil.copytree(folder / f"{TOPIC}-0", other / f"{TOPIC}-0")
-    files = sorted((other / f"{TOPIC}-0").glob("*.log"))
+    shutil.copytree(folder / name, other / name)
+    files = sorted((other / name).glob("*.log"))
     found = [one for file in files for one in batches(file.read_bytes())]
     for file in files:
         file.unlink()
     for begin in range(0, len(found), 7):
         part = found[begin : begin + 7]
         base = 0 if begin == 0 else part[0][0]
-        (other / f"{TOPIC}-0" / f"{base:020}.log").write_bytes(b"".join(data for _, data in part))
+        (other / name / f"{base:020}.log").write_bytes(b"".join(data for _, data in part))
     return [folder, other]
+
+
+def _first_with_records(folder: Path) -> int:
+    """Return the first partition that has several segments, as ``cut`` gives each that is not empty."""
+    return next(number for number in range(len(group_partitions(folder))) if len(segments(folder, number)) > 1)
 
 
 def marker_lost(partition: int) -> Callable[[Path], None]:
@@ -486,7 +491,7 @@ def both(*changes: Callable[[Path], object]) -> Callable[[Path], None]:
     return change
 
 
-def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal]:
+def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Removal]:
     """The removals for logs with these partitions, which ``cut`` has made."""
     found = {"nothing": Removal(lambda folder: None)}
     for number in partitions:
@@ -494,7 +499,8 @@ def removals(partitions: list[int], has_share: bool = True) -> dict[str, Removal
             found[f"{name} segment of {number}"] = Removal(without_segment(at, number), GAPS, (number,))
         found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
         found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,))
-        found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), is_tail=True)
+        # A moment that names an offset of that partition is of no known time: share state then is unknown.
+        found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
         found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,))
         found[f"damaged batches and a cut in {number}"] = Removal(damaged(number, 4, -2, cut_off=True), GAPS, (number,))
         found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True)

@@ -178,7 +178,7 @@ class ClassicAudit:
 
     def _doubts(self, judged: Judgement, joined: Joined, logged: Given, views: LeaderViews) -> Iterator[str]:
         """Return what may explain the difference and is not in the log, the weightiest first."""
-        if judged.verdict in WRONG and not _contradicts_itself(joined, logged):
+        if judged.verdict in WRONG and not self._contradicts_itself(joined, logged):
             doubt = self._topics_in_doubt()
             if doubt is not None:
                 yield doubt
@@ -192,6 +192,16 @@ class ClassicAudit:
         has_memory = self.protocol in MEMBER_DATA
         if judged.verdict is Verdict.DIVERGENT and has_memory and self.leader not in self.memory.generations:
             yield self.gap.missing
+
+    def _contradicts_itself(self, joined: Joined, logged: Given) -> bool:
+        """Whether no topics there can be make the assignment right: a member has what it does not subscribe to, or two
+        members have the same partition.
+
+        Kafka's sticky assignors do give a partition to two, where the leader does not know all topics yet.
+        """
+        if self.protocol in MEMBER_DATA:
+            return any(_breaks_rules({member: joined[member]}, {member: work}) for member, work in logged.items())
+        return _breaks_rules(joined, logged)
 
     def _topics_in_doubt(self) -> str | None:
         """What is missing of the topics of that time; None: nothing."""
@@ -309,7 +319,7 @@ def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[Work
     }
 
 
-def _contradicts_itself(joined: Joined, logged: Given) -> bool:
+def _breaks_rules(joined: Joined, logged: Given) -> bool:
     """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
     given = {unit for work in logged.values() for unit in units(work)}
     wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}

@@ -22,6 +22,7 @@ from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
+from jobs.queries.interface import sure_ms
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -93,16 +94,21 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     partitions = by_partition(logs)
     replayed = ReplayedGroups(time_ms=moment.time_ms, logs=logs)
     cuts: list[Cut] = []
+    sure_times: list[int] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
             partition = LogPartition(LogReader(files, warn))
-            cut = partition.replay(moment.time_ms, moment.offsets.get(number))
+            asked = moment.offsets.get(number)
+            cut = partition.replay(moment.time_ms, asked)
             replayed.partitions.append(partition)
             if cut is not None and moment.time_ms is None:
                 cuts.append(cut)
-    share_time, sure = moment.time_ms, None
+                sure_times.append(cut.sure_ms)
+            elif partition.gaps.is_short_of(asked):
+                sure_times.append(sure_ms(asked, None, None, partition.last_ms))
+    share_time, sure = moment.time_ms, min(sure_times, default=None)
     if cuts:
-        share_time, sure = min(cut.before_ms for cut in cuts), min(cut.sure_ms for cut in cuts)
+        share_time = min(cut.before_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:

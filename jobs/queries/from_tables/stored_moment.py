@@ -36,7 +36,8 @@ class MomentTimes(NamedTuple):
     """The times (ms) that a moment of the logs of groups means in other logs; None: their end.
 
     ``topics_ms``: topics are those of the last record that counts. ``shares_ms``: share state is that before the first
-    record that does not count. ``sure_ms``: see ``interface.sure_ms``; None: the moment is a time, or the end.
+    record that does not count. ``sure_ms``: see ``interface.sure_ms``; None: the moment is a time, or the end, and each
+    log reaches it.
     ``is_timed``: no offset of the moment is that of a record without a time.
     """
 
@@ -49,14 +50,17 @@ class MomentTimes(NamedTuple):
     def of(cls, moment: AsOf, extents: Extents) -> MomentTimes:
         """Return those of a moment at which the log partitions end."""
         cuts = [extent for extent in extents.values() if extent.left_out_ms is not None]
+        short = [extent for extent in extents.values() if extent.gaps.is_short_of(extent.asked)]
+        asked = short if moment.time_ms is not None else [*cuts, *short]
+        sure = min((sure_ms(each.asked, each.left_out, each.left_out_ms, each.last_ms) for each in asked), default=None)
         if not cuts or moment.time_ms is not None:
             is_timed = moment.time_ms is not None or all(extent.left_out is None for extent in extents.values())
-            return cls(moment.time_ms, moment.time_ms, is_timed=is_timed)
+            return cls(moment.time_ms, moment.time_ms, sure, is_timed)
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
             shares_ms,
-            min(sure_ms(cut.asked, cut.left_out or 0, cut.left_out_ms or 0, cut.last_ms) for cut in cuts),
+            sure,
         )
 
 

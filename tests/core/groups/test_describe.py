@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
@@ -16,12 +18,21 @@ from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.builders import GroupLog, classic_member, subtopology
+from tests.core.cluster.test_metadata_log import Log, config, topic
 
 ORDERS, GONE = "orders-topic-id-______", "deleted-topic-id______"
 TOPICS = TopicImage.of([Topic("orders", ORDERS, 3)])
 ASSIGNMENT = bytes.fromhex(
     "0001 00000002 0006 6f7264657273 00000001 00000000 0006 6f7264657273 00000001 00000001 ffffffff"
 )
+
+
+def settings_at(history: TopicHistory, group: Group, time_ms: int) -> tuple[list[str] | None, bool]:
+    """Return the values of the group's own settings at a time, and whether they are called unknown."""
+    around = Surroundings(history.image_at(time_ms)).with_brokers(history, time_ms)
+    found = describe(group, GroupOffsets(), around)
+    settings = found["settings"]
+    return settings and [each["value"] for each in settings], "settings" in found["unknownFields"]
 
 
 def described(records: list[CoordinatorRecord], around: Surroundings | None = None) -> Fields:
@@ -73,6 +84,20 @@ def test_the_assignor_that_no_member_asks_for_is_the_brokers_first() -> None:
     group.state.members["a"].server_assignor = "uniform"
     asked = describe(group, GroupOffsets(), Surroundings())
     assert (asked["describe_consumer"]["partitionAssignor"], asked["unknownFields"]) == ("uniform", [])
+
+
+def test_settings_are_those_of_the_moment_or_unknown() -> None:
+    """A metadata log that ends before the moment does not show a setting that was changed since."""
+    set_once = Log().batch(topic("orders", ORDERS), config("consumer.session.timeout.ms", "50000"))
+    state = ConsumerGroup(members={"m": ConsumerMember("m", client_id="c", server_assignor="range")})
+    group = Group("g", state, from_start=True)
+    assert settings_at(set_once.history(), group, 1_000) == (["50000"], False)
+    assert settings_at(set_once.history(), group, 10**12) == (None, True)
+    nothing = describe(group, GroupOffsets(), Surroundings().with_brokers(None, 1_000))
+    assert nothing["settings"] is None
+    assert "settings" in nothing["unknownFields"]
+    classic = Group("g", ClassicGroup(), from_start=True)
+    assert "settings" not in describe(classic, GroupOffsets(), Surroundings().with_brokers(None, 1_000))
 
 
 def test_brokers_before_4_0_do_not_tell_which_protocol_a_member_speaks() -> None:

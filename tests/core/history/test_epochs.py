@@ -89,6 +89,21 @@ def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
     assert (third.units_moved, third.units_moved_back, third.idle_ms) == (0, 2, 2000)
 
 
+@pytest.mark.parametrize(("names", "idle_ms"), [(("t",), 2000), (("u",), None)])
+def test_a_topic_without_a_name_may_be_one_that_the_group_came_back_to(
+    names: tuple[str, ...], idle_ms: int | None
+) -> None:
+    """Nobody reads a topic while no member subscribes to it, and that is not idle time."""
+    log = alone(GroupLog())
+    both = current("m1", 3, 0, 1), current("m2", 3, state=2)
+    log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3), *both)
+    log.write(*gone("m2"), member("m1", *names), epoch(4), target("m1"), target_epoch(4), current("m1", 4, 0, 1))
+    log.write(member("m1", "t", "u"), epoch(5), target("m1", 0, 1, 2, 3), target_epoch(5), current("m1", 5, 0, 1, 2, 3))
+    (*_, last) = log.rebalances()
+    assert last.idle_ms == (None if idle_ms is None else 2 * idle_ms)
+    assert last.history_complete
+
+
 def test_what_nobody_gets_is_lost_until_the_end():
     log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target("m2", 1), target_epoch(3))
     log.write(current("m1", 3, 0))

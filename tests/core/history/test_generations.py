@@ -8,6 +8,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
+from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, partition, topic
 from tests.core.history.logs import (
@@ -17,13 +18,17 @@ from tests.core.history.logs import (
     GroupLog,
     classic,
     commit,
+    current,
     eager_worker,
     epoch,
     existing,
     generation,
     gone,
+    group_gone,
     kinds,
     member,
+    target,
+    target_epoch,
     worker,
 )
 
@@ -408,6 +413,29 @@ def test_an_upgrade_and_the_downgrade_after_it():
         "next epoch",
         None,
     ]
+
+
+def test_what_the_first_leader_behind_a_downgrade_assigns_is_not_new() -> None:
+    """Of the consumer group only what members had is known, which may not be all partitions that there were."""
+    log = GroupLog().write(member("a", "t"), epoch(1), target("a", 0, 1), target_epoch(1), current("a", 1, 0))
+    log.write(*gone("a"), *group_gone(), generation(1, {"a": classic({"t": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0, 1]})}))
+    downgraded, again = log.rebalances()[-2:]
+    assert (kinds(downgraded), kinds(again)) == (["group_downgraded"], ["group_downgraded"])
+    log.write(generation(3, {"a": classic({"t": [0, 1, 2]})}))
+    assert kinds(log.rebalances()[-1]) == ["topic_metadata_changed"]
+
+
+def test_what_a_hole_before_took_away_says_nothing_of_a_static_member_that_comes_back() -> None:
+    """Nothing is missing since the generation that the new process took part in."""
+    first, second = ({name: classic({"t": [0]}, instance="i")} for name in ("s1", "s2"))
+    log = born(GroupLog()).write(generation(1, first, "cooperative-sticky")).skip(3)
+    log.write(generation(2, first, "cooperative-sticky")).write(generation(3, second, "cooperative-sticky"))
+    whole_but_the_hole = Coverage({0: [(0, 1), (5, 100)]})
+    rows = log.rows(coverage=whole_but_the_hole)
+    (came,) = [row for row in rows if isinstance(row, MembershipRow) and row.member_id == "s2"]
+    assert (came.came_by, came.first_epoch) == ("static replacement", 2)
+    assert log.rebalances(coverage=whole_but_the_hole)[-1].missing == "what generation 2 took away"
 
 
 def test_a_log_that_starts_in_the_middle():

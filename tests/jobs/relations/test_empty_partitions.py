@@ -17,6 +17,23 @@ EMPTY = 2
 """The partition of the samples that has an empty segment."""
 
 
+def test_share_state_at_a_moment_that_a_log_does_not_reach_is_not_certain(tmp_path: Path) -> None:
+    """When the moment was is not known: share state has no offsets in common with the logs of groups."""
+    StoredTables(ThisProcess(), tmp_path, [[SAMPLE_LOGS]])
+    tables = FolderReader(str(tmp_path))
+    found = []
+    for offsets in ({1: 400}, {1: 400, EMPTY: 10}):
+        moment = AsOf(offsets=offsets)
+        states = [
+            then.surroundings().share_state
+            for then in (StoredMoment(tables, CLUSTER, moment), replay(find_logs([SAMPLE_LOGS]), moment, print))
+        ]
+        assert states[0] == states[1]
+        assert states[0] is not None
+        found.append((bool(states[0].partitions), bool(states[0].undated)))
+    assert found == [(True, False), (False, True)]
+
+
 def test_a_log_without_a_record_does_not_reach_a_moment(tmp_path: Path) -> None:
     StoredTables(ThisProcess(), tmp_path, [[SAMPLE_LOGS]])
     tables = FolderReader(str(tmp_path))

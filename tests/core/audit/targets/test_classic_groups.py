@@ -227,3 +227,18 @@ def test_what_no_topics_can_explain_stays_invalid() -> None:
     unasked = generation(2, GROWN_AT, "a", member("a", {"other": [0]}))
     rows = audit_group([twice, unasked], Group("g", from_start=True), damaged, None, EVERYTHING)
     assert {row.verdict for row in rows} == {Verdict.INVALID}
+
+
+def test_topics_can_explain_that_a_sticky_assignor_gives_a_partition_to_two() -> None:
+    """A real leader did, which did not know one of its topics yet."""
+    ended = topics()
+    ended.last_seen_ms = GROWN_AT - 1
+    for protocol in ("sticky", "cooperative-sticky"):
+        twice = generation(1, GROWN_AT, "a", *[member(name, {"orders": [0]}) for name in "ab"], protocol=protocol)
+        unasked = generation(2, GROWN_AT, "a", member("a", {"other": [0]}), protocol=protocol)
+        for known, verdicts in (
+            (topics(), [Verdict.INVALID, Verdict.INVALID]),
+            (ended, [Verdict.UNKNOWN, Verdict.INVALID]),
+        ):
+            rows = audit_group([twice, unasked], Group("g", from_start=True), known, None, EVERYTHING)
+            assert [row.verdict for row in rows] == verdicts
