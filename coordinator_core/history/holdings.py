@@ -134,11 +134,12 @@ class Wanted(NamedTuple):
 class Tally(NamedTuple):
     """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
 
-    None: not known, as some of them may have gone with their topics.
+    None: not known, as some of them may have gone with their topics, or the group may have unsubscribed from them for a
+    time: then they did not move.
     """
 
-    moved: int
-    moved_back: int
+    moved: int | None
+    moved_back: int | None
     lost: int | None
     idle_ms: int | None
     idle_max_ms: int | None
@@ -238,18 +239,23 @@ class Ownership:
     def tally(self) -> Tally:
         """Return the counts of units given up in this rebalance, by what happened to them so far."""
         moved = back = lost = 0
-        is_vague = self.is_vague
+        is_vague, may_not_have_moved = self.is_vague, False
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})
+            may_be_unsubscribed = self.in_doubt.get(resource[1], False)
             for partition, owner in before.items():
                 now = owners.get(partition)
                 if now is None:
                     lost += 1
                     is_vague = is_vague or resource[1] in self.in_doubt
-                elif now == owner:
+                    continue
+                may_not_have_moved = may_not_have_moved or may_be_unsubscribed
+                if now == owner:
                     back += 1
                 elif not self.replaced or now != self._owner_before(owner):
                     moved += 1
+        if may_not_have_moved:
+            return Tally(None, None, None, None, None)
         if is_vague:
             return Tally(moved, back, None, None, None)
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)

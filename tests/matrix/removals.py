@@ -120,7 +120,8 @@ def metadata_part(first: float, last: float) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = metadata_file(folder)
         found = list(batches(file.read_bytes()))
-        kept = found[int(len(found) * first) : int(len(found) * last)]
+        begin = int(len(found) * first)
+        kept = found[begin : max(int(len(found) * last), begin + 1)]
         file.unlink()
         (file.parent / f"{kept[0][0]:020}.log").write_bytes(b"".join(data for _, data in kept))
 

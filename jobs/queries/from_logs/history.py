@@ -101,14 +101,14 @@ def group_rounds(
     logs = list(logs)
     readers, topics, _ = _opened(logs, warn, listed)
     of_group: list[Round] = []
+    times: list[int] = []
     lost = NOTHING_LOST
     for reader in readers:
         unreadable = UnreadableOffsets()
-        records = (record for record in _readable(reader, unreadable) if record.group_id == group_id)
+        records = (record for record in _readable(reader, unreadable, times) if record.group_id == group_id)
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
         lost = lost.joined(_lost(reader, unreadable))
-    times = [round_.at.timestamp_ms for round_ in of_group]
     _tell(knowledge(logs, topics, readers, lost, times, given_share_state(logs, topics)), warn)
     return in_order(of_group)
 
@@ -124,9 +124,9 @@ def _opened(
     return [LogReader(files, warn) for files in of_groups], topics, of_share_state
 
 
-def _readable(reader: LogReader, unreadable: UnreadableOffsets) -> Iterator[AnyRecord]:
-    """Yield the records of a partition, and note those that cannot be decoded."""
-    for row in reader.rows():
+def _readable(reader: LogReader, unreadable: UnreadableOffsets, times: list[int]) -> Iterator[AnyRecord]:
+    """Yield the records of a partition, and note those that cannot be decoded, and the first and the last time."""
+    for row in _timed(reader.rows(), times):
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
             unreadable.note(record.group_id, row.offset)

@@ -104,6 +104,19 @@ def test_a_topic_without_a_name_may_be_one_that_the_group_came_back_to(
     assert last.history_complete
 
 
+@pytest.mark.parametrize(("names", "moved"), [(("t",), 2), (("u",), None)])
+def test_what_a_group_unsubscribed_from_and_came_back_to_did_not_move(
+    names: tuple[str, ...], moved: int | None
+) -> None:
+    log = alone(GroupLog())
+    both = current("m1", 3, 0, 1), current("m2", 3, 2, 3)
+    log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3), *both)
+    log.write(*gone("m2"), member("m1", *names), epoch(4))
+    log.write(member("m1", "t", "u"), epoch(5), target("m1", 0, 1, 2, 3), target_epoch(5), current("m1", 5, 0, 1, 2, 3))
+    (*_, last) = log.rebalances()
+    assert (last.units_moved, last.units_moved_back) == (moved, None if moved is None else 0)
+
+
 def test_what_nobody_gets_is_lost_until_the_end():
     log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target("m2", 1), target_epoch(3))
     log.write(current("m1", 3, 0))

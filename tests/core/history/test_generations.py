@@ -277,6 +277,30 @@ def test_a_static_member_that_comes_back_with_fewer_topics_joins_again():
     assert cause.detail == "-u, in place of s1 within generation 1, which left it with u"
 
 
+@pytest.mark.parametrize("instance", ["i", None])
+def test_behind_a_lost_record_a_static_member_may_have_another_subscription(instance: str | None) -> None:
+    """The lost one may be the same generation with the process that this member replaced, which asked for ``u``."""
+    members = {"s": classic({"t": [0], "u": [0]}, "t", instance=instance)}
+    log = born(GroupLog()).write(generation(1, members)).skip(1).write(generation(2, members))
+    log.write(generation(3, {"s": classic({"t": [0]}, instance=instance)}), after_ms=600)
+    whole, hole = Coverage({0: [(0, 100)]}), Coverage({0: [(0, 1), (3, 100)]})
+    mismatch = ["assignment_mismatch"]
+    assert kinds(log.rebalances(coverage=whole)[-1]) == mismatch
+    assert kinds(log.rebalances(coverage=hole)[-1]) == (mismatch if instance is None else ["unknown"])
+
+
+@pytest.mark.parametrize("instance", ["i", None])
+def test_behind_a_lost_record_it_is_not_known_what_the_leader_did_not_know(instance: str | None) -> None:
+    first = {"s": classic({"t": [0]}, "t", "u", instance=instance)}
+    log = born(GroupLog()).write(generation(1, first)).skip(1).write(generation(2, first))
+    log.write(generation(3, {"s": classic({"t": [0], "u": [0]}, instance=instance)}), after_ms=600)
+    changed = ["topic_metadata_changed"]
+    topics = existing(t=1, u=1)
+    assert kinds(log.rebalances(topics, Coverage({0: [(0, 100)]}))[-1]) == changed
+    hole = Coverage({0: [(0, 1), (3, 100)]})
+    assert kinds(log.rebalances(topics, hole)[-1]) == (changed if instance is None else ["unknown"])
+
+
 @pytest.mark.parametrize(("topics", "after_ms"), [(("t", "u", "v"), 600), (("t", "u"), 600), (("t",), 60_001)])
 def test_it_does_not_if_its_assignment_suits_it_nor_so_late(topics: tuple[str, ...], after_ms: int) -> None:
     assert kinds(replaced_in_place(*topics, after_ms=after_ms).rebalances(listed("t", "u"))[1]) == ["unknown"]

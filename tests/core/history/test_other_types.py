@@ -175,6 +175,20 @@ def test_streams_tasks_by_role_configs_and_members():
     assert held == {("active", "0", 0, True), ("active", "0", 1, False), ("standby", "0", 2, False)}
 
 
+@pytest.mark.parametrize(("last_seen_ms", "status"), [(100_000, "MISSING_SOURCE_TOPICS"), (2_000, None)])
+def test_topics_behind_the_end_of_the_metadata_log_may_fit_a_topology(last_seen_ms: int, status: str | None) -> None:
+    """The topic that the topology reads may have been created since."""
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", {"epoch": 2, "metadataHash": 7, "lastAssignmentConfigs": []}),
+        after_ms=60_000,
+    )
+    topics = existing(other=1)
+    topics.last_seen_ms = last_seen_ms
+    assert [row.topology and row.topology.status for row in log.epochs(topics)] == [status]
+
+
 def test_a_new_topology_is_a_cause():
     log = GroupLog().write(
         streams("MEMBER_METADATA", streams_member(), "m"),

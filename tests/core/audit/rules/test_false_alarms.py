@@ -13,6 +13,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member
 from tests.core.coordinator.transcript_connect import GROUP, played
+from tests.core.history.logs import A, existing
 from tests.core.whole_log import judge
 from tests.shared_data import ROOT
 
@@ -155,6 +156,25 @@ def test_a_conversion_with_a_lost_record_removes_no_member_in_part() -> None:
     gap = Coverage({0: [(0, lost - 1), (lost + 1, 10_000)]})
     assert list(judge([*before, *end, *after], Group("g", from_start=True), gap)) == []
     assert list(judge([*before, *end, *after], Group("g", from_start=True), WHOLE)), "without a gap it is a violation"
+
+
+@pytest.mark.parametrize("resolved", [["t"], []])
+def test_a_regular_expression_whose_resolution_may_be_lost_proves_no_subscription(resolved: list[str]) -> None:
+    """A member takes of its target what it subscribes to: it may no longer subscribe to ``t``."""
+    log, topics = GroupLog(), existing(t=1)
+    join = [log.member("m1", subscribedTopicNames=[], subscribedTopicRegex="t.*"), log.regex("t.*", ["t"])]
+    first = at_once([*join, log.epoch(2), log.target("m1", {}), log.target_epoch(2), log.current("m1", 2, {})])
+    again = log.regex("t.*", resolved)
+    later = at_once([log.epoch(3), log.target("m1", {A: [0]}), log.target_epoch(3), log.current("m1", 3, {})])
+    gap = Coverage({0: [(0, again.at.offset - 1), (again.at.offset + 1, 10_000)]})
+
+    def broken(records: Records, coverage: Coverage) -> set[str]:
+        rules = {str(each.rule) for each in judge(records, Group("g", from_start=True), coverage, topics=topics)}
+        return rules & {"assigned_not_the_target"}
+
+    assert broken([*first, *later], gap) == set()
+    expected = {"assigned_not_the_target"} if resolved else set()
+    assert broken([*first, again, *later], WHOLE) == expected
 
 
 TRANSCRIPTS = sorted((ROOT / "tests" / "data" / "transcripts").glob("connect_*.txt"))
