@@ -6,7 +6,6 @@ work, with the same result. Only one run at a time writes the tables.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -38,7 +37,7 @@ from jobs.pipeline import (
 from jobs.pipeline.findings import INPUTS
 from jobs.pipeline.step_times import StepTimes, last_night
 from jobs.report.data import FORMAT
-from jobs.report.render import check_name, write
+from jobs.report.render import check_name, head_of, write
 from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
@@ -333,7 +332,7 @@ def _is_current(tables: Tables, settings: Settings, out: Path) -> bool:
     data = out.with_suffix(".json")
     if not (out.is_file() and data.is_file()):
         return False
-    made = json.loads(data.read_text(encoding="utf-8"))
+    made = head_of(data)
     same = (made.get("format"), made.get("software"), made.get("cluster"))
     if same != (FORMAT, software_version(), settings.cluster):
         return False

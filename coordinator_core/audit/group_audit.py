@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from coordinator_core.audit.known_rows import changed
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.audit.rules.known_facts import KnownFacts
 from coordinator_core.audit.rules.rule_fold import RuleFold
@@ -38,7 +39,8 @@ AuditedRow = HistoryRow | SharePartitionRow | Violation | TargetAuditRow
 class AuditedState:
     """All that is kept of one group from one run to the next; ``targets`` is None where targets are not judged.
 
-    ``hole`` is the last place of its log of which nothing is known, but for what compaction removed.
+    ``hole`` is the last place of its log of which nothing is known, but for what compaction removed. ``known_rows`` are
+    digests of the open rows of its history that ``changed_rows`` last was about.
     """
 
     group: Group
@@ -46,6 +48,7 @@ class AuditedState:
     rules: KnownFacts
     targets: TargetAuditState | None
     hole: Hole | None = None
+    known_rows: bytes = b""
 
 
 STATE_FORM: Final = StateForm(AuditedState, "state of a group's audit")
@@ -56,15 +59,21 @@ class GroupAudit:
     targets.
     """
 
-    __slots__ = ("_coverage", "_group", "_history", "_rules", "_targets")
+    __slots__ = ("_coverage", "_group", "_history", "_known_rows", "_rules", "_targets")
 
     def __init__(
-        self, history: GroupFold, rules: RuleFold, targets: TargetAuditor | None, coverage: ReadableCoverage
+        self,
+        history: GroupFold,
+        rules: RuleFold,
+        targets: TargetAuditor | None,
+        coverage: ReadableCoverage,
+        known_rows: bytes = b"",
     ) -> None:
-        """All of them read the same group, and the same ``coverage``."""
+        """All of them read the same group, and the same ``coverage``; ``known_rows``: see ``AuditedState``."""
         self._coverage = coverage
         self._group = history.group
         self._history = history
+        self._known_rows = known_rows
         self._rules = rules
         self._targets = targets
 
@@ -100,6 +109,7 @@ class GroupAudit:
             RuleFold(group, stored.rules, readable, topics, settings.plausible),
             None if targets is None else TargetAuditor(group, targets, topics, settings, readable),
             readable,
+            stored.known_rows,
         )
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[AuditedRow]:
@@ -140,9 +150,17 @@ class GroupAudit:
         """
         return [*self._history.open_rows(), *self._rules.open_rows()]
 
+    def changed_rows(self) -> list[AuditedRow]:
+        """Return the open rows without those of history that an earlier run, of which this one has the state, returned
+        here. Violations are all among them.
+        """
+        rows, self._known_rows = changed(self._history.open_rows(), self._known_rows)
+        return [*rows, *self._rules.open_rows()]
+
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
         targets = None if self._targets is None else self._targets.memory
+        history, facts = self._history.open_history, self._rules.facts
         return STATE_FORM.encode(
-            AuditedState(self._group, self._history.open_history, self._rules.facts, targets, self._coverage.hole)
+            AuditedState(self._group, history, facts, targets, self._coverage.hole, self._known_rows)
         )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, cast
 
+from coordinator_core.audit.known_rows import changed
 from coordinator_core.audit.rules.share_state import judge_share_state
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.share.state_log import ShareStateRecord
@@ -14,7 +16,16 @@ from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import AnyRecord
 from coordinator_core.state_json import StateForm
 
-STATE_FORM: Final = StateForm(OpenShareHistory, "state of share partitions")
+
+@dataclass(slots=True)
+class AuditedShareState:
+    """All that is kept of a group's share state from one run to the next; ``known_rows``: see ``AuditedState``."""
+
+    history: OpenShareHistory
+    known_rows: bytes = b""
+
+
+STATE_FORM: Final = StateForm(AuditedShareState, "state of share partitions")
 
 
 class ShareAudit:
@@ -23,10 +34,11 @@ class ShareAudit:
     The records may come partition by partition of the log: all records of a share partition lie in one of them.
     """
 
-    __slots__ = ("_fold",)
+    __slots__ = ("_fold", "_known_rows")
 
-    def __init__(self, fold: SharePartitionFold) -> None:
+    def __init__(self, fold: SharePartitionFold, known_rows: bytes = b"") -> None:
         self._fold = fold
+        self._known_rows = known_rows
 
     @classmethod
     def begin(cls, group_id: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
@@ -36,7 +48,8 @@ class ShareAudit:
     @classmethod
     def resume(cls, text: str, topics: TopicHistory | None, coverage: Coverage) -> ShareAudit:
         """Continue from what ``state`` returned; raises StateFormatError if it is of another version."""
-        return cls(SharePartitionFold(STATE_FORM.decode(text), topics, coverage))
+        stored = STATE_FORM.decode(text)
+        return cls(SharePartitionFold(stored.history, topics, coverage), stored.known_rows)
 
     def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[SharePartitionRow | Violation]:
         """The rows that this record makes final; raises nothing. Feed each once, in offset order."""
@@ -48,6 +61,11 @@ class ShareAudit:
         """Rows of what lasts as of the last record: a later run replaces them by their keys."""
         return list(self._fold.open_rows())
 
+    def changed_rows(self) -> list[SharePartitionRow]:
+        """Return the open rows without those that an earlier run, of which this one has the state, returned here."""
+        rows, self._known_rows = changed(self._fold.open_rows(), self._known_rows)
+        return rows
+
     def state(self) -> str:
         """Return what a later run needs to continue, as one JSON text."""
-        return STATE_FORM.encode(self._fold.open_history)
+        return STATE_FORM.encode(AuditedShareState(self._fold.open_history, self._known_rows))

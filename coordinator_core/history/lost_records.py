@@ -80,6 +80,8 @@ class LostRecords:
 
     def all_known(self, rows: Iterable[AnyRow]) -> Iterator[AnyRow]:
         """Yield these rows as they are known."""
+        if not (self.ranges or self.unreadable or self.unplaced):
+            return iter(rows)
         return (known for row in rows if (known := self.as_known(row)) is not None)
 
     def _since(self, row: LastingRow) -> str | None:

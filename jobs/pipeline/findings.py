@@ -25,7 +25,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.groups import RowKind, gathered, given, kinds, merged
+from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts
 from jobs.relations.sessions import stored_lost_sessions
@@ -38,7 +38,7 @@ from jobs.tables.log import LOG_RANGES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
-from jobs.tables.spark_reader import SparkReader, sql_text
+from jobs.tables.spark_reader import SparkReader, sent, sql_text
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -152,7 +152,7 @@ def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dic
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
     """Return the rows of the table, computed by Spark."""
     about = [row for cluster in sorted(changed) for row in _about_cluster(tables, cluster, limits)]
-    parts = [tables.spark.createDataFrame(few(FINDINGS, about))] if about else []
+    parts = [sent(tables.spark, few(FINDINGS, about))] if about else []
     for cluster, groups in sorted(changed.items()):
         chosen = None if groups is None else _frame(tables, groups)
         parts.append(_findings_of(tables, cluster, limits, chosen))
@@ -163,7 +163,7 @@ def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
 
 
 def _frame(tables: Tables, groups: list[str]) -> DataFrame:
-    return tables.spark.createDataFrame(pa.table({"group_id": pa.array(groups, pa.string())})).hint("broadcast")
+    return sent(tables.spark, pa.table({"group_id": pa.array(groups, pa.string())})).hint("broadcast")
 
 
 def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataFrame | None) -> DataFrame:
@@ -197,11 +197,11 @@ def by_group(rows: DataFrame) -> DataFrame:
     return rows.repartition("group_id").sortWithinPartitions("group_id")
 
 
-def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]) -> Iterator[tuple[str, Any]]:
+def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]) -> Iterator[OfGroup]:
     """Yield the rows of ``history_rows`` as ``gathered`` takes them."""
     for row in rows:
         kind, values = of_kinds[row["kind"]], json.loads(row["row"])
-        yield row["group_id"], kind.read([values.get(name) for name in kind.columns])
+        yield row["group_id"], [kind.read([values.get(name) for name in kind.columns])]
 
 
 def finder(

@@ -163,8 +163,8 @@ class _GroupReplay:
         return CoordinatorRecord(at, RecordType.OFFSET_COMMIT, key, value, None, NO_BATCH)
 
     def finish(self, output: _Output) -> None:
+        output.add(self.log_topic, self.group_id, self._fold.changed_rows())
         output.add_state(self.log_topic, self.group_id, self._last, self._fold.state())
-        output.add(self.log_topic, self.group_id, self._fold.open_rows())
 
 
 class _Output:

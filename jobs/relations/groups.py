@@ -128,6 +128,9 @@ GROUP BY group_id, length_ms, since_ms
 
 GROUP: Final = itemgetter(0)
 
+OfGroup = tuple[str, list[Any]]
+"""The id of a group, and some of its rows, which are all of one type."""
+
 
 def report_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
     """Yield the history of each group, by group id, with commits over time and the rows of share partitions."""
@@ -163,11 +166,17 @@ def histories(
 
 def merged(
     tables: TableReader, cluster: str, groups: Sequence[str] | None, wanted: Mapping[str, RowKind]
-) -> Iterator[tuple[str, Any]]:
+) -> Iterator[OfGroup]:
     """Yield what the kinds make of the rows of these groups (None: of all), by group id, as ``gathered`` takes them."""
     among = "TRUE" if groups is None else "group_id IN :groups"
     rows = (rows_of(tables, kind, among, groups=groups, **given(cluster)) for kind in wanted.values())
-    return merge(*rows, key=GROUP)
+    # Groups are merged, and not their rows: there are hundreds of rows of some groups.
+    return merge(*map(_by_group, rows), key=GROUP)
+
+
+def _by_group(rows: Iterable[tuple[str, Any]]) -> Iterator[OfGroup]:
+    for group_id, of_group in groupby(rows, GROUP):
+        yield group_id, [row for _, row in of_group]
 
 
 def rows_of(tables: TableReader, kind: RowKind, among: str = "TRUE", **values: Value) -> Iterator[tuple[str, Any]]:
@@ -183,7 +192,7 @@ def given(cluster: str) -> dict[str, Value]:
 
 
 def gathered(
-    rows: Iterable[tuple[str, Any]], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+    rows: Iterable[OfGroup], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group from what the kinds make of its rows, which follow each other.
 
@@ -191,8 +200,8 @@ def gathered(
     """
     for group_id, of_group in groupby(rows, GROUP):
         by_type: dict[type, list[Any]] = defaultdict(list)
-        for _, row in of_group:
-            by_type[type(row)].append(row)
+        for _, some in of_group:
+            by_type[type(some[0])] += some
         own_times, ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
         parts = list(sums_of_group(by_type.pop(Summary, ()), ends, topic_ends))
         if not own_times and not parts and not by_type.keys() - {BrokerEvent}:

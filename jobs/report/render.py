@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,6 +23,8 @@ VENDORED: Final = files("jobs.report") / "vendor"
 """The chart library, as it was published, with its licence."""
 MOST_BYTES: Final = 2_200_000
 """Bytes of the page that the details of groups may take: the page stays below 3 MB."""
+HEAD: Final = 65_536
+"""Characters of the JSON in which its first fields are."""
 MOST_NAMES: Final = 3
 """Names in one cell; of more, the number."""
 PLAIN_ROWS: Final = 200
@@ -48,6 +50,20 @@ def to_json(report: Report) -> str:
     groups = ",".join(_json(plain(group)) for group in report.groups)
     fields = {name: _json(plain(value)) for name, value in report._replace(groups=())._asdict().items()}
     return "{" + ",".join(f'"{name}":{text}' for name, text in (fields | {"groups": f"[{groups}]"}).items()) + "}"
+
+
+def head_of(data: Path) -> dict[str, Any]:
+    """Return the first fields of the JSON of a report, up to ``made_ms``; none if it is something else.
+
+    All of it may be a hundred megabytes. A text in JSON has no quote that is not escaped.
+    """
+    with data.open(encoding="utf-8") as stream:
+        head, found, _ = stream.read(HEAD).partition(f',"{Report._fields[Report._fields.index("made_ms") + 1]}":')
+    try:
+        fields = json.loads(head + "}") if found else {}
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def _json(value: object) -> str:

@@ -12,10 +12,10 @@ import pytest
 
 from coordinator_core.audit.group_audit import STATE_FORM, AuditedState, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.share_audit import AuditedShareState
 from coordinator_core.errors import StateFormatError
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import Ownership
-from coordinator_core.history.share_partitions import OpenShareHistory
 from coordinator_core.records import Family, LogPosition
 from coordinator_core.state_json import VERSION, OneOf, StateForm, StoredAs
 from jobs.sources.files import LogFile, find_logs
@@ -184,7 +184,7 @@ def audits() -> Iterator[GroupAudit]:
 
 def test_a_change_of_a_class_of_state_raises_the_version(request: pytest.FixtureRequest) -> None:
     seen: set[Any] = set()
-    fields = [*fields_of(AuditedState, seen), *fields_of(OpenShareHistory, seen)]
+    fields = [*fields_of(AuditedState, seen), *fields_of(AuditedShareState, seen)]
     form = "\n".join([f"version {VERSION}", *sorted(fields), ""])
     if request.config.getoption("--rewrite"):
         FORM.write_text(form, encoding="utf-8")
