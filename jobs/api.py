@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -26,18 +26,28 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
+from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.group_audit import TARGET_AUDITS
 from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.errors import InputError
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG
 from jobs import times
 from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.from_tables.stored_moment import StoredMoment
+from jobs.queries.group_rows import TABLE_OF, group_rows
+from jobs.queries.ownership import owned_by
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
-from jobs.relations.groups import one_history
 from jobs.relations.lag import COMMITS_AT, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.logs import log_reaches
+from jobs.relations.moment import AsOf
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.topics import topics_given
 from jobs.settings import Settings, load
@@ -47,14 +57,14 @@ from jobs.tables.catalog import CATALOG, check_damage
 from jobs.tables.columns import COMMIT, OFFSET_KEY
 from jobs.tables.commits import POSITION
 from jobs.tables.delta import Tables, column
-from jobs.tables.history import CLUSTER, HISTORY
+from jobs.tables.history import CLUSTER
 from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS, LONG, STRING
 from jobs.tables.reader import Value
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader, sql_name, sql_text
+from jobs.tables.spark_reader import SparkReader, sent, sql_name, sql_text
 from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int
@@ -122,6 +132,20 @@ REMOVALS_SCHEMA: Final = StructType(
         column("cause", STRING, "Why it was removed"),
     ]
 )
+
+STREAMS_GROUPS: Final = "SELECT DISTINCT group_id FROM $group_epochs WHERE cluster = :cluster AND group_type = :type"
+
+NAMES: Final[dict[type, str]] = {**TABLE_OF, TargetAuditRow: TARGET_AUDITS.name, FindingRow: FINDINGS.name}
+"""The name under which ``history`` has the rows of a type."""
+
+
+def _columns(row: type) -> StructType:
+    of_row = [field for field in row_type(row).fields if field.name != "group_id"]
+    return StructType([CLUSTER, column("group_id", STRING, "The group"), *of_row])
+
+
+GROUP_ROWS: Final = {name: _columns(row) for row, name in NAMES.items() if row is not TopicInterval}
+"""The columns of what ``history`` has of a group, by name."""
 
 
 class CoordinatorAudit:
@@ -235,10 +259,17 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        history = one_history(self.tables.engine(), self.cluster, group)
+        return explain_rebalance(self._known(group), epoch)
+
+    def _known(self, group: str) -> GroupHistory:
+        history = self._answers().history(group)
         if history is None:
             raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
-        return explain_rebalance(history, epoch)
+        return history
+
+    def _answers(self) -> StoredAnswers:
+        """Return what answers the questions of the command line."""
+        return StoredAnswers(self.tables.engine(), self.cluster, self.settings.audit)
 
     def explanation(self, group: str, epoch: int | None = None) -> DataFrame:
         """Return what ``explain`` returns as rows: ``number`` from 1, ``text``, and ``evidence`` as PARTITION:OFFSET.
@@ -253,22 +284,36 @@ class CoordinatorAudit:
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 
     def history(self, group: str) -> dict[str, DataFrame]:
-        """Return all rows of one group, by table: epochs, rebalances, memberships, verdicts, findings, and others.
+        """Return all rows of one group, by table, as the command ``history`` has them, with its verdicts and findings.
 
-        What went back or was removed of its committed offsets is in ``rewinds`` and ``removals``.
+        ``commit_steps``: how committed offsets began, went back, were set or removed. ``offset_resets``: those that
+        were set back while the group had no members. ``broker_events``: what brokers' application logs say and no
+        record does. The rows of the group are read into this process.
+
+        Raises:
+            InputError: the tables have no history of the group.
         """
-        of_groups = [table for table in (*HISTORY.values(), FINDINGS) if "group_id" in table.schema.names]
-        filled = [table.name for table in of_groups if self.tables.exists(table)]
-        return {name: self.table(name).where(f"group_id = {sql_text(group)}") for name in filled}
+        answers = self._answers()
+        known = self._known(group)
+        found: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUP_ROWS}
+        findings = answers.findings(group) if self.tables.exists(FINDINGS) else ()
+        rows: Iterable[Any] = (*group_rows(answers, known), *known.targets, *findings)
+        for row in rows:
+            found[NAMES[type(row)]].append({"cluster": self.cluster, "group_id": group, **row._asdict()})
+        of_tables = {
+            name: pa.Table.from_pylist(of_table, to_arrow_schema(GROUP_ROWS[name])) for name, of_table in found.items()
+        }
+        return {name: sent(self.tables.spark, of_table) for name, of_table in of_tables.items()}
 
     def owners(self, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return which member owns which partition or task at the end of the log, optionally of one topic or group.
 
-        ``topic``: the name of a topic, or of a connector. A task of a streams group names no topic: its row has a
-        ``subtopology``, and the command ``owners`` says which of them read a topic. Where ``history_complete`` is
-        false, the log does not show since when the member has had it.
+        ``topic``: the name or id of a topic, or the name of a connector. A task of a streams group names no topic: it
+        is found by the topology that the group has then, and its row has a ``subtopology``. Where ``history_complete``
+        is false, the log does not show since when the member has had it.
         """
-        return _owned(self.assignments.where("until IS NULL"), topic, group)
+        owned = self.assignments.where("until IS NULL")
+        return self._owned(owned, AsOf(), topic, group)
 
     def create_views(self) -> list[str]:
         """Create the views for questions in SQL (``docs/sql.md``), with timestamps. Return their names.
@@ -296,7 +341,32 @@ class CoordinatorAudit:
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return what ``owners`` returns, as it was at that time."""
-        return _owned(self.assignments.where(_holds(moment, "since", "until")), topic, group)
+        owned = self.assignments.where(_holds(moment, "since", "until"))
+        return self._owned(owned, AsOf(milliseconds(moment)), topic, group)
+
+    def _owned(self, assignments: DataFrame, moment: AsOf, topic: str | None, group: str | None) -> DataFrame:
+        owned = assignments.where("kind = 'current'")
+        if group is not None:
+            owned = owned.where(f"group_id = {sql_text(group)}")
+        if topic is not None:
+            tasks = self._reading_tasks(topic, moment, group)
+            owned = owned.where(" OR ".join([f"{sql_text(topic)} IN (topic, topic_id, connector)", *tasks]))
+        return owned.select(*OWNED)
+
+    def _reading_tasks(self, topic: str, moment: AsOf, group: str | None) -> Iterator[str]:
+        """Yield for each streams group the condition (SQL) for its tasks that read a topic at a moment."""
+        engine = self.tables.engine()
+        streams = engine.rows(STREAMS_GROUPS, cluster=self.cluster, type=GroupType.STREAMS.value)
+        for group_id in sorted(row["group_id"] for row in streams if group in (None, row["group_id"])):
+            then = StoredMoment(engine, self.cluster, moment, group_id)
+            lives = then.lives(topic)
+            groups = [one.group for one in then.groups()]
+            reading = owned_by(topic, groups, has_partition_of_task=lives is not None).subtopologies.get(group_id)
+            if reading:
+                named = ", ".join(map(sql_text, sorted(reading)))
+                # A task has the partition of its number, of each topic that has one.
+                there = "" if lives is None else f" AND partition < {_partitions(lives, moment)}"
+                yield f"(group_id = {sql_text(group_id)} AND subtopology IN ({named}){there})"
 
     def members_at(self, moment: Moment) -> DataFrame:
         """Return the members of every group at that time."""
@@ -400,14 +470,17 @@ def milliseconds(moment: Moment) -> int:
     return times.parse_time(moment) if isinstance(moment, str) else times.milliseconds(moment)
 
 
-def _owned(assignments: DataFrame, topic: str | None, group: str | None) -> DataFrame:
-    """Return the intervals over which a member had something, optionally of one topic or group."""
-    owned = assignments.where("kind = 'current'")
-    if topic is not None:
-        owned = owned.where(f"{sql_text(topic)} IN (topic, connector)")
-    if group is not None:
-        owned = owned.where(f"group_id = {sql_text(group)}")
-    return owned.select(*OWNED)
+def _partitions(lives: Iterable[TopicInterval], moment: AsOf) -> int:
+    """Return how many partitions a topic has at a moment (a time, or the end of the log); 0: it is not there."""
+    for life in lives:
+        if moment.time_ms is None:
+            is_then = life.until is None
+        else:
+            is_over = life.until is not None and life.until.timestamp_ms <= moment.time_ms
+            is_then = life.since.timestamp_ms <= moment.time_ms and not is_over
+        if is_then:
+            return life.partitions
+    return 0
 
 
 def _holds(moment: Moment, since: str, until: str) -> str:

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.findings.resets import OffsetReset
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.offsets.steps import CommitStep
+from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
@@ -20,40 +20,28 @@ from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
     NO_COMPUTING_WORKER,
     REACHED_NOT_READY,
-    TABLES,
     AssignmentRow,
     GroupEpochRow,
-    HistoryRow,
     MembershipRow,
     RebalanceRow,
     ShareInitializationRow,
 )
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_partitions import STATE_DELETED
-from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow, ShareWrite
+from coordinator_core.history.share_rows import SharePartitionRow, ShareWrite
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
-from jobs.cli.timeline import FORWARD, TimelineEntry, commit_moments, timeline_lines, with_lines
+from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
 from jobs.formatting import plain
-from jobs.queries.group_steps import group_steps
+from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines, steps_not_forward
 from jobs.queries.interface import RebalanceFilter
 from jobs.times import parse_time
 
-TABLE_OF = {table.row: table.name for table in (*TABLES, SHARE_PARTITIONS)}
-OFFSET_RESETS = "offset_resets"
-"""Resets are rows of no stored table: they are found in ``offset_commits`` when they are asked for."""
-BROKER_EVENTS = "broker_events"
-COMMIT_STEPS = "commit_steps"
-"""Steps of committed offsets are rows of no stored table either; command commits has those that go forward, too."""
 IN_SHARE_LOG = f"{SHARE_LOG}-"
-
-
-TimelineRow = HistoryRow | SharePartitionRow | Violation
-"""A row that becomes an entry of a timeline, or two."""
 
 
 @with_options(AnswerSource)
@@ -68,25 +56,22 @@ def history_command(
     if known is None:
         raise no_history(answers, group)
     warn_of_window(source.console, answers, since)
-    resets = answers.resets(known)
-    steps = [step for step in group_steps(answers, known).rows if step.kind not in FORWARD]
-    parts = by_log(known)
-    rows: list[TimelineRow] = [row for part in parts for row in _rows(part)]
     start = -1 if since is None else parse_time(since)
     if source.json:
-        _print_rows(known, rows, resets, steps, start)
+        _print_rows(group, group_rows(answers, known), start)
         return
+    parts = by_log(known)
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
         log = "" if len(parts) == 1 else f"{log_topic(part)}-"
-        for moment in sorted(_moments(_rows(part))):
+        for moment in sorted(_moments(folded_rows(part))):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
-    for reset in resets:
+    for reset in answers.resets(known):
         moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
         moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
     for moment in _share_moments(known):
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
-    for moment in commit_moments(steps):
+    for moment in commit_moments(steps_not_forward(answers, known)):
         moments.append(((moment.at.timestamp_ms, 0, moment.at.offset), moment))
     moments.sort(key=lambda each: each[0])
     lines: list[Line] = [
@@ -94,31 +79,16 @@ def history_command(
         for _, (at, what, detail, log) in moments
         if at.timestamp_ms >= start
     ]
-    lines = with_lines(lines, (line for line in timeline_lines(known) if (line.timestamp_ms or -1) >= max(start, 0)))
+    lines = with_lines(lines, (line for line in own_lines(known) if (line.timestamp_ms or -1) >= max(start, 0)))
     lines += _not_ready_at_the_end(known, start)
     print_lines(lines, as_json=False, title=f"history of {group}")
 
 
-def _print_rows(
-    known: GroupHistory,
-    rows: Iterable[TimelineRow],
-    resets: Iterable[OffsetReset],
-    steps: Iterable[CommitStep],
-    start_ms: int,
-) -> None:
-    """Print each row of a history from a time on (ms), with its table, and the lines of brokers' logs beside it."""
+def _print_rows(group_id: str, rows: Iterable[GroupRow], start_ms: int) -> None:
+    """Print each row of a history from a time on (ms), with its table."""
     for row in rows:
-        if _last_ms(row) >= start_ms:
-            print_json({"table": TABLE_OF[type(row)], **plain(row)})
-    for reset in resets:
-        if reset.at.timestamp_ms >= start_ms:
-            print_json({"table": OFFSET_RESETS, "group_id": known.group_id, **plain(reset)})
-    for step in steps:
-        if step.until.timestamp_ms >= start_ms:
-            print_json({"table": COMMIT_STEPS, **plain(step)})
-    for line in timeline_lines(known):
-        if (line.timestamp_ms or start_ms) >= start_ms:
-            print_json({"table": BROKER_EVENTS, **plain(line)})
+        if _last_ms(row, start_ms) >= start_ms:
+            print_json({"table": TABLE_OF[type(row)], "group_id": group_id, **plain(row)})
 
 
 def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[str, str | None]]:
@@ -138,18 +108,6 @@ def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[s
         "detail": f"for {lasts_ms} ms at the end of what is known; {reason(present.topology)}",
         "log": f"{first.opened.partition}:{first.opened.offset}",
     }
-
-
-def _rows(known: GroupHistory) -> list[TimelineRow]:
-    return [
-        *known.epochs,
-        *known.rebalances,
-        *known.memberships,
-        *known.assignments,
-        *known.initializations,
-        *known.share_partitions,
-        *known.violations,
-    ]
 
 
 @with_options(AnswerSource)
@@ -176,8 +134,12 @@ def rebalances_command(
     print_lines(lines, as_json=source.json, title="rebalances")
 
 
-def _last_ms(row: TimelineRow) -> int:
-    """Return the last time that a row is about."""
+def _last_ms(row: GroupRow, otherwise: int) -> int:
+    """Return the last time that a row is about (ms); ``otherwise`` if a line of a log has none."""
+    if isinstance(row, BrokerEvent):
+        return row.timestamp_ms or otherwise
+    if isinstance(row, CommitStep):
+        return row.until.timestamp_ms
     if isinstance(row, GroupEpochRow):
         return (row.ended or row.opened).timestamp_ms
     if isinstance(row, MembershipRow):
@@ -206,7 +168,7 @@ def _rebalance_line(row: RebalanceRow) -> Line:
     }
 
 
-def _moments(rows: Iterable[TimelineRow]) -> Iterator[TimelineEntry]:
+def _moments(rows: Iterable[FoldedRow]) -> Iterator[TimelineEntry]:
     """Yield the entries of a timeline. Assignments are left out: the rebalances that change them are entries."""
     for row in rows:
         if isinstance(row, RebalanceRow):

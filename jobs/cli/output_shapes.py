@@ -22,10 +22,10 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import TABLES, RebalanceRow
 from coordinator_core.history.share_rows import SHARE_PARTITIONS
 from jobs.cli import lines
-from jobs.cli.history import BROKER_EVENTS, COMMIT_STEPS, OFFSET_RESETS
 from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun
 from jobs.pipeline.replay import ReplaySummary
+from jobs.queries.group_rows import TABLE_OF
 from jobs.simulate.partition import WrittenPartition
 from jobs.tables.night_rows import NightRow
 
@@ -48,9 +48,9 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
     "explain": [LineShape([Sentence])],
     "history": [
         *_HISTORY,
-        LineShape([lines.OfGroup, OffsetReset], table=OFFSET_RESETS),
-        LineShape([CommitStep], table=COMMIT_STEPS),
-        LineShape([BrokerEvent], table=BROKER_EVENTS, when="with lines of brokers' application logs"),
+        LineShape([lines.OfGroup, OffsetReset], table=TABLE_OF[OffsetReset]),
+        LineShape([CommitStep], table=TABLE_OF[CommitStep]),
+        LineShape([BrokerEvent], table=TABLE_OF[BrokerEvent], when="with lines of brokers' application logs"),
     ],
     "commits": [LineShape([CommitStep])],
     "owners": [

@@ -6,14 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.audit.offsets.steps import CommitStep, StepKind
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.records import LogPosition
 from jobs.cli.output import Line, ranges, utc
-
-FORWARD: Final = frozenset((StepKind.FORWARD, StepKind.UNMOVED))
-"""Steps that a timeline leaves out: consumers that work make many of them."""
+from jobs.queries.group_rows import FORWARD, SAID_BY_NO_RECORD
 
 WORDS: Final = {
     StepKind.FIRST: "first commits",
@@ -54,27 +52,8 @@ def commit_moments(steps: Iterable[CommitStep]) -> Iterator[TimelineEntry]:
         yield TimelineEntry(first.since, WORDS[StepKind(kind)], "; ".join(part for part in parts if part))
 
 
-ENTRY_NAMES: Final = {
-    EventKind.REBALANCE_BEGAN: "rebalance begins",
-    EventKind.LEADER_LATE: "leader late",
-    EventKind.STATIC_MEMBER_FENCED: "client turned away",
-    EventKind.CONVERSION_REFUSED: "conversion refused",
-    EventKind.WRITE_FAILED: "write failed",
-    EventKind.COORDINATOR_UNLOADED: "coordinator away",
-    EventKind.COORDINATOR_STOPPED: "broker stops",
-    EventKind.COORDINATOR_LOADED: "coordinator back",
-    EventKind.COORDINATOR_RELOADS: "coordinator reads its log again",
-}
-"""Lines of brokers' application logs that tell what no record does; other lines are in the entries of their records."""
-
-
 IN_ITS_REASON: Final = frozenset((EventKind.REBALANCE_BEGAN, EventKind.CONVERSION_REFUSED, EventKind.WRITE_FAILED))
 """Lines whose reason says all that their entry does not."""
-
-
-def timeline_lines(known: GroupHistory) -> list[BrokerEvent]:
-    """Return the lines about a group, and its log partition, that are entries of its timeline."""
-    return [line for line in known.events if line.kind in ENTRY_NAMES]
 
 
 def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[Line]:
@@ -82,7 +61,7 @@ def with_lines(entries: Iterable[Line], events: Iterable[BrokerEvent]) -> list[L
     lines = [
         {
             "time": utc(line.timestamp_ms or 0),
-            "what": ENTRY_NAMES[EventKind(line.kind)],
+            "what": SAID_BY_NO_RECORD[EventKind(line.kind)],
             "detail": line.reason if line.kind in IN_ITS_REASON and line.reason else line.text,
             "log": line.place,
         }
