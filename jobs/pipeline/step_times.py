@@ -37,7 +37,7 @@ class StepTimes:
         if not steps or not self.seconds.keys() >= set(steps):
             return None
         more = 1.0 if not records or not self.records else max(1.0, records / self.records)
-        return more * sum(self.seconds[step] for step in steps)
+        return round(more * sum(self.seconds[step] for step in steps), 1)
 
 
 def last_night(engine: Engine) -> StepTimes:
