@@ -49,7 +49,7 @@ def fill(tables: Tables, logs: Path, dumps: Path) -> None:
             _grow(log, dumps / log.name, night)
         chosen = settings.load(flags={"input.paths": [str(dumps)], "nightly.steps": STEPS, "cluster": "c"})
         outcome = nightly_run.run(tables, chosen, NullListener())
-        assert not [step.error for step in outcome.steps if step.error]
+        assert [step.error for step in outcome.steps if step.error] == []
 
 
 def _grow(log: Path, dump: Path, night: int) -> None:

@@ -12,11 +12,12 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import MetadataRecordType
 from jobs.queries.from_logs.given import given_topics
 from jobs.relations.logs import without_times
-from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topics_given
+from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topic_news_ms, topics_given
 from jobs.sources.files import METADATA_TOPIC, find_logs
 from jobs.sources.log_reader import by_partition
 from jobs.sources.topics import known_topics
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.engines import write
@@ -77,30 +78,37 @@ def test_logs_of_one_cluster_are_taken(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "upto", "since_ms"),
+    ("after", "upto", "since_ms", "news_ms"),
     [
-        ("1", "2", 70_001),  # it goes on, and nothing changes
-        ("2", "3", 83_000),  # a topic changes soon, perhaps earlier by the clocks of other brokers
-        ("3", "4", 30_000),  # records that were missing
-        ("4", "5", None),  # a snapshot alone
-        ("5", "6", None),
-        ("", "1", 40_000),  # no topics were known
+        ("1", "2", 70_001, None),  # it goes on, and nothing changes
+        ("2", "3", 83_000, 93_000),  # a topic changes soon, perhaps earlier by the clocks of other brokers
+        ("3", "4", 30_000, None),  # records that were missing
+        ("4", "5", None, None),  # a snapshot alone, which is not whole
+        ("5", "6", 85_000, 95_000),  # a no-op in the batch of another record: that one is not read yet
+        ("6", "7", None, None),
+        ("", "1", 40_000, 50_000),  # no topics were known
+        ("1", "5", 30_000, 93_000),
     ],
 )
-def test_a_metadata_log_that_goes_on_shows_topics_since_its_end_before(
-    tmp_path: Path, after: str, upto: str, since_ms: int | None
+def test_what_runs_have_brought_of_a_metadata_log_that_goes_on(
+    tmp_path: Path, after: str, upto: str, since_ms: int | None, news_ms: int | None
 ) -> None:
-    """A replay of groups before did not know what the topics were then."""
+    """``since_ms``: a replay of groups before did not know what the topics were then. ``news_ms``: what has changed."""
     no_op, topic = MetadataRecordType.NO_OP, MetadataRecordType.TOPIC
     placed = [
-        *(("1", 50_000, topic), ("1", 70_000, no_op), ("2", 70_500, no_op), ("2", 90_000, no_op)),
-        *(("3", 90_500, no_op), ("3", 93_000, topic), ("4", 40_000, no_op), ("4", 94_000, no_op)),
+        *(("1", 50_000, topic, 1), ("1", 70_000, no_op, 1), ("2", 70_500, no_op, 1), ("2", 90_000, no_op, 1)),
+        *(("3", 90_500, no_op, 1), ("3", 93_000, topic, 1), ("4", 40_000, no_op, 1), ("4", 94_000, no_op, 1)),
+        *(("3", 93_500, topic, 1), ("6", 95_000, no_op, 2)),
     ]
     rows = [
-        {"run_id": run, "timestamp_ms": time_ms, "record_type": kind.value, "log_offset": 1, "batch_base": 1}
-        for run, time_ms, kind in placed
+        {"run_id": run, "timestamp_ms": time_ms, "record_type": kind.value, "log_offset": offset, "batch_base": 1}
+        for run, time_ms, kind, offset in placed
     ]
     rows.append({"run_id": "5", "timestamp_ms": 10_000, "stray": "00000000000000000009-1.checkpoint#0"})
-    of_other = {"cluster": "other", "run_id": "2", "timestamp_ms": 5_000}
-    write(tmp_path, {CLUSTER_RECORDS: [of_other, *({"cluster": CLUSTER, **row} for row in rows)]})
-    assert shown_ms(FolderReader(str(tmp_path)), CLUSTER, after, upto) == since_ms
+    of_other = {"cluster": "other", "run_id": "2", "timestamp_ms": 5_000, "record_type": topic.value}
+    write(
+        tmp_path,
+        {CLUSTER_RECORDS: [of_other, *({"cluster": CLUSTER, **row} for row in rows)], LOG_RECORDS: [], QUARANTINE: []},
+    )
+    tables = FolderReader(str(tmp_path))
+    assert (shown_ms(tables, CLUSTER, after, upto), topic_news_ms(tables, CLUSTER, after, upto)) == (since_ms, news_ms)
