@@ -50,6 +50,14 @@ def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[Gro
             console.warn(reason)
 
 
+def lacks_deliveries(then: GroupsThen, groups: Iterable[GroupThen]) -> list[str]:
+    """Return in words what the share state log lacks for an answer about all that these groups delivered."""
+    states = (shown.group.state for shown in groups)
+    if any(isinstance(state, ShareGroup) and state.state_partitions is not None for state in states):
+        return then.knowledge().about_share_groups()
+    return []
+
+
 def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
     """Say where the moment lies before the first record of the logs; a later one than the last is among what lacks.
 

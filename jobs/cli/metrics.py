@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import check_moment, warn_of_missing
+from jobs.cli.gaps import check_moment, lacks_deliveries, warn_of_missing
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOption, EndsOption, parse_moment
 from jobs.formatting import visible
@@ -72,6 +72,9 @@ def metrics_command(
     groups = list(then.groups())
     check_moment(source.console, then, moment)
     warn_of_missing(source.console, then, of_topics=True, of_offsets=True)
+    deliveries = lacks_deliveries(then, groups)
+    for reason in deliveries:
+        source.console.warn(reason)
     histories = _until(answers.histories(), moment.time_ms)
     facts = GroupFacts(
         answers.cluster_name,
@@ -81,7 +84,7 @@ def metrics_command(
         tallies_of(histories.rebalances, histories.verdicts, histories.violations),
         histories.findings,
         lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),
-        is_whole=not then.knowledge().reasons_with_topics(),
+        is_whole=not (then.knowledge().reasons_with_topics() or deliveries),
         moment_ms=then.span()[1] if moment.time_ms is None else moment.time_ms,
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from datetime import datetime
 
@@ -25,6 +26,7 @@ from jobs.cli.app import app
 from jobs.metrics.families import PARTITION_STATUS, GroupFacts, MetricNames
 from jobs.sources.log_reader import LogReader
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.removals import without_topic
 from tests.shared_data import ROOT
 
 LOG = ["--log", str(SAMPLE_LOGS)]
@@ -228,6 +230,17 @@ def test_an_offset_that_the_log_does_not_prove_has_no_sample():
     assert [key for key in read if key[0] == "kafka_consumergroup_group_offset"] == [
         ("kafka_consumergroup_group_offset", "c", "g", "1", "t")
     ]
+
+
+def test_findings_about_deliveries_rest_on_the_share_state_log(tmp_path):
+    """Without it none is found, and no one may take that for an all-clear."""
+    shutil.copytree(SAMPLE_LOGS, tmp_path / "logs")
+    for lacks in (False, True):
+        if lacks:
+            without_topic("__share_group_state")(tmp_path / "logs")
+        result = CliRunner().invoke(app, ["metrics", "--log", str(tmp_path / "logs")])
+        assert samples(result.stdout)[("coordinator_audit_logs_complete",)] == (0 if lacks else 1)
+        assert ("the share state log (__share_group_state) was not given" in result.stderr) == lacks
 
 
 def test_a_share_group_and_a_connect_group_of_one_id_have_series_of_their_own():

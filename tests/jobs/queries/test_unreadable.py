@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_core.records import RecordType
 from jobs.cli.app import app
+from tests.core.builders import GroupLog, classic_member
+from tests.jobs.logs import batch, write_segment
+from tests.jobs.queries.unreadable_logs import newer_value, rewritten
+from tests.matrix.answers import questions
+from tests.matrix.sources import Files, StoredTables, ThisProcess
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "tests" / "data" / "unreadable"
@@ -68,3 +75,21 @@ def test_what_lasts_is_incomplete_behind_an_unreadable_record() -> None:
     lasting = [row for row in rows if row.get("is_open")]
     assert lasting
     assert {row["history_complete"] for row in lasting} == {False}
+
+
+def test_no_offset_is_known_behind_an_unreadable_commit_of_a_converted_group(tmp_path: Path) -> None:
+    """The end of the classic group keeps its offsets: no tombstone says that the unreadable one no longer counts."""
+    log = GroupLog("moves")
+    records = [log.classic(1, [classic_member("m")]), log.commit("orders", 0, 5), log.commit("orders", 0, 9)]
+    converted = [log.tombstone(RecordType.GROUP_METADATA), *log.join("m", 2, {})]
+    folder = tmp_path / "logs"
+    write_segment(folder / "__consumer_offsets-0", [batch(each) for each in records] + [batch(*converted)])
+    tables = StoredTables(ThisProcess(), tmp_path / "readable", [[folder]])
+    question = questions(["moves"], "orders", [])["offsets moves"]
+    known = [source.ask(question) for source in (Files([folder]), tables)]
+    assert [[(row["offset"], row["status"]) for row in answer.rows] for answer in known] == [[(9, "committed")]] * 2
+    rewritten(next((folder / "__consumer_offsets-0").glob("*.log")), newer_value, 100, 2)
+    tables = StoredTables(ThisProcess(), tmp_path / "unreadable", [[folder]])
+    for answer in (Files([folder]).ask(question), tables.ask(question)):
+        assert [row["status"] for row in answer.rows] == ["unknown"]
+        assert NEWER in answer.said

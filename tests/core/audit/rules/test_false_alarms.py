@@ -10,7 +10,7 @@ import pytest
 from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, RecordType
+from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
 from tests.core.builders import GroupLog, at_once, classic_member, consumer_member
 from tests.core.coordinator.transcript_connect import GROUP, played
 from tests.core.history.logs import A, existing
@@ -162,10 +162,12 @@ def test_a_conversion_with_a_lost_record_removes_no_member_in_part() -> None:
 def test_a_regular_expression_whose_resolution_may_be_lost_proves_no_subscription(resolved: list[str]) -> None:
     """A member takes of its target what it subscribes to: it may no longer subscribe to ``t``."""
     log, topics = GroupLog(), existing(t=1)
-    join = [log.member("m1", subscribedTopicNames=[], subscribedTopicRegex="t.*"), log.regex("t.*", ["t"])]
+    asked: Fields = {"subscribedTopicNames": [], "subscribedTopicRegex": "t.*"}
+    join = [log.member("m1", **asked), log.regex("t.*", ["t"])]
     first = at_once([*join, log.epoch(2), log.target("m1", {}), log.target_epoch(2), log.current("m1", 2, {})])
     again = log.regex("t.*", resolved)
-    later = at_once([log.epoch(3), log.target("m1", {A: [0]}), log.target_epoch(3), log.current("m1", 3, {})])
+    known = log.member("m1", **asked, rackId="r")
+    later = at_once([known, log.epoch(3), log.target("m1", {A: [0]}), log.target_epoch(3), log.current("m1", 3, {})])
     gap = Coverage({0: [(0, again.at.offset - 1), (again.at.offset + 1, 10_000)]})
 
     def broken(records: Records, coverage: Coverage) -> set[str]:
