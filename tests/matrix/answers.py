@@ -192,7 +192,7 @@ def _metric(row: Row) -> Key:
 
 def _of_metric(row: Row) -> str | None:
     found = re.search(r'group(?:_id)?="((?:[^"\\]|\\.)*)"', row["line"])
-    return None if found is None else found[1]
+    return None if found is None else re.sub(r"\\(.)", lambda each: "\n" if each[1] == "n" else each[1], found[1])
 
 
 @dataclass
