@@ -112,7 +112,7 @@ def test_the_entry_point_returns_after_success(monkeypatch: pytest.MonkeyPatch) 
 
 
 def cells() -> list[str]:
-    source = (ROOT / "notebooks" / "coordinator_audit.py").read_text(encoding="utf-8")
+    source = (ROOT / "notebooks" / "audit_notebook.py").read_text(encoding="utf-8")
     first, *rest = source.split("# COMMAND ----------\n")
     assert first.startswith("# Databricks notebook source\n")
     return rest

@@ -49,7 +49,7 @@ REFUSED = {
 
 STATEMENT = re.compile(r"\s*(SET\s+(spark\.|TIME\s+ZONE)|CACHE\s|UNCACHE\s|ADD\s+JAR|CREATE\s+GLOBAL)", re.IGNORECASE)
 
-NO_SESSION = {"jobs/cli/arrow_start.py", "notebooks/coordinator_audit.py"}
+NO_SESSION = {"jobs/cli/arrow_start.py", "notebooks/audit_notebook.py"}
 """``display`` of the notebook where no Databricks is."""
 
 NOT_REMOTE = "jobs/tables/engine.py"

@@ -1,7 +1,7 @@
 # Databricks notebook source
 # MAGIC %md
 # MAGIC # Audit of a Kafka group coordinator
-# MAGIC This notebook runs on Databricks and locally on the sample logs: `python notebooks/coordinator_audit.py`.
+# MAGIC This notebook runs on Databricks and locally on the sample logs: `python notebooks/audit_notebook.py`.
 
 # COMMAND ----------
 # MAGIC %md
