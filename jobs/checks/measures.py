@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule, Severity
 from coordinator_core.records import GROUP_LOG
 from jobs.relations import gaps, given_partitions
+from jobs.relations.knowledge import stored_knowledge
 from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
 from jobs.tables.delta import Tables
 from jobs.tables.reader import TableReader
@@ -41,6 +42,12 @@ MEASURES = (
 )
 NO_COUNTS: Final = ("absent_partitions", "quarantine_rate", "misplaced_groups", "hours_since_last_record")
 """Measures that are unknown if a table has no row of a cluster; the others are then 0."""
+
+OF_HISTORY: Final = (
+    *("violations", "notices", "invalid_targets", "divergent_targets"),
+    *("failing_findings", "unexpected_findings"),
+)
+"""Measures of which zero is unknown where the logs of the groups are not whole: what is missing may hold some."""
 
 Part = dict[str, Mapping[str, float | None]]
 """Measures by name, and their values by cluster. A cluster without a value has nothing to count, or it is unknown."""
@@ -80,16 +87,25 @@ def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFram
     parts |= _gaps(reader) | _counted(reader) | _findings(reader, chosen.findings)
     parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
     parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
-    rows = [{"cluster": row["cluster"], **dict(_of(row["cluster"], parts))} for row in ledger]
+    clusters = [row["cluster"] for row in ledger]
+    rows = [{"cluster": cluster, **_of(cluster, parts, missing(reader, cluster))} for cluster in clusters]
     measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
     measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
     return measures
 
 
-def _of(cluster: str, parts: Part) -> Iterator[tuple[str, float | None]]:
-    for name in MEASURES:
-        value = parts[name].get(cluster) if name in parts else None
-        yield name, 0.0 if value is None and name in parts and name not in NO_COUNTS else value
+def missing(reader: TableReader, cluster: str) -> list[str]:
+    """Return what is missing of the logs of a cluster's groups, in words; the list is empty if nothing is."""
+    return stored_knowledge(reader, cluster).reasons() if reader.exists("log_ranges") else []
+
+
+def _of(cluster: str, parts: Part, lacks: Sequence[str]) -> dict[str, float | None]:
+    """Return the measures of a cluster by name; ``lacks``: what is missing of its logs."""
+    values = {name: parts[name].get(cluster) if name in parts else None for name in MEASURES}
+    for name in parts:
+        if values[name] is None and name not in NO_COUNTS:
+            values[name] = 0.0
+    return values | {name: None for name in OF_HISTORY if lacks and values[name] == 0}
 
 
 def _gaps(reader: TableReader) -> Part:

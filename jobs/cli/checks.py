@@ -11,6 +11,7 @@ import typer
 
 from jobs import settings
 from jobs.checks import suites as quality
+from jobs.checks.measures import OF_HISTORY, missing
 from jobs.checks.project import FOLDER, write_project
 from jobs.checks.validation import Result
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -37,6 +38,9 @@ def checks_command(
     flags: dict[str, Any] = {"checks.project": project, "checks.data_docs": docs}
     with options.writing(**flags) as (tables, chosen), console.step("checking the tables"):
         results = quality.run(tables, chosen.checks, datetime.now(UTC))
+        for cluster in sorted({result.cluster for result in results if result.check in OF_HISTORY and result.cluster}):
+            for reason in missing(tables.engine(), cluster):
+                console.warn(f"cluster {cluster}: {reason}")
     if not results:
         console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")
     print_results(console, results)

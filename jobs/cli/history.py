@@ -100,13 +100,15 @@ def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[s
     if present is None or present.state != StreamsGroupState.NOT_READY or known.now_ms < start_ms:
         return
     newest_first = sorted(known.epochs, key=lambda row: row.opened.offset, reverse=True)
-    *_, first = takewhile(lambda row: row.state == StreamsGroupState.NOT_READY, newest_first)
-    lasts_ms = known.now_ms - first.opened.timestamp_ms
+    not_ready = [row.opened for row in takewhile(lambda row: row.state == StreamsGroupState.NOT_READY, newest_first)]
+    # Where records are lost or cannot be decoded, no epoch may tell since when.
+    first = not_ready[-1] if not_ready else None
+    lasts = "since a time that is not known" if first is None else f"for {known.now_ms - first.timestamp_ms} ms"
     yield {
         "time": utc(known.now_ms),
         "what": f"{REACHED_NOT_READY} at {present.epoch}",
-        "detail": f"for {lasts_ms} ms at the end of what is known; {reason(present.topology)}",
-        "log": f"{first.opened.partition}:{first.opened.offset}",
+        "detail": f"{lasts} at the end of what is known; {reason(present.topology)}",
+        "log": None if first is None else f"{first.partition}:{first.offset}",
     }
 
 

@@ -39,8 +39,12 @@ def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
 
 
 def sent(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return the rows in Spark. Spark Connect does not take the columns of no rows from Arrow."""
-    return spark.createDataFrame(rows if rows.num_rows else [], from_arrow_schema(rows.schema))
+    """Return the rows in Spark.
+
+    In one piece: classic Spark leaves out all rows behind a batch of Arrow that has none. Spark Connect does not take
+    the columns of no rows from Arrow.
+    """
+    return spark.createDataFrame(rows.combine_chunks() if rows.num_rows else [], from_arrow_schema(rows.schema))
 
 
 def read(spark: SparkSession, location: str, table: str) -> DataFrame:

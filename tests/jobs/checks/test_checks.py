@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from coordinator_core.groups.log_partition import log_partition_of
 from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, measure
+from jobs.checks.measures import MEASURES, Part, _of, measure, missing
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.replay import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.results import FINDINGS
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, fill
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
@@ -114,6 +118,20 @@ def test_findings_that_are_expected_or_have_a_low_score_do_not_count(sample: Coo
     low = {"groups": "*", "max_score": score - 1}
     assert failing_and_unexpected(sample, expected=[low]) == (None, sum(row[2] > score - 1 for row in rows))
     assert failing_and_unexpected(sample, fail_on=["any"], expected=[{}]) == (0, 0)
+
+
+def test_zero_is_unknown_where_logs_lack_something(tmp_path: Path) -> None:
+    """What is missing of a log may have held violations. Those that are there are counted."""
+    for name, partitions in (("whole", (0, 1)), ("cut", (1,))):
+        for log in (f"{GROUP_LOG}-{partition}" for partition in partitions):
+            shutil.copytree(SAMPLE_LOGS / log, tmp_path / name / log)
+    parts: Part = {"violations": {}, "invalid_targets": {CLUSTER: 2.0}, "missing_offsets": {}}
+    found = {}
+    for name in ("whole", "cut"):
+        fill(tmp_path / f"{name} tables", tmp_path / name, topics=(GROUP_LOG,))
+        lacks = missing(FolderReader(str(tmp_path / f"{name} tables")), CLUSTER)
+        found[name] = bool(lacks), *(_of(CLUSTER, parts, lacks)[measure] for measure in parts)
+    assert found == {"whole": (False, 0.0, 2.0, 0.0), "cut": (True, None, 2.0, 0.0)}
 
 
 def test_an_expected_finding_of_an_unknown_kind_is_refused() -> None:

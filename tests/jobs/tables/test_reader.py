@@ -8,11 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import FORMAT, FORMAT_VERSION
 from jobs.tables.reader import MissingTableError, can_open
+from jobs.tables.spark_reader import sent
 
 
 @pytest.fixture
@@ -89,3 +91,11 @@ def test_a_table_with_a_feature_that_only_spark_knows(tmp_path: Path, feature: s
 )
 def test_what_only_spark_can_open(location: str, is_here: bool) -> None:
     assert can_open(location) == is_here
+
+
+def test_rows_behind_an_empty_batch_reach_spark(spark: SparkSession) -> None:
+    """A step that makes nothing of its first rows has such a batch; Spark itself leaves out what is behind it."""
+    rows = pa.table({"number": pa.array([1, 2, 3], pa.int64())})
+    in_pieces = pa.concat_tables([rows.slice(0, 0), rows.slice(0, 1), rows.slice(0, 0), rows.slice(1)])
+    assert [row.number for row in sent(spark, in_pieces).collect()] == [1, 2, 3]
+    assert sent(spark, rows.slice(0, 0)).collect() == []
