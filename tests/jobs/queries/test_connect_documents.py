@@ -334,11 +334,12 @@ def test_the_api_explains_as_the_command_does(
         ("share_partitions", ()),
     ):
         append(tmp_path, table, [{**row._asdict(), "cluster": CLUSTER} for row in rows])
-    for table in ("topic_history", "end_offsets", "log_records", "offset_commits", "group_records", "runs"):
+    for table in ("topic_history", "end_offsets", "log_records", "offset_commits", "group_records"):
         append(tmp_path, table, [])
     logs = [{"cluster": CLUSTER, "log_topic": topic, "log_partition": 0} for topic in GROUP_TOPICS]
     append(tmp_path, "group_states", [{**log, "group_id": GROUP} for log in logs])
-    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "last_ms": history.own_ms}
+    append(tmp_path, "runs", [{**log, "run_id": "run", "job": "ingest", "records": 100} for log in logs])
+    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "records": 100, "last_ms": history.own_ms}
     append(tmp_path, "log_ranges", [{**log, **ends} for log in logs])
     api = CoordinatorAudit(spark, str(tmp_path), CLUSTER)
     for epoch in (None, 2, 5):
