@@ -42,7 +42,7 @@ from jobs.pipeline import findings as audit
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.group_rows import TABLE_OF, group_rows
-from jobs.queries.ownership import owned_by
+from jobs.queries.ownership import owned_by, partitions_at
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
 from jobs.relations.lag import COMMITS_AT, KEY, LAG_AT, activity_rows, lag_rows
@@ -365,7 +365,7 @@ class CoordinatorAudit:
             if reading:
                 named = ", ".join(map(sql_text, sorted(reading)))
                 # A task has the partition of its number, of each topic that has one.
-                there = "" if lives is None else f" AND partition < {_partitions(lives, moment)}"
+                there = "" if lives is None else f" AND partition < {partitions_at(lives, moment)}"
                 yield f"(group_id = {sql_text(group_id)} AND subtopology IN ({named}){there})"
 
     def members_at(self, moment: Moment) -> DataFrame:
@@ -468,19 +468,6 @@ def milliseconds(moment: Moment) -> int:
     if isinstance(moment, int):
         return moment
     return times.parse_time(moment) if isinstance(moment, str) else times.milliseconds(moment)
-
-
-def _partitions(lives: Iterable[TopicInterval], moment: AsOf) -> int:
-    """Return how many partitions a topic has at a moment (a time, or the end of the log); 0: it is not there."""
-    for life in lives:
-        if moment.time_ms is None:
-            is_then = life.until is None
-        else:
-            is_over = life.until is not None and life.until.timestamp_ms <= moment.time_ms
-            is_then = life.since.timestamp_ms <= moment.time_ms and not is_over
-        if is_then:
-            return life.partitions
-    return 0
 
 
 def _holds(moment: Moment, since: str, until: str) -> str:

@@ -25,7 +25,7 @@ from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.partition_names import unnamed_topics
-from coordinator_core.groups.setting_bounds import OfBrokers, describe_settings, has_settings
+from coordinator_core.groups.setting_bounds import WITH_SETTINGS, OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.partition_offsets import (
     describe_share_offsets,
@@ -211,7 +211,7 @@ def _note_surroundings(described: Description, group: Group, around: Surrounding
     settings = around.settings_of(group.group_id)
     if settings:
         described["settings"] = describe_settings(group.type, settings, around.of_brokers)
-    elif settings is None and has_settings(group.type):
+    elif settings is None and group.type in WITH_SETTINGS:
         described["settings"] = None
 
 
@@ -231,7 +231,7 @@ def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) ->
     needs_default = isinstance(group.state, ConsumerGroup) and consumer.preferred_assignor(group.state) is None
     if needs_default and around.default_assignor is None:
         names = [*names, "partitionAssignor"]
-    if has_settings(group.type) and around.settings_of(group.group_id) is None:
+    if group.type in WITH_SETTINGS and around.settings_of(group.group_id) is None:
         names = [*names, "settings"]
     return sorted({*names})
 

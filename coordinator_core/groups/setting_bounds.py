@@ -14,6 +14,9 @@ from coordinator_core.groups.described import DescribedSetting
 from coordinator_core.groups.group_type import GroupType
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
+WITH_SETTINGS = (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
+"""The types of groups that Kafka has settings for."""
+
 OfBrokers = Callable[[str], str | None]
 """Returns the value of a broker setting; None: no snapshot shows it."""
 
@@ -33,7 +36,7 @@ def _of_brokers(kind: str, setting: str, lowest: int, highest: int) -> SettingBo
 
 BOUNDS: dict[str, SettingBounds] = {
     f"{kind}.{setting}": _of_brokers(kind, setting, lowest, highest)
-    for kind in ("consumer", "share", "streams")
+    for kind in map(str.lower, WITH_SETTINGS)
     for setting, lowest, highest in (("session.timeout.ms", 45_000, 60_000), ("heartbeat.interval.ms", 5_000, 15_000))
 } | {
     "share.record.lock.duration.ms": _of_brokers("share", "record.lock.duration.ms", 15_000, 60_000),
@@ -45,11 +48,6 @@ BOUNDS: dict[str, SettingBounds] = {
     "streams.task.offset.interval.ms": SettingBounds(15_000, None, "group.streams.min.task.offset.interval.ms"),
 }
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
-
-
-def has_settings(group_type: GroupType | None) -> bool:
-    """Whether Kafka has settings for groups of this type."""
-    return group_type in (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
 
 
 def describe_settings(

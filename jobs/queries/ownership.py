@@ -43,8 +43,7 @@ def interval_of(owner: Owner, rows: Iterable[AssignmentRow], moment: AsOf) -> As
         for row in rows
         if (row.group_id, row.member_id, row.partition) == (owner.group_id, owner.member_id, partition)
         and row.role == ("partition" if role in ("assigned", "revoking") else role)
-        and _has_begun(row.since, moment)
-        and not (row.until is not None and _has_begun(row.until, moment))
+        and _holds(row, moment)
     ]
     return max(intervals_then, key=lambda row: row.since.offset, default=None)
 
@@ -99,6 +98,18 @@ def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[
         if begun is not None and life.ended_by != "changed":
             yield begun, life.until
             begun = None
+
+
+def partitions_at(lives: Iterable[TopicInterval], moment: AsOf) -> int:
+    """Return how many partitions a topic has at a moment, a time or the end of the log; 0: it is not there."""
+    return next((life.partitions for life in lives if _holds(life, moment)), 0)
+
+
+def _holds(interval: AssignmentRow | TopicInterval, moment: AsOf) -> bool:
+    """Return whether the moment lies within an interval."""
+    return _has_begun(interval.since, moment) and not (
+        interval.until is not None and _has_begun(interval.until, moment)
+    )
 
 
 def _has_begun(at: LogPosition, moment: AsOf) -> bool:

@@ -36,6 +36,7 @@ from jobs.tables.delta import Table, Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.results import FINDINGS
+from jobs.tables.spark_reader import sent
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.logs import write_segment
@@ -115,7 +116,7 @@ def test_findings_of_groups_that_changed_complete_those_of_the_others(sample, co
     groups = sorted({row.group_id for row in sample.table("findings").select("group_id").collect()})
     for changed in (None, groups[: len(groups) // 2], []):
         rows = compute(sample.tables, {CLUSTER: changed}, limits)
-        found = sample.tables.spark.createDataFrame(rows) if isinstance(rows, pa.Table) else rows
+        found = sent(sample.tables.spark, rows) if isinstance(rows, pa.Table) else rows
         assert as_text(found.select(*FINDINGS.schema.names)) == expected
 
 

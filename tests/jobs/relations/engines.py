@@ -15,7 +15,7 @@ from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Table, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import Value
-from jobs.tables.spark_reader import SparkReader
+from jobs.tables.spark_reader import SparkReader, sent
 
 
 def write(home: Path, rows: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
@@ -38,9 +38,7 @@ def through_spark(spark: SparkSession, home: Path) -> SparkReader:
     for place in home.iterdir():
         if (place / "_delta_log").is_dir():
             schema, rows = CATALOG[place.name].schema, pa.table(DeltaTable(place).to_pyarrow_table())
-            given = spark.createDataFrame(rows.cast(to_arrow_schema(schema)) if rows.num_rows else [], schema).coalesce(
-                1
-            )
+            given = sent(spark, rows.cast(to_arrow_schema(schema))).coalesce(1)
             views[place.name] = f"{place.name}_of_{home.parent.name}_{home.name}".replace("-", "_")
             given.createOrReplaceTempView(views[place.name])
     return SparkReader(spark, str(home), {name: f"SELECT * FROM {view}" for name, view in views.items()})
