@@ -236,8 +236,8 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     yield Sentence("The group is not ready in this epoch: its members get no tasks.", (epoch.opened,))
     seen = (epoch.topics_at, METADATA) if epoch.topics_at is not None else (epoch.opened, OWN_LOG)
     yield Sentence(f"Why the group is not ready: {reason(epoch.topology)}".removesuffix(".") + ".", (seen[0],), seen[1])
-    later = sorted((other for other in history.epochs if other.opened.offset >= epoch.opened.offset), key=_opened)
-    run = list(takewhile(lambda other: other.state == NOT_READY, later))
+    later = sorted((other for other in history.epochs if other.opened.offset > epoch.opened.offset), key=_opened)
+    run = [epoch, *takewhile(lambda other: other.state == NOT_READY, later)]
     ended = run[-1].ended
     until_ms = history.now_ms if ended is None else ended.timestamp_ms
     how = "has had no tasks for at least" if ended is None else "had no tasks for"
