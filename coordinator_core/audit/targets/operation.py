@@ -71,6 +71,8 @@ def cut(kind: RecordTypes, end: TargetEpochRecord, before: Sequence[AnyRecord]) 
     operation.partition_metadata = operation.partition_metadata or cutter.one(legacy)
     if kind.group is GroupType.CONSUMER:
         cutter.many(RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, value=False)
+    if operation.epoch is not None and cutter.ends_without_target(kind):
+        return TargetOperation(kind, end, len(before) - len(operation.targets), operation.targets)
     conversion = cutter.conversion(kind, with_topology=operation.topology is not None)
     if conversion is not None:
         operation.start, operation.copied = conversion, True
@@ -109,6 +111,17 @@ class _Cutter:
         while self.one(record_type, value=value):
             pass
         return list(self.records[self.position : end])
+
+    def ends_without_target(self, kind: RecordTypes) -> bool:
+        """Whether the records just before are of an operation whose last record is a group epoch.
+
+        A member's departure ends so, and a regular expression that was resolved in the background. The next heartbeat
+        computes the target, be it in the same batch, or in another one that a dump without batches does not tell apart.
+        """
+        return self.position > 0 and (
+            self._is(self.position - 1, kind.member, False)
+            or self._is(self.position - 1, RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, True)
+        )
 
     def conversion(self, kind: RecordTypes, *, with_topology: bool) -> int | None:
         """Where the conversion of a classic group with members begins that the records just before end.
