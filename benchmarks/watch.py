@@ -148,6 +148,10 @@ class Generated:
     def begin(self, _: object) -> None:
         """Nothing was read before."""
 
+    def places(self) -> list[LogPlace]:
+        """Return the one log partition."""
+        return [PLACE]
+
     def ends(self, _: object) -> None:
         """No end offsets are known."""
 

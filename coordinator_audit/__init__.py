@@ -10,6 +10,7 @@
 | ``recompute_target``, ``profile`` | what Kafka's assignor decides for a group that you describe, in a release |
 | ``duckdb_views``, ``delta_rs_views`` | the tables in a folder and their views, for DuckDB and for delta-rs |
 | ``CoordinatorAuditError``, ``InputError``, ``UsageError`` | what the functions above raise |
+| ``IncompleteLogWarning`` | what the answers of ``CoordinatorAudit`` warn with where the logs lack something |
 
 A name is imported when it is first used, so that importing this package does not import Spark.
 """
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from coordinator_core.assignors.case_files.case_types import run_case as recompute_target  # noqa: F401
     from coordinator_core.assignors.profiles import profile as profile
     from coordinator_core.errors import CoordinatorAuditError as CoordinatorAuditError
+    from coordinator_core.errors import IncompleteLogWarning as IncompleteLogWarning
     from coordinator_core.errors import InputError as InputError
     from coordinator_core.errors import UsageError as UsageError
     from coordinator_core.wire.record_codec import decode_record as decode_record
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 PUBLIC: Final = {
     "CoordinatorAudit": "jobs.api:CoordinatorAudit",
     "CoordinatorAuditError": "coordinator_core.errors:CoordinatorAuditError",
+    "IncompleteLogWarning": "coordinator_core.errors:IncompleteLogWarning",
     "InputError": "coordinator_core.errors:InputError",
     "Settings": "jobs.settings:Settings",
     "UsageError": "coordinator_core.errors:UsageError",

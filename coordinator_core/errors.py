@@ -102,6 +102,10 @@ class UsageError(InputError):
     """An invalid value of an option or a setting, or an unknown option or setting."""
 
 
+class IncompleteLogWarning(UserWarning):
+    """An answer of the Python API rests on logs that lack something; the message says what. It is no error."""
+
+
 class AssignorError(CoordinatorAuditError):
     """An assignor that fails on its input; ``kind`` is the simple name of the exception that Kafka's class throws."""
 

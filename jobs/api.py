@@ -10,11 +10,13 @@
     audit.owners_at("2026-11-21T03:12:00Z", topic="orders")
 
 Every table is a DataFrame. Only the counts that a run returns are collected. It works with Spark Connect. A method that
-writes raises BusyError while another run writes the tables, and DamagedTableError if a table is damaged.
+writes raises BusyError while another run writes the tables, and DamagedTableError if a table is damaged. One that
+answers warns with IncompleteLogWarning of what the logs lack, and raises InputError where there is no log of groups.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -23,28 +25,35 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
-from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.group_audit import TARGET_AUDITS
 from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
-from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.cluster.topic_changes import TopicInterval
-from coordinator_core.errors import InputError
+from coordinator_core.errors import IncompleteLogWarning, InputError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG
 from jobs import times
+from jobs.api_columns import (
+    GROUP_ROWS,
+    NAMES,
+    OFFSETS_SCHEMA,
+    OWNED,
+    RATES_SCHEMA,
+    REMOVALS_SCHEMA,
+    REWINDS_SCHEMA,
+)
 from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import StoredMoment
-from jobs.queries.group_rows import TABLE_OF, group_rows
+from jobs.queries.group_rows import group_rows
+from jobs.queries.interface import no_history
 from jobs.queries.ownership import owned_by, partitions_at
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import END_TYPES, REMOVALS, REWINDS, removal_rows, topic_ends
+from jobs.relations.knowledge import missing_of_shares
 from jobs.relations.lag import COMMITS_AT, KEY, LAG_AT, activity_rows, lag_rows
 from jobs.relations.logs import log_reaches
 from jobs.relations.moment import AsOf
@@ -54,14 +63,12 @@ from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage
-from jobs.tables.columns import COMMIT, OFFSET_KEY
-from jobs.tables.commits import POSITION
-from jobs.tables.delta import Tables, column
+from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
 from jobs.tables.lease import WRITER, held
-from jobs.tables.log import LOG_RECORDS, LONG, STRING
+from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import Value
-from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.spark_reader import SparkReader, sent, sql_name, sql_text
@@ -69,10 +76,6 @@ from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int
 """A time: a datetime, ISO 8601 text, or ms since the epoch; UTC unless it has a zone."""
-
-OFFSETS_SCHEMA: Final = StructType(
-    [field for field in GROUP_OFFSETS.schema if field.name in (*OFFSET_KEY, "status", "is_stable", *COMMIT)]
-)
 
 COMMIT_RATES: Final = """
 SELECT cluster, group_id, interval.start AS since, interval.end AS until, commits, tombstones, partitions,
@@ -88,64 +91,7 @@ FROM (
 """
 """In Spark's own words, as no other answer has intervals of any length."""
 
-RATES_SCHEMA: Final = StructType(
-    [
-        CLUSTER,
-        column("group_id", STRING, "Id of the group"),
-        column("since", TimestampType(), "Begin of the interval"),
-        column("until", TimestampType(), "End of the interval"),
-        column("commits", LONG, "Commit records in it"),
-        column("tombstones", LONG, "Tombstones in it"),
-        column("partitions", LONG, "Partitions that they name"),
-        column("share", DoubleType(), "Share of the group in the commits and tombstones of all groups"),
-    ]
-)
-
-OWNED: Final = (
-    *("group_id", "group_type", "topic", "topic_id", "connector", "subtopology", "partition", "role", "resource"),
-    *("member_id", "epoch", "since", "until", "history_complete"),
-)
-"""Columns of ``assignments`` that say who owned what."""
-
-STEP: Final = [
-    *(field for field in GROUP_OFFSETS.schema if field.name in OFFSET_KEY),
-    column("log_offset", LONG, "Log offset of the commit, or of the tombstone"),
-    column("timestamp_ms", LONG, "Its time, ms since the epoch"),
-    column("offset_before", LONG, "Offset committed before"),
-    column("log_offset_before", LONG, "Log offset of the commit before"),
-]
-REWINDS_SCHEMA: Final = StructType(
-    [
-        *STEP,
-        column("committed_offset", LONG, "Offset committed now"),
-        column("owner", STRING, "Member that owned the partition then; null: none is known, or several had it"),
-        column("rebalance_at", POSITION, "The last rebalance before"),
-        column("rebalance_to", LONG, "Its epoch"),
-        column("in_rebalance", BooleanType(), "True: it had not finished"),
-    ]
-)
-REMOVALS_SCHEMA: Final = StructType(
-    [
-        *STEP,
-        column("age_ms", LONG, "Time since the commit, ms; null: the commit has no time"),
-        column("past_expiry", BooleanType(), "True: the expiry that the commit names had passed"),
-        column("cause", STRING, "Why it was removed"),
-    ]
-)
-
 STREAMS_GROUPS: Final = "SELECT DISTINCT group_id FROM $group_epochs WHERE cluster = :cluster AND group_type = :type"
-
-NAMES: Final[dict[type, str]] = {**TABLE_OF, TargetAuditRow: TARGET_AUDITS.name, FindingRow: FINDINGS.name}
-"""The name under which ``history`` has the rows of a type."""
-
-
-def _columns(row: type) -> StructType:
-    of_row = [field for field in row_type(row).fields if field.name != "group_id"]
-    return StructType([CLUSTER, column("group_id", STRING, "The group"), *of_row])
-
-
-GROUP_ROWS: Final = {name: _columns(row) for row, name in NAMES.items() if row is not TopicInterval}
-"""The columns of what ``history`` has of a group, by name."""
 
 
 class CoordinatorAudit:
@@ -192,7 +138,9 @@ class CoordinatorAudit:
     def audit(self) -> dict[str, int]:
         """Compute the findings about all groups. Return the number of findings by kind."""
         with self._writing():
-            return audit.run(self.tables, self.settings.findings)
+            counts = audit.run(self.tables, self.settings.findings)
+        self._warn()
+        return counts
 
     @contextmanager
     def _writing(self, *, begin: bool = False) -> Iterator[None]:
@@ -212,46 +160,81 @@ class CoordinatorAudit:
     # --- tables ------------------------------------------------------------------------------------------------------
 
     def table(self, name: str) -> DataFrame:
-        """A table, this cluster's rows; raises InputError if there is none of that name, or it is not filled yet."""
+        """A table, this cluster's rows, without a warning of what the logs lack (see ``missing``).
+
+        Raises InputError if there is none of that name, or it is not filled yet.
+        """
         if name not in CATALOG:
             raise InputError(f"unknown table {name!r}: use one of {', '.join(CATALOG)}")
         rows = self.tables.read(CATALOG[name])
         return rows.where(f"cluster = {sql_text(self.cluster)}") if "cluster" in rows.columns else rows
 
+    def _of_history(self, name: str) -> DataFrame:
+        self._warn(level=4)
+        return self.table(name)
+
+    def missing(self, group: str | None = None, at: Moment | None = None) -> list[str]:
+        """Return in words what the logs lack for answers about a group (None: all); the list is empty if nothing.
+
+        ``at``: for answers about that moment; None: about all of the past. All answers warn of it, for all groups or
+        for theirs.
+
+        Raises:
+            InputError: no log of groups was taken in.
+        """
+        answers = self._answers()
+        answers.warn_once()
+        if at is None:
+            return [*answers.missing(group), *answers.knowledge().about_offsets()]
+        then = milliseconds(at)
+        known = answers.at(AsOf(then), group).knowledge()
+        return [
+            *answers.missing(group, of_history=False),
+            *known.about_window(None, then),
+            *known.reasons_with_topics(),
+            *missing_of_shares(known, answers.tables, self.cluster, group),
+            *known.about_offsets(),
+        ]
+
+    def _warn(self, group: str | None = None, at: Moment | None = None, level: int = 3) -> None:
+        """Warn of what is missing; ``level`` is the number of calls up to the line that asks, this one included."""
+        for reason in self.missing(group, at):
+            warnings.warn(reason, IncompleteLogWarning, stacklevel=level)
+
     @property
     def group_epochs(self) -> DataFrame:
         """One row for each epoch (generation) of a group."""
-        return self.table("group_epochs")
+        return self._of_history("group_epochs")
 
     @property
     def rebalances(self) -> DataFrame:
         """One row for each rebalance."""
-        return self.table("rebalances")
+        return self._of_history("rebalances")
 
     @property
     def memberships(self) -> DataFrame:
         """One row for each membership, from join to leave."""
-        return self.table("memberships")
+        return self._of_history("memberships")
 
     @property
     def assignments(self) -> DataFrame:
         """One row for each interval over which a member had a partition or task."""
-        return self.table("assignments")
+        return self._of_history("assignments")
 
     @property
     def target_audits(self) -> DataFrame:
         """One row for each recorded target assignment, with the verdict on it."""
-        return self.table("target_audits")
+        return self._of_history("target_audits")
 
     @property
     def violations(self) -> DataFrame:
         """One row for each violation of a rule."""
-        return self.table("violations")
+        return self._of_history("violations")
 
     @property
     def findings(self) -> DataFrame:
         """One row for each finding; ``audit`` computes them."""
-        return self.table("findings")
+        return self._of_history("findings")
 
     def explain(self, group: str, epoch: int | None = None) -> list[Sentence]:
         """Return the explanation of the rebalance to ``epoch``, or of the group's last one, in sentences with evidence.
@@ -259,12 +242,14 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
+        self._warn(group)
         return explain_rebalance(self._known(group), epoch)
 
     def _known(self, group: str) -> GroupHistory:
-        history = self._answers().history(group)
+        answers = self._answers()
+        history = answers.history(group)
         if history is None:
-            raise InputError(f"the tables at {self.tables.location} have no history of group {group!r}")
+            raise no_history(answers, group)
         return history
 
     def _answers(self) -> StoredAnswers:
@@ -277,9 +262,10 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
+        self._warn(group)
         rows = [
             (number, sentence.text, [f"{at.partition}:{at.offset}" for at in sentence.evidence])
-            for number, sentence in enumerate(self.explain(group, epoch), 1)
+            for number, sentence in enumerate(explain_rebalance(self._known(group), epoch), 1)
         ]
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 
@@ -293,6 +279,7 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group.
         """
+        self._warn(group)
         answers = self._answers()
         known = self._known(group)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUP_ROWS}
@@ -312,7 +299,8 @@ class CoordinatorAudit:
         is found by the topology that the group has then, and its row has a ``subtopology``. Where ``history_complete``
         is false, the log does not show since when the member has had it.
         """
-        owned = self.assignments.where("until IS NULL")
+        self._warn(group)
+        owned = self.table("assignments").where("until IS NULL")
         return self._owned(owned, AsOf(), topic, group)
 
     def create_views(self) -> list[str]:
@@ -341,7 +329,8 @@ class CoordinatorAudit:
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return what ``owners`` returns, as it was at that time."""
-        owned = self.assignments.where(_holds(moment, "since", "until"))
+        self._warn(group, moment)
+        owned = self.table("assignments").where(_holds(moment, "since", "until"))
         return self._owned(owned, AsOf(milliseconds(moment)), topic, group)
 
     def _owned(self, assignments: DataFrame, moment: AsOf, topic: str | None, group: str | None) -> DataFrame:
@@ -370,20 +359,24 @@ class CoordinatorAudit:
 
     def members_at(self, moment: Moment) -> DataFrame:
         """Return the members of every group at that time."""
-        return self.memberships.where(_holds(moment, "joined", "left"))
+        self._warn(at=moment)
+        return self.table("memberships").where(_holds(moment, "joined", "left"))
 
     def epochs_at(self, moment: Moment) -> DataFrame:
         """Return the epoch (generation) of every group at that time."""
-        return self.group_epochs.where(_holds(moment, "opened", "ended"))
+        self._warn(at=moment)
+        return self.table("group_epochs").where(_holds(moment, "opened", "ended"))
 
     def topics_at(self, moment: Moment) -> DataFrame:
         """Return the topics of the cluster at that time."""
+        self._warn(at=moment)
         return self.table("topic_history").where(_holds(moment, "since", "until"))
 
     # --- offsets -----------------------------------------------------------------------------------------------------
 
     def offsets(self) -> DataFrame:
         """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
+        self._warn()
         return self._reader().frame(OFFSETS, OFFSETS_SCHEMA, cluster=self.cluster)
 
     def commit_rates(self, every: str = "1 hour") -> DataFrame:
@@ -392,6 +385,7 @@ class CoordinatorAudit:
         A group with most of the share floods the log: each of its commits is replicated, kept until compaction, and
         read again whenever a broker loads the partition.
         """
+        self._warn()
         return self._reader().frame(COMMIT_RATES, RATES_SCHEMA, cluster=self.cluster, every=every)
 
     def rewinds(self) -> DataFrame:
@@ -401,6 +395,7 @@ class CoordinatorAudit:
         log does not say which of them committed. ``rebalance_at`` and ``rebalance_to``: the last rebalance before the
         commit. ``in_rebalance``: that rebalance had not finished.
         """
+        self._warn()
         return self._reader().frame(REWINDS, REWINDS_SCHEMA, cluster=self.cluster)
 
     def removals(self) -> DataFrame:
@@ -415,6 +410,7 @@ class CoordinatorAudit:
         group, between ``group deleted`` and ``group expired``. ``deleted`` and ``expired or deleted`` end with ``, or
         removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since the last commit.
         """
+        self._warn()
         tables, cluster = self.tables.engine(), self.cluster
         reach = topics_given(tables, cluster).reach
         lines = lines_about_removals(tables, cluster)
@@ -431,6 +427,7 @@ class CoordinatorAudit:
         Raises:
             MissingTableError: no file is given, and the tables have no snapshots.
         """
+        self._warn()
         given = None
         if end_offsets is not None:
             given = {END_OFFSETS.name: ends_in_spark(self.tables.spark, end_offsets, self.cluster)}
@@ -440,6 +437,7 @@ class CoordinatorAudit:
 
     def activity(self, at: Moment) -> DataFrame:
         """Return what the commits alone show about consumers at a time; lag is not computed."""
+        self._warn()
         schema = StructType([CLUSTER, *row_type(ActivityPoint).fields])
         judged = activity_rows(self._reaches(), to_arrow_schema(schema), cluster=self.cluster)
         return self._folded(COMMITS_AT, judged, schema, at)

@@ -371,6 +371,6 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             skipped_generations=skipped,
             delay_ms=assigned.delay_ms,
             history_complete=missing is None,
-            missing=missing,
+            missing=missing or (tally and tally.missing),
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Final, NamedTuple, TypeVar
 
 from coordinator_core.history.work_units import (
     SHARED_ROLES,
@@ -131,6 +131,9 @@ class Wanted(NamedTuple):
     may_be_unsubscribed: bool = False
 
 
+TOPICS_IN_DOUBT: Final = "whether partitions that were given up still had their topics: the metadata log does not say"
+
+
 class Tally(NamedTuple):
     """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
 
@@ -143,6 +146,11 @@ class Tally(NamedTuple):
     lost: int | None
     idle_ms: int | None
     idle_max_ms: int | None
+
+    @property
+    def missing(self) -> str | None:
+        """What it takes to know all counts, in words; None: they are known."""
+        return TOPICS_IN_DOUBT if self.lost is None else None
 
 
 _NAMES = list[tuple[str, str, dict[int, str]]]

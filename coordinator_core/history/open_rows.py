@@ -183,7 +183,7 @@ class OpenRebalance:
             0,
             None,
             self.missing is None,
-            self.missing,
+            self.missing or (tally and tally.missing),
         )
 
 

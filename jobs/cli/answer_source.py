@@ -26,7 +26,7 @@ from jobs.cli.options import (
 from jobs.environment import given
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
-from jobs.queries.interface import Answers
+from jobs.queries.interface import Answers, no_history
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.files import LogFile, find_group_logs
 from jobs.times import parse_time
@@ -143,13 +143,6 @@ def warn_of_window(console: Console, answers: Answers, since: str | None, until:
     times = (None if time is None else parse_time(time) for time in (since, until))
     for reason in answers.knowledge().about_window(*times):
         console.warn(reason)
-
-
-def no_history(answers: Answers, group_id: str) -> InputError:
-    """Return the error about a group that the logs do not mention, with what they lack."""
-    missing = answers.knowledge().about_group(group_id)
-    doubt = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
-    return InputError(f"these logs have no history of group {group_id!r}{doubt}")
 
 
 def refuse_unproven(answers: Answers, negative: str, since_ms: int | None = None) -> None:

@@ -30,7 +30,7 @@ from coordinator_core.history.share_initializations import ALL_PARTITIONS, Share
 from coordinator_core.history.share_partitions import STATE_DELETED
 from coordinator_core.history.share_rows import SharePartitionRow, ShareWrite
 from coordinator_core.records import SHARE_LOG
-from jobs.cli.answer_source import AnswerSource, no_history, refuse_unknown, warn_of_window
+from jobs.cli.answer_source import AnswerSource, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
@@ -38,7 +38,7 @@ from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_deta
 from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
 from jobs.formatting import plain
 from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines, steps_not_forward
-from jobs.queries.interface import RebalanceFilter
+from jobs.queries.interface import RebalanceFilter, no_history
 from jobs.times import parse_time
 
 IN_SHARE_LOG = f"{SHARE_LOG}-"

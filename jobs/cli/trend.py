@@ -12,6 +12,7 @@ from jobs.cli.options import ClusterOption, ConfigOption, StoreOption
 from jobs.cli.output import Line, print_lines, utc
 from jobs.cli.stored_source import open_stored
 from jobs.formatting import plain
+from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.tables.night_rows import NightRow, stored_nights
 
 
@@ -26,13 +27,15 @@ def trend_command(
 ) -> None:
     """Show what each night found: groups, rebalances, findings, violations, unstable groups, lag.
 
-    A night from before the table nights existed has no counts: they are unknown.
+    A night from before the table nights existed has no counts: they are unknown. A night counts what it had of the
+    logs, which may be less than a later one had.
     """
     console = Console.of(context)
     reader, chosen = open_stored(console, config, {"tables": tables, "cluster": cluster})
     nights = stored_nights(reader, chosen.cluster)
     if not nights:
         raise InputError(f"{reader.location} has no nights: the command nightly counts them (step trend)")
+    StoredAnswers(reader, chosen.cluster, chosen.audit, console.warn).warn_once()
     unknown = sum(night.groups is None for night in nights)
     if unknown:
         console.warn(f"{unknown} nights are from before the table nights existed: what they found is unknown")

@@ -14,7 +14,9 @@ import typer
 
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import UsageError
+from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
@@ -22,8 +24,10 @@ from jobs.cli.watch_lines import lines
 from jobs.cli.watch_metrics import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
+from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
+from jobs.sources.files import GROUP_TOPICS
 from jobs.watch.events import FindingArose, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.followed_log import Reached
@@ -64,6 +68,9 @@ class Source(Protocol):
 
     def poll(self) -> Iterator[NewRows]:
         """Yield what is new."""
+
+    def places(self) -> Collection[LogPlace]:
+        """Return the log partitions that are there, empty ones included."""
 
     def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> Ends | None:
         """Return end offsets of partitions if new ones are there; None: later, or never."""
@@ -153,6 +160,7 @@ class Watch:
         self._ends: Ends | None = None
         self._lock = Lock()
         self._has_news = False
+        self._is_begun = False
 
     def run(self, tell: Callable[..., None], pause_s: float) -> None:
         """Tell each event until a signal asks to stop."""
@@ -175,7 +183,12 @@ class Watch:
 
     def tell_round(self, tell: Callable[..., None]) -> None:
         """Read what is new, and tell each event of it."""
-        for event in self._round():
+        events = self._round()
+        if not self._is_begun:  # topics, too, are known once the first round has read them
+            self._is_begun = True
+            for reason in missing(self.groups, self._source.places()):
+                self._console.warn(reason)
+        for event in events:
             self._print(event, tell)
 
     def begin(self) -> None:
@@ -242,6 +255,19 @@ class Watch:
         if self._saved is not None and self.groups.is_live and self._has_news:
             self._saved.save(self.groups)
         self._has_news, self._saved_s = False, time.monotonic()
+
+
+def missing(groups: FollowedGroups, places: Collection[LogPlace]) -> list[str]:
+    """Return in words what the followed logs lack for what a watch tells of them, as of log files.
+
+    How far the metadata log reaches is not among it: it is read while it is written.
+    """
+    topics = groups.topics
+    lost = {log.place: log.lost[-1][1] for log in groups.logs.values() if log.lost}
+    gaps = {str(place): LogGaps(last, last) for place, last in lost.items() if place.topic in GROUP_TOPICS}
+    share_state = given_share_state(places, topics)
+    known = Knowledge(given_logs(places, topics), gaps, topics=given_topics(topics), share_state=lambda: share_state)
+    return [*known.reasons_with_topics(), *(known.about_share_groups() if groups.has_share_partitions else ())]
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from coordinator_core.errors import InputError
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.relations.moment import AsOf
 
@@ -180,3 +181,10 @@ class Answers(Protocol):
 
     def rounds(self, group_id: str) -> list[Round]:
         """Return the assignments of a group, with the inputs of its assignor."""
+
+
+def no_history(answers: Answers, group_id: str) -> InputError:
+    """Return the error about a group that the logs do not mention, with what they lack."""
+    missing = answers.knowledge().about_group(group_id)
+    doubt = f", which does not prove that there was none: {'; '.join(missing)}" if missing else ""
+    return InputError(f"these logs have no history of group {group_id!r}{doubt}")

@@ -56,12 +56,8 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 UNKNOWN_PARTITION = -1
 
 
-class LogPart(Protocol):
-    """A log partition or one of its segments, wherever it is stored."""
-
-    @property
-    def name(self) -> str:
-        """The name used in messages."""
+class LogPlaced(Protocol):
+    """What tells which log partition it is, or is of."""
 
     @property
     def topic(self) -> str:
@@ -72,16 +68,24 @@ class LogPart(Protocol):
         """The partition of the log."""
 
     @property
+    def family(self) -> Family:
+        """The kind of log, which determines its record types."""
+
+
+class LogPart(LogPlaced, Protocol):
+    """A log partition or one of its segments, wherever it is stored."""
+
+    @property
+    def name(self) -> str:
+        """The name used in messages."""
+
+    @property
     def segment(self) -> str:
         """The name of its first segment."""
 
     @property
     def size(self) -> int:
         """The size in bytes."""
-
-    @property
-    def family(self) -> Family:
-        """The kind of log, which determines its record types."""
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
         """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""

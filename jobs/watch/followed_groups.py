@@ -28,9 +28,11 @@ from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.cluster.metadata_log import MetadataLog
+from coordinator_core.cluster.topic_changes import hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
@@ -99,8 +101,10 @@ class FollowedGroups:
         log = self.logs.get(new.place)
         if log is None:
             log = self.logs[new.place] = FollowedLog(new.place, new.from_start)
+            if new.rows and not new.from_start and new.place.family in (Family.GROUP, Family.CONNECT):
+                log.lose(0, new.rows[0].offset - 1)
         if new.place.family is Family.METADATA:
-            self._feed_metadata(new)
+            self._feed_metadata(log, new)
         else:
             if new.place.family is Family.SHARE:
                 _lose_missing(log, new.rows)
@@ -117,11 +121,16 @@ class FollowedGroups:
         if new.rows:
             log.read(new.rows)
 
-    def _feed_metadata(self, new: NewRows) -> None:
+    def _feed_metadata(self, log: FollowedLog, new: NewRows) -> None:
         if self._metadata is None:
             self._metadata = MetadataLog()
             self.topics = self._metadata.history
+        end, last_ms = log.end, log.last_ms
         for row in new.rows:
+            if 0 < end < row.offset:
+                at = LogPosition(new.place.partition, row.offset, row.timestamp)
+                self._metadata.history.gaps.append(hole_before(at, last_ms))
+            end, last_ms = row.offset + 1, max(last_ms, row.timestamp)
             record = self._decoded(new.place, row) if row.kind == Kind.RECORD.value else None
             if record is not None and not isinstance(record, UnreadableRecord):
                 self._metadata.apply(record)
@@ -326,6 +335,14 @@ class FollowedGroups:
                 if not log.lost and coverage.unbroken(log.place.partition, 0, log.last.offset)
             ),
             {log.place.partition: log.last_ms for log in of_groups},
+        )
+
+    @property
+    def has_share_partitions(self) -> bool:
+        """Whether a share group has initialized share partitions, or the share state log has some."""
+        states = (group.folds.audit.group.state for group in self.groups.values())
+        return bool(self.shares) or any(
+            isinstance(state, ShareGroup) and state.state_partitions is not None for state in states
         )
 
     def _logs_of(self, family: Family) -> list[FollowedLog]:

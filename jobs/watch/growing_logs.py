@@ -67,6 +67,10 @@ class GrowingLogs:
     def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
         """Segments of the logs of groups do not tell the end offsets of other topics."""
 
+    def places(self) -> list[LogPlace]:
+        """Return the log partitions that are there now, empty ones included."""
+        return [LogPlace(log.topic, log.family, log.partition) for log in find_logs(self._paths) if log.topic]
+
     @property
     def is_settled(self) -> bool:
         """Whether what a coordinator wrote at once came as a whole: batches do."""

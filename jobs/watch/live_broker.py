@@ -114,6 +114,10 @@ class LiveBroker:
         if begins:
             self._consumer.incremental_assign(begins)
 
+    def places(self) -> list[LogPlace]:
+        """Return the log partitions that are followed, empty ones included."""
+        return [*self._from_start]
+
     @property
     def is_caught_up(self) -> bool:
         """Whether all partitions were read to the end that they had."""

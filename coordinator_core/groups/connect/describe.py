@@ -129,7 +129,7 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
         "work": _work(units(group.work)) if has_work else None,
         "unassigned": _work(unassigned(group)) if has_work and has_target else None,
         "scheduledRebalanceMaxDelayMs": max_delay_ms(group) if certainty.knows(CONFIGURATION) else None,
-        "members": [_member(group, member) for member in group.members.values()],
+        "members": [_member(group, member) for _, member in sorted(group.members.items())],
     }
 
 
@@ -148,7 +148,7 @@ def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | No
         "work": None,
         "unassigned": None,
         "scheduledRebalanceMaxDelayMs": None,
-        "members": [_classic_member(group, member) for member in group.members.values()],
+        "members": [_classic_member(group, member) for _, member in sorted(group.members.items())],
     }
 
 

@@ -103,7 +103,7 @@ def describe_consumer(
         "isSimpleConsumerGroup": False,
         "members": [
             _member(group, member, topics, certainty, tells_protocol=tells_protocol)
-            for member in group.members.values()
+            for _, member in sorted(group.members.items())  # that of the log is another one once it is compacted
         ],
         "partitionAssignor": preferred_assignor(group) or default_assignor if knows_votes(group, certainty) else None,
         "state": state,

@@ -43,7 +43,7 @@ def describe_share(
         "groupEpoch": epochs[0],
         "groupId": group_id,
         "groupState": group_state(group, certainty),
-        "members": [_member(member, topics) for member in group.members.values()],
+        "members": [_member(member, topics) for _, member in sorted(group.members.items())],
         "targetAssignmentEpoch": epochs[1],
     }
 

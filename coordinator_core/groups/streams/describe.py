@@ -90,7 +90,7 @@ def describe_streams(
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": group_state(group, certainty),
-        "members": [_member(group, member, certainty) for member in group.members.values()],
+        "members": [_member(group, member, certainty) for _, member in sorted(group.members.items())],
         "subtopologies": None if topology is None else _subtopologies(group, topology, topics, tells_counts),
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,

@@ -13,11 +13,11 @@ from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from jobs.queries.interface import NO_LOG_OF_GROUPS
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, UNKNOWN_PARTITION, LogPart
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, UNKNOWN_PARTITION, LogPart, LogPlaced
 from jobs.sources.log_reader import LogReader
 
 
-def given_logs(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenLogs:
+def given_logs(logs: Iterable[LogPlaced], topics: TopicHistory | None) -> GivenLogs:
     """Return which partitions of the logs of groups are among these files, and how many there are as topics say."""
     partitions: dict[str, frozenset[int] | None] = {}
     for log in logs:
@@ -76,7 +76,7 @@ def knowledge(
     )
 
 
-def given_share_state(logs: Iterable[LogPart], topics: TopicHistory | None) -> GivenShareState:
+def given_share_state(logs: Iterable[LogPlaced], topics: TopicHistory | None) -> GivenShareState:
     """Return which partitions of the share state log are among these files; what they lack is noted when read."""
     partitions = {log.partition for log in logs if log.family is Family.SHARE}
     image = None if topics is None else topics.image_at(None)

@@ -65,14 +65,14 @@ class StoredAnswers:
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Folded from the records of the groups asked for."""
-        self._warn_once(of_history=False)
+        self.warn_once(of_history=False)
         return StoredMoment(self.tables, self.cluster, moment, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
         """From the tables of history, of which nothing is read for a group that has no state."""
         from jobs.relations.groups import one_history
 
-        self._warn_once(group_id)
+        self.warn_once(group_id)
         return one_history(self.tables, self.cluster, group_id)
 
     def resets(self, history: GroupHistory) -> list[OffsetReset]:
@@ -98,7 +98,7 @@ class StoredAnswers:
             points = stored_lag(self.tables, self.cluster, group_id)
         else:
             raise InputError(NO_ENDS)
-        self._warn_once(of_history=False)
+        self.warn_once(of_history=False)
         return points
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
@@ -131,7 +131,7 @@ class StoredAnswers:
         """From ``assignments``."""
         from coordinator_core.history.rows import AssignmentRow
 
-        self._warn_once()
+        self.warn_once()
         rows = self.tables.rows(
             "SELECT * FROM $assignments WHERE cluster = :cluster AND kind = :kind "
             "AND (topic = :name OR topic_id = :name OR connector = :name OR resource = :name OR group_id IN :groups)",
@@ -145,7 +145,7 @@ class StoredAnswers:
 
     def group_of(self, partition: int, offset: int) -> str | None:
         """From ``rebalances``."""
-        self._warn_once()
+        self.warn_once()
         rows = self.tables.rows(
             "SELECT r.group_id FROM $rebalances AS r WHERE cluster = :cluster "
             "AND r.at.partition = :partition AND r.at.offset = :offset",
@@ -189,7 +189,7 @@ class StoredAnswers:
         """From the records of the group."""
         from coordinator_core.audit.targets.rounds import in_order, rounds
 
-        self._warn_once(of_shares=False)
+        self.warn_once(of_shares=False)
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         of_groups = (rounds(records, group, topics, self.audit) for group, records in then.records())
@@ -238,27 +238,32 @@ class StoredAnswers:
         )
         return sorted(row["group_id"] for row in rows if group_id in (None, row["group_id"]))
 
-    def _warn_once(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> None:
-        """Warn before the first answer of what the logs lack; a moment says itself what its groups lack.
+    def missing(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> Iterator[str]:
+        """Yield in words what the logs lack for answers about a group (None: all), of all its past.
 
-        ``group_id``: the group that is asked about, None: all. ``of_shares``: the answer tells of share partitions.
+        ``of_history`` False: only what no moment says itself. ``of_shares``: the answer tells of share partitions.
         """
-        if not self.knowledge().given.partitions:
-            raise InputError(f"{self.tables.location}: {NO_LOG_OF_GROUPS}")
-        warn, self.warn = self.warn, None
-        if warn is None:
-            return
         if not has_replayed_all(self.tables, self.cluster):
-            warn(NOT_REPLAYED)
+            yield NOT_REPLAYED
         if of_history:
             from jobs.relations.knowledge import missing_of_shares
 
             if silent := silent_lines(self.tables, self.cluster):
-                warn(NO_ZONE.format(silent))
+                yield NO_ZONE.format(silent)
             known = self.knowledge()
-            for reason in known.reasons_with_topics():
-                warn(reason)
-            for reason in missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ():
+            yield from known.reasons_with_topics()
+            yield from missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ()
+
+    def warn_once(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> None:
+        """Warn before the first answer of what the logs lack; the arguments are those of ``missing``.
+
+        Raises InputError where no log of groups was taken in.
+        """
+        if not self.knowledge().given.partitions:
+            raise InputError(f"{self.tables.location}: {NO_LOG_OF_GROUPS}")
+        warn, self.warn = self.warn, None
+        if warn is not None:
+            for reason in self.missing(group_id, of_history=of_history, of_shares=of_shares):
                 warn(reason)
 
     def knowledge(self) -> Knowledge:
@@ -271,7 +276,7 @@ class StoredAnswers:
 
     def _rows(self, table: str, of: type[Kind], group_id: str | None, since_ms: int | None = None) -> Iterator[Kind]:
         """Return the rows of a table about one group or all, as the core has them."""
-        self._warn_once(group_id)
+        self.warn_once(group_id)
         wanted = "cluster = :cluster"
         if group_id is not None:
             wanted += " AND group_id = :group_id"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup
@@ -58,6 +60,16 @@ def test_consumer_group_holds_what_it_has_yet_to_give_up() -> None:
     assert member["assignment"] == {"topicPartitions": ["orders-0", "orders-1"]}, "a deleted topic is left out"
     assert member["targetAssignment"] == {"topicPartitions": ["orders-0"]}
     assert member["upgraded"] is True
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_members_are_listed_by_id(kind: str) -> None:
+    """Compaction leaves the last record of each key: the order in which members are first seen is another one then."""
+    log = GroupLog()
+    joins = {"consumer": log.member, "share": log.share_member, "streams": log.streams_member}
+    group = described([joins[kind](member_id) for member_id in ("b", "c", "a")])
+    members = group[f"describe_{kind}"]["members"]
+    assert [each.get("consumerId") or each["memberId"] for each in members] == ["a", "b", "c"]
 
 
 def test_topic_ids_that_stand_for_names_are_listed() -> None:

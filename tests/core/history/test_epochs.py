@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.holdings import TOPICS_IN_DOUBT
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
 from tests.core.history.logs import (
@@ -83,7 +84,9 @@ def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
     _, second, third = log.rebalances(existing(t=4))
     assert (second.outcome, second.finished, second.time_to_converge_ms) == ("superseded", third.at, None)
     assert second.units_lost == 2
-    assert (log.rebalances()[1].units_lost, log.rebalances()[1].idle_ms) == (None, None), "the topic may be gone"
+    in_doubt = log.rebalances()[1]
+    assert (in_doubt.units_lost, in_doubt.idle_ms) == (None, None), "the topic may be gone"
+    assert (in_doubt.missing, in_doubt.history_complete) == (TOPICS_IN_DOUBT, True), "all of the group's log is there"
     assert log.rebalances()[2] == third, "it is there again, under its id"
     assert kinds(third) == ["member_left_or_expired"]
     assert (third.units_moved, third.units_moved_back, third.idle_ms) == (0, 2, 2000)

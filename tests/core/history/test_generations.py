@@ -335,6 +335,8 @@ def test_a_topic_may_be_deleted_right_behind_the_end_of_the_metadata_log():
         (["topic_metadata_changed"], None),
         (["unknown"], 1),
     ]
+    assert "topics" in (short[1].missing or "")
+    assert cut[1].missing is None
 
 
 @pytest.mark.parametrize(("protocol", "first"), [("range", ["topic_deleted"]), ("cooperative-sticky", ["unknown"])])

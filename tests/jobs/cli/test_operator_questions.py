@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
-from jobs.tables.log import RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
 
 REWOUND_MS = 1795257022767
 """When partition 0 of c-in went back."""
@@ -62,23 +64,33 @@ def test_why_did_lag_jump(tmp_path):
     assert (step["client_id"], step["since"]) == ("C-classic-m0", jump["committed"])
 
 
-def test_what_is_the_trend(tmp_path):
-    """Two nights that counted, and one from before the table: what that one found is unknown, and not 0."""
-    counted = {"cluster": "prod", "groups": 3, "violations": 0, "wrong_targets": 0}
+@pytest.mark.parametrize("absent", [0, 1])
+def test_what_is_the_trend(tmp_path, absent):
+    """Two nights that counted, and one from before the table: what that one found is unknown, and not 0. Where a
+    partition was not given, no night has counted what is in it.
+    """
+    place, logs = tmp_path / "tables", tmp_path / "logs"
+    for number in range(4 - absent):
+        name = f"__consumer_offsets-{number}"
+        shutil.copytree(SAMPLE_LOGS / name, logs / name)
+    shutil.copytree(SAMPLE_LOGS / "__cluster_metadata-0", logs / "__cluster_metadata-0")
+    StoredTables(ThisProcess(), place, [[logs]])
+    counted = {"cluster": CLUSTER, "groups": 3, "violations": 0, "wrong_targets": 0}
     nights = [
         {**counted, "night": "20261120T023000.000000Z", "ended_ms": 1, "rebalances": 10, "findings": 1, "unstable": 0},
         {**counted, "night": "20261121T023000.000000Z", "ended_ms": 2, "rebalances": 310, "findings": 4, "unstable": 1},
     ]
-    write(tmp_path, RUNS, [{"cluster": "prod"}])
-    write(tmp_path, NIGHTS, nights)
-    write(tmp_path, NIGHTLY_STEPS, [{"night": each} for each in ("20261119T023000.000000Z", nights[0]["night"])])
-    result = CliRunner().invoke(app, ["trend", "--tables", str(tmp_path), "--cluster", "prod", "--json"])
+    write(place, NIGHTS, nights)
+    write(place, NIGHTLY_STEPS, [{"night": each} for each in ("20261119T023000.000000Z", nights[0]["night"])])
+    result = CliRunner().invoke(app, ["trend", "--tables", str(place), "--json"])
     assert result.exit_code == 0, result.stderr
     earlier, first, second = map(json.loads, result.stdout.splitlines())
     assert {earlier[name] for name in ("groups", "rebalances", "findings", "unstable", "total_lag")} == {None}
     assert (first["new_rebalances"], second["new_rebalances"]) == (None, 300)
     assert (second["findings"], second["unstable"], second["total_lag"]) == (4, 1, None)
     assert "1 nights are from before the table" in result.stderr
+    assert ("1 of 4 partitions of __consumer_offsets were not given (3)" in result.stderr) is bool(absent)
+    assert "(__share_group_state) was not given" in result.stderr
 
 
 def write(folder, table, rows):

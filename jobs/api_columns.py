@@ -1,0 +1,81 @@
+"""The columns of what the Python API answers beside the tables."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
+
+from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.group_audit import TARGET_AUDITS
+from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.cluster.topic_changes import TopicInterval
+from jobs.queries.group_rows import TABLE_OF
+from jobs.tables.columns import COMMIT, OFFSET_KEY
+from jobs.tables.commits import POSITION
+from jobs.tables.delta import column
+from jobs.tables.history import CLUSTER
+from jobs.tables.log import LONG, STRING
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.row_types import row_type
+
+OFFSETS_SCHEMA: Final = StructType(
+    [field for field in GROUP_OFFSETS.schema if field.name in (*OFFSET_KEY, "status", "is_stable", *COMMIT)]
+)
+
+RATES_SCHEMA: Final = StructType(
+    [
+        CLUSTER,
+        column("group_id", STRING, "Id of the group"),
+        column("since", TimestampType(), "Begin of the interval"),
+        column("until", TimestampType(), "End of the interval"),
+        column("commits", LONG, "Commit records in it"),
+        column("tombstones", LONG, "Tombstones in it"),
+        column("partitions", LONG, "Partitions that they name"),
+        column("share", DoubleType(), "Share of the group in the commits and tombstones of all groups"),
+    ]
+)
+
+OWNED: Final = (
+    *("group_id", "group_type", "topic", "topic_id", "connector", "subtopology", "partition", "role", "resource"),
+    *("member_id", "epoch", "since", "until", "history_complete"),
+)
+"""Columns of ``assignments`` that say who owned what."""
+
+STEP: Final = [
+    *(field for field in GROUP_OFFSETS.schema if field.name in OFFSET_KEY),
+    column("log_offset", LONG, "Log offset of the commit, or of the tombstone"),
+    column("timestamp_ms", LONG, "Its time, ms since the epoch"),
+    column("offset_before", LONG, "Offset committed before"),
+    column("log_offset_before", LONG, "Log offset of the commit before"),
+]
+REWINDS_SCHEMA: Final = StructType(
+    [
+        *STEP,
+        column("committed_offset", LONG, "Offset committed now"),
+        column("owner", STRING, "Member that owned the partition then; null: none is known, or several had it"),
+        column("rebalance_at", POSITION, "The last rebalance before"),
+        column("rebalance_to", LONG, "Its epoch"),
+        column("in_rebalance", BooleanType(), "True: it had not finished"),
+    ]
+)
+REMOVALS_SCHEMA: Final = StructType(
+    [
+        *STEP,
+        column("age_ms", LONG, "Time since the commit, ms; null: the commit has no time"),
+        column("past_expiry", BooleanType(), "True: the expiry that the commit names had passed"),
+        column("cause", STRING, "Why it was removed"),
+    ]
+)
+
+NAMES: Final[dict[type, str]] = {**TABLE_OF, TargetAuditRow: TARGET_AUDITS.name, FindingRow: FINDINGS.name}
+"""The name under which ``history`` has the rows of a type."""
+
+
+def _columns(row: type) -> StructType:
+    of_row = [field for field in row_type(row).fields if field.name != "group_id"]
+    return StructType([CLUSTER, column("group_id", STRING, "The group"), *of_row])
+
+
+GROUP_ROWS: Final = {name: _columns(row) for row, name in NAMES.items() if row is not TopicInterval}
+"""The columns of what ``history`` has of a group, by name."""
