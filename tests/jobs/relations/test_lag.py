@@ -23,7 +23,7 @@ from jobs.relations.logs import log_reaches
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
 from tests.jobs.queries.unreadable_logs import newer_value, rewritten
@@ -169,7 +169,8 @@ def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
         {**place, "first_offset": first, "last_offset": last, "first_ms": 0, "last_ms": last_ms, "records": 1}
         for first, last, last_ms in ((0, 1_000, AT_MS - 500), (2_000, 2_000, 100_000))
     ]
-    tables = {OFFSET_COMMITS: commits, LOG_RECORDS: [], LOG_RANGES: spans, END_OFFSETS: ends}
+    runs = [{"cluster": CLUSTER, "job": "ingest", "log_topic": GROUP_LOG, "log_partition": 0}]
+    tables = {RUNS: runs, OFFSET_COMMITS: commits, LOG_RECORDS: [], LOG_RANGES: spans, END_OFFSETS: ends}
     write(home, tables)
     (home / "ends.jsonl").write_text("\n".join(json.dumps({**row, "cluster": CLUSTER}) for row in ends))
     return home
