@@ -284,7 +284,7 @@ class DescribedSharePartition(TypedDict):
     ``status``: ``set``, ``not set`` (no start offset yet), or ``unknown`` (the log shows no state). ``nextOffset`` is
     the first offset from the start on that is not settled. ``unknown`` counts the offsets before ``endOffset`` without
     a delivery state: they are in flight, or of an aborted transaction. ``logEndOffset`` is the end offset of the
-    partition, where it was given.
+    partition, where it was given. Null is what is not known; ``counts`` are all there are, or null.
     """
 
     topic: str
@@ -305,7 +305,7 @@ class DescribedSharePartition(TypedDict):
     snapshotEpoch: int | None
     logPartition: int | None
     logOffset: int | None
-    counts: list[DeliveryCount]
+    counts: list[DeliveryCount] | None
 
 
 class DescribedOffset(TypedDict):

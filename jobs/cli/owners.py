@@ -110,9 +110,10 @@ def _begin(part: ReadInterval | None) -> OwnershipTime:
     """Return when an interval began and ended; nulls where the history does not show it."""
     since = None if part is None else part.since
     until = None if part is None else part.until
+    begun = since if part is not None and part.row.history_complete else None
     return {
-        "epoch": part.row.epoch if part is not None and since is not None else None,
-        "since": utc(since.timestamp_ms) if part is not None and since and part.row.history_complete else None,
+        "epoch": None if part is None or begun is None else part.row.epoch,
+        "since": None if begun is None else utc(begun.timestamp_ms),
         "until": None if part is None or part.until_ms is None else utc(part.until_ms),
         "log": None if since is None else f"{since.partition}:{since.offset}",
         "until_log": None if until is None else f"{until.partition}:{until.offset}",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.errors import DecodeError, UnknownTypeError
+from coordinator_core.errors import DecodeError, InputError, UnknownTypeError
 from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
@@ -95,6 +95,10 @@ class LogReader:
         Where offsets are lost a new batch begins, and ``losses`` counts them before it is given. A file that has
         another record than one before it at the same offset is of another log, such as another cluster's: from there on
         it is left out, and so are all others of its folder.
+
+        Raises:
+            InputError: there are two metadata logs. A controller never changes what it has written, so that all logs
+                beside them are of two clusters, too, and nothing tells which partition is whose.
         """
         try:
             yield from self._batches()
@@ -116,10 +120,10 @@ class LogReader:
             for part in self._parts_of(file):
                 new, contradicting = overlap.new_rows(part, number)
                 if contradicting is not None:
-                    self._warn(
-                        f"{file.name} offset {contradicting}: not the record that a file before it has there; "
-                        f"this is another log, and left out"
-                    )
+                    other = f"{file.name} offset {contradicting}: not the record that a file before it has there"
+                    if self.family is Family.METADATA and folder != self._files[0].name.rpartition("/")[0]:
+                        raise InputError(f"{other}: it is of another cluster; give the logs of one cluster at a time")
+                    self._warn(f"{other}; this is another log, and left out")
                     strange.add(folder)
                     break
                 yield from self._between_losses(new)

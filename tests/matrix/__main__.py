@@ -65,7 +65,7 @@ def main() -> None:
         for question, ask in asks.items():
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
                 continue
-            touched = _touched(removal, chosen.count)
+            touched = _touched(removal, question, chosen.count)
             line[question] = judge(ask, truth[question], source.ask(ask), removal, touched)
         _print_line(name, line, chosen.verbose)
         for question, found in line.items():
@@ -125,9 +125,9 @@ def _middle(whole: Path, partition: int) -> int:
     return int(files[len(files) // 2].name.partition(".")[0])
 
 
-def _touched(removal: Removal, count: int) -> Callable[[str | None], bool]:
+def _touched(removal: Removal, question: str, count: int) -> Callable[[str | None], bool]:
     def is_touched(group: str | None) -> bool:
-        return removal.others or group is None or log_partition_of(group, count) in removal.partitions
+        return removal.touches_all(question) or group is None or log_partition_of(group, count) in removal.partitions
 
     return is_touched
 

@@ -104,6 +104,8 @@ OF_VERDICT: Final = frozenset(("fitted", "basis", "expected", "recorded", "topic
 
 OF_BLAME: Final = frozenset(("held_up_by",))
 """Only the metadata log shows that a broker was down meanwhile (limits.md)."""
+OF_HISTORY: Final = OF_BLAME | {"topics_at"}
+"""Behind a hole of the metadata log another version of the topics may have the hash that an epoch names."""
 
 
 def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict[str, Question]:
@@ -164,7 +166,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
     for name in groups:
         mine: Callable[[Row], str | None] = lambda row, name=name: name  # type: ignore[misc]  # noqa: E731
         found |= {
-            f"history {name}": Question(("history", name), _history_key, _history_certain, mine, rests_on=OF_BLAME),
+            f"history {name}": Question(("history", name), _history_key, _history_certain, mine, rests_on=OF_HISTORY),
             f"offsets {name}": Question(
                 ("offsets", name),
                 _of("topic", "partition", "status"),
@@ -317,13 +319,15 @@ OF_STORM: Final = re.compile(r"; causes: .*")
 def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
-    Causes may be left out, or be called unknown or a change of topics without its kind. Topics may be named by ``ids``,
+    Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
+    not known is the reason. Topics may be named by ``ids``,
     which the answer calls so.
     """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
-        return all(_says_less(value, true.get(name), ids) for name, value in said.items())
+        reason = {"detail"} if "status" in said and said["status"] is None else set()
+        return all(_says_less(value, true.get(name), ids) for name, value in said.items() if name not in reason)
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})

@@ -44,7 +44,8 @@ class Removal:
     compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
     pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
-    are asked.
+    are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, and what
+    other logs say of it.
     """
 
     change: Callable[[Path], list[Path] | None]
@@ -57,6 +58,11 @@ class Removal:
     is_dump: bool = False
     changes: str = "(?!)"
     questions: str = ""
+    hides_time: bool = False
+
+    def touches_all(self, question: str) -> bool:
+        """Whether an answer about any group may lack something."""
+        return self.others or (self.hides_time and question.endswith("then"))
 
     @property
     def is_of_tables(self) -> bool:
@@ -507,7 +513,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         found[f"cut off in {number}"] = Removal(cut_off(number), GAPS, (number,), is_tail=True)
         for name, keep in (("with", True), ("without", False)):
             found[f"{number} compacted {name} tombstones"] = Removal(
-                compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True
+                compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True, hides_time=True
             )
         found[f"unreadable values in {number}"] = Removal(unreadable(number, newer_value, 13), NEWER, (number,))
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, newer_key, 40), NEWER, (number,))

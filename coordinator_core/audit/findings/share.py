@@ -58,6 +58,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             detail,
             _latest(given_up.at for _, given_up in certain),
             subject=topic,
+            complete=_has_all(history, deliveries),
             in_share_state=True,
         )
 
@@ -90,6 +91,7 @@ def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRo
             detail,
             at,
             subject=topic,
+            complete=_has_all(history, deliveries),
             in_share_state=True,
         )
 
@@ -268,6 +270,20 @@ def _has_no_group(history: GroupHistory, began: LogPosition) -> bool:
     number = log_partition_of(history.group_id, count) if count else -1
     last_ms = history.share_logs.groups_ms.get(number)
     return last_ms is not None and last_ms >= began.timestamp_ms
+
+
+def _has_all(history: GroupHistory, deliveries: Iterable[ShareDelivery]) -> bool:
+    """Whether these are all deliveries of their topic: each share partition of it that was initialized has its state in
+    a partition of the share state log that was read from its beginning and lacks nothing.
+    """
+    seen = {(delivery.topic_id, delivery.partition): delivery.began.partition for delivery in deliveries}
+    topic_ids = {topic_id for topic_id, _ in seen}
+    initialized = {
+        (row.topic_id, row.partition)
+        for row in history.initializations
+        if row.topic_id in topic_ids and (row.was_initialized or row.phase == SharePhase.INITIALIZED)
+    }
+    return initialized <= seen.keys() and history.share_logs.whole.issuperset(seen.values())
 
 
 def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:

@@ -31,7 +31,7 @@ NO_STATE: Final[DescribedSharePartition] = {
     "snapshotEpoch": None,
     "logPartition": None,
     "logOffset": None,
-    "counts": [],
+    "counts": None,
 }
 """A share partition of which the log shows no state, without its name and end offset."""
 
@@ -150,5 +150,5 @@ def _delivery(
             for code, count in sorted(counts)
         ]
         if is_whole
-        else [],
+        else None,
     }

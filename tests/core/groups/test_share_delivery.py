@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,8 @@ from coordinator_core.groups.share.delivery import (
     changes,
     merge_batches,
 )
+from coordinator_core.groups.share.partition_offsets import describe_share_partitions
+from coordinator_core.groups.share.state import ShareGroup, ShareTopic, StatePartitionMetadata
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
     SHARE_UPDATE,
@@ -29,6 +32,7 @@ from coordinator_core.groups.share.state_log import (
 )
 from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
 from tests.core.groups.share_delivery import decoded_records, folded_states
+from tests.core.share_log import TOPIC_ID, ShareLog
 
 Offsets = dict[int, tuple[int, int]]
 """The oracle's form: each offset with its delivery count and state."""
@@ -206,3 +210,17 @@ def logged(writes: Iterable[tuple[int | None, int, list[StateBatch]]]) -> Iterat
 )
 def test_the_higher_count_holds_then_the_higher_state(known: Any, new: Any, merged: Any) -> None:
     assert merge_batches([StateBatch(*each) for each in known], [StateBatch(*each) for each in new]) == merged
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_counts_of_deliveries_are_all_there_are_or_unknown(is_whole: bool) -> None:
+    """An empty list would say that nothing was delivered."""
+    log, which = ShareStateLog(), SharePartition("g", TOPIC_ID, 0)
+    log.apply(ShareLog().snapshot(start=5))
+    log.partitions[which] = replace(log.partitions[which], is_whole=is_whole)
+    group = ShareGroup(state_partitions=StatePartitionMetadata(initialized={TOPIC_ID: ShareTopic("orders", [0, 1])}))
+    known, none = describe_share_partitions("g", group, log, None)
+    assert (known["status"], known["counts"], known["available"]) == (
+        ("set", [], 0) if is_whole else ("set", None, None)
+    )
+    assert (none["status"], none["counts"], none["available"]) == ("unknown", None, None)

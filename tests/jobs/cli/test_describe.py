@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +16,7 @@ from coordinator_core.wire.control import COMMIT
 from jobs.cli.app import app
 from tests.core.builders import GroupLog, classic_member
 from tests.core.random_coordinator import RandomCoordinator, segment
+from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, marker, write_segment
 from tests.shared_data import ROOT
 
@@ -213,6 +215,17 @@ def test_the_logs_of_two_clusters_are_not_mixed(folder: Path, tmp_path_factory: 
     result = run("describe", "--all", "--json", "--log", folder, "--log", other)
     assert [json.loads(line) for line in result.stdout.splitlines()] == once
     assert result.stderr.count("this is another log, and left out") == 1
+
+
+def test_two_metadata_logs_are_of_two_clusters(tmp_path: Path) -> None:
+    """A controller changes nothing that it wrote, and logs of groups that only one cluster has would be mixed."""
+    for name, other in (("logs", SAMPLE_LOGS), ("other", SAMPLE_LOGS.parent / "incident")):
+        shutil.copytree(other / "__cluster_metadata-0", tmp_path / name / "__cluster_metadata-0")
+    shutil.copytree(SAMPLE_LOGS / "__consumer_offsets-0", tmp_path / "logs" / "__consumer_offsets-0")
+    shutil.copytree(SAMPLE_LOGS.parent / "incident" / "__consumer_offsets-3", tmp_path / "other/__consumer_offsets-3")
+    result = run("groups", "--log", tmp_path)
+    assert result.exit_code == 1
+    assert "of another cluster; give the logs of one cluster at a time" in " ".join(result.stderr.split())
 
 
 def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:

@@ -11,7 +11,9 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.times import parse_time
+from tests.core.builders import GroupLog, consumer_member
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.logs import batch, write_segment
 
 TOPICS = ["b-range-x1", "a-coop-x8"]
 
@@ -57,6 +59,20 @@ def test_the_moment_may_be_an_end_offset_of_the_log():
     (owner,) = answer("b-range-x1", "0", "--at-offset", "3:102")
     assert (owner["epoch"], owner["log"]) == (6, "3:101")
     assert answer("b-range-x1", "0", "--at-offset", "3:101") == []
+
+
+def test_since_when_and_in_which_epoch_is_unknown_where_records_are_lost(tmp_path):
+    """Another member may have had the partition meanwhile. Before a hole by compaction no key is there twice."""
+    log = GroupLog()
+    generations = [log.classic(number, [consumer_member("a", [0], [0], number)]) for number in (1, 2, 3, 4)]
+    for place, given in (("whole", generations), ("cut", [*generations[:2], generations[3]])):
+        write_segment(tmp_path / place / "__consumer_offsets-0", [batch(each) for each in given])
+    ask = ["owners", "t", "--json", "--log"]
+    whole, cut = (
+        json.loads(CliRunner().invoke(app, [*ask, str(tmp_path / place)]).stdout) for place in ("whole", "cut")
+    )
+    assert (whole["epoch"], whole["since"] is None) == (1, False)
+    assert (cut["epoch"], cut["since"], cut["member_id"]) == (None, None, "a")
 
 
 def test_history_and_a_moment_exclude_each_other():

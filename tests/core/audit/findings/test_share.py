@@ -62,6 +62,25 @@ def test_records_given_up_after_redelivery_are_named() -> None:
     assert row.evidence == (records[2].at,)
 
 
+@pytest.mark.parametrize(
+    ("partitions", "logs", "complete"),
+    [
+        ([0], ShareLogs({0: MINUTE}, frozenset((0,))), True),
+        ([0, 1], ShareLogs({0: MINUTE}, frozenset((0,))), False),
+        ([0], ShareLogs({0: MINUTE}, frozenset()), False),
+    ],
+    ids=["all", "the state of another share partition was not given", "not from its beginning"],
+)
+def test_records_given_up_are_counted_as_far_as_their_log_is_there(
+    partitions: list[int], logs: ShareLogs, complete: bool
+) -> None:
+    log, group = ShareLog(), GroupLog()
+    initialized = [group.share_member("m1"), group.share_state({TOPIC_ID: ("orders", partitions)})]
+    records = [log.snapshot(), log.update(0, [(0, 6, 2, 1), (7, 8, 0, 1)], 8), log.update(0, [(7, 8, 4, 2)], 10)]
+    (row,) = found(FindingKind.SHARE_ARCHIVED, [*phases(initialized), *share_rows(records)], logs=logs)
+    assert (row.number, row.history_complete) == (2, complete)
+
+
 def test_transaction_markers_are_not_called_poison() -> None:
     log = ShareLog()
     records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 4, 4, 1), (5, 7, 2, 1), (8, 8, 4, 1)], 9)]
