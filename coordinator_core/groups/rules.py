@@ -266,9 +266,9 @@ class Rule(StrEnum):
         "Offsets are committed only for partitions that a member has. The broker checks the member and its "
         "epoch, not the partition; the record contains neither member nor epoch.")
 
-    COMMIT_BY_NO_SUBSCRIBER = ("commit_by_no_subscriber", (_CLASSIC, _CONSUMER), _CODE, _NOTICE,
-        "While a group has members, offsets are committed only for topics that a member subscribes to or has. "
-        "The broker does not check the topic.")
+    COMMIT_BY_NO_SUBSCRIBER = ("commit_by_no_subscriber", (_CLASSIC, _CONSUMER, _STREAMS), _CODE, _NOTICE,
+        "While a group has members, offsets are committed only for topics that a member subscribes to or has, in a "
+        "streams group for topics that its topology reads. The broker does not check the topic.")
 
     # Records.
     GROUP_OF_TWO_LOGS = ("group_of_two_logs", _ALL, _CODE, _PROTOCOL,

@@ -8,6 +8,8 @@ from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.rules import EPOCH, WHOLE, Rule
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.groups.streams.sources import readers
+from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.held_units import classic_subscription
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
@@ -29,6 +31,11 @@ def on_commit(judged: JudgedGroup, record: OffsetCommitRecord) -> None:
     name = f"{key['topic']}-{key['partition']}"
     if isinstance(state, ShareGroup):
         _tell(judged, Rule.COMMIT_IN_SHARE_GROUP, record, name, name)
+        return
+    if isinstance(state, StreamsGroup):
+        if not _may_read(state, key["topic"]):
+            detail = f"no subtopology of the group reads {key['topic']}"
+            _tell(judged, Rule.COMMIT_BY_NO_SUBSCRIBER, record, name, detail)
         return
     unit: WorkUnit | None = None
     if isinstance(state, ClassicGroup):
@@ -65,6 +72,16 @@ def _may_subscribe(state: GroupState, topic: str) -> bool:
         or not all(member.has_metadata for member in state.members.values())
         or any(regex not in state.regexes or topic in state.regexes[regex].topics for regex in regexes)
     )
+
+
+def _may_read(state: StreamsGroup, topic: str) -> bool:
+    """Whether a member of a streams group may have a task that reads the topic: not all of them may have the topology
+    of the group yet, or be known.
+    """
+    topology = state.topology
+    if topology is None or any(member.topology_epoch != topology.epoch for member in state.members.values()):
+        return True
+    return bool(readers(topology, topic))
 
 
 def _gives_up(state: GroupState, unit: WorkUnit) -> bool:

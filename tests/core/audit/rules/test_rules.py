@@ -107,6 +107,19 @@ def streams_group(log: GroupLog) -> Records:
     )
 
 
+def test_a_streams_group_commits_what_its_topology_reads() -> None:
+    """A member that has not the topology yet that the group has may commit what it reads by another one."""
+    for topic, epoch, rules in (
+        ("orders", 0, set()),
+        ("other", 0, {Rule.COMMIT_BY_NO_SUBSCRIBER}),
+        ("other", 1, set()),
+    ):
+        log = GroupLog()
+        later = [log.streams_member("m1", processId="p", topologyEpoch=epoch)] if epoch else []
+        records = [*streams_group(log), *later, log.commit(topic, 0, 5, topicId="topic-id-of-commit----")]
+        assert broken(records) & {Rule.COMMIT_BY_NO_SUBSCRIBER} == rules
+
+
 def task_twice_in_process(log: GroupLog) -> Records:
     first = streams_group(log)
     join = [
