@@ -113,11 +113,12 @@ def of_another_cluster(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 def rows_beside() -> dict[str, list[dict[str, Any]]]:
     """Rows of the tables that no log fills by itself."""
     feature = {"resource_type": ResourceKind.SUPPORTED_FEATURES, "name": METADATA_VERSION, "timestamp_ms": 1_000}
+    finalized = feature | {"resource_type": ResourceKind.FINALIZED_FEATURES}
     setting = {"resource_type": "group", "resource": GROUP, "name": settings.USED_SETTINGS[0]}
     line = {"file": "server.log", "line": 1, "group_id": GROUP, "kind": EventKind.GROUP_DELETED, "timestamp_ms": 9}
     ends = [
         {"run_id": run, "topic": "t", "partition": number, "timestamp_ms": time_ms, "end_offset": time_ms + number}
-        for run, time_ms in (("run 1", 5), ("run 2", 9))
+        for run, time_ms in (("run 1", 5), ("run 1", 7), ("run 2", 9), ("run 2", 11))
         for number in range(2)
     ]
     counts = ((GROUP_LOG, 6), (SHARE_LOG, 3), ("gone", 1))
@@ -144,9 +145,18 @@ def rows_beside() -> dict[str, list[dict[str, Any]]]:
         "end_offsets": ends,
         "snapshot_settings": [
             {**feature, "run_id": "run 1", "value": "7"},
-            {**feature, "run_id": "run 1", "name": MISSING, "value": "no answer"},
-            {**feature, "run_id": "run 2", "timestamp_ms": 2_000, "value": "9"},
-            *({**setting, "run_id": "run 2", "timestamp_ms": ms, "value": str(ms // 2)} for ms in (1, 2, 3)),
+            {**feature, "run_id": "run 1", "name": MISSING, "timestamp_ms": 900, "value": "no answer"},
+            *({**feature, "run_id": "run 2", "timestamp_ms": 2_000, "value": value} for value in ("9", "4")),
+            *({**finalized, "run_id": "run 2", "timestamp_ms": 2_000, "value": value} for value in ("6", "5")),
+            *(
+                {**of_feature, "run_id": "run 2", "timestamp_ms": 2_000, "name": "other.version", "value": value}
+                for of_feature in (feature, finalized)
+                for value in ("1", "20")
+            ),
+            *(
+                {**setting, "run_id": "run 2", "timestamp_ms": ms, "value": str(ms // 2)}
+                for ms in (2_001, 2_002, 2_003)
+            ),
         ],
         "broker_events": [line, {**line, "line": 2, "group_id": None, "timestamp_ms": None}],
         "leases": [{"owner": "a night", "acquired_at": NOW, "expires_at": NOW}],

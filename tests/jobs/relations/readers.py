@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
+from unittest.mock import patch
 
 from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
@@ -51,6 +52,15 @@ def topics_of(tables: TableReader, *, is_checked: bool = False) -> tuple[Any, ..
     if is_checked:
         topics.require_one_cluster(tables, CLUSTER, found)
     return sorted(found.intervals(), key=repr), found.given, found.gaps, found.snapshots
+
+
+def unplaced(tables: TableReader) -> list[Any]:
+    """Up to each run, one by one, and where they are more than are kept."""
+    found = []
+    for most in (unreadable.MOST_RUNS, 0):
+        with patch.object(unreadable, "MOST_RUNS", most):
+            found += [unreadable.unplaced_records(tables, CLUSTER, upto) for upto in RUNS]
+    return [sorted(of_run) for of_run in found]
 
 
 PLACE = (GROUP_LOG, 0)
@@ -111,7 +121,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     topics.topic_news_ms: lambda tables: [topics.topic_news_ms(tables, CLUSTER, *span) for span in SPANS],
     topics.shown_ms: lambda tables: [topics.shown_ms(tables, CLUSTER, *span) for span in SPANS],
     unreadable.unreadable_of_groups: lambda tables: unreadable.unreadable_of_groups(tables, CLUSTER),
-    unreadable.unplaced_records: lambda tables: [unreadable.unplaced_records(tables, CLUSTER, upto) for upto in RUNS],
+    unreadable.unplaced_records: lambda tables: unplaced(tables),
     unreadable.last_unplaced: lambda tables: unreadable.last_unplaced(tables, CLUSTER, GROUP_TOPICS, BEFORE),
     unreadable.places: lambda tables: list(unreadable.places(tables, CLUSTER, GROUP_TOPICS, BEFORE)),
     unreadable.first_offsets: lambda tables: unreadable.first_offsets(tables, CLUSTER, SHARE_TOPICS, "TRUE"),
