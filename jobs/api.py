@@ -254,7 +254,7 @@ class CoordinatorAudit:
 
     def _answers(self) -> StoredAnswers:
         """Return what answers the questions of the command line."""
-        return StoredAnswers(self.tables.engine(), self.cluster, self.settings.audit)
+        return StoredAnswers(self.tables.asked(), self.cluster, self.settings.audit)
 
     def explanation(self, group: str, epoch: int | None = None) -> DataFrame:
         """Return what ``explain`` returns as rows: ``number`` from 1, ``text``, and ``evidence`` as PARTITION:OFFSET.
@@ -344,7 +344,7 @@ class CoordinatorAudit:
 
     def _reading_tasks(self, topic: str, moment: AsOf, group: str | None) -> Iterator[str]:
         """Yield for each streams group the condition (SQL) for its tasks that read a topic at a moment."""
-        engine = self.tables.engine()
+        engine = self.tables.asked()
         streams = engine.rows(STREAMS_GROUPS, cluster=self.cluster, type=GroupType.STREAMS.value)
         for group_id in sorted(row["group_id"] for row in streams if group in (None, row["group_id"])):
             then = StoredMoment(engine, self.cluster, moment, group_id)
@@ -411,7 +411,7 @@ class CoordinatorAudit:
         removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since the last commit.
         """
         self._warn()
-        tables, cluster = self.tables.engine(), self.cluster
+        tables, cluster = self.tables.asked(), self.cluster
         reach = topics_given(tables, cluster).reach
         lines = lines_about_removals(tables, cluster)
         fold = removal_rows(topic_ends(tables, cluster), reach, lines, to_arrow_schema(REMOVALS_SCHEMA))
@@ -443,7 +443,7 @@ class CoordinatorAudit:
         return self._folded(COMMITS_AT, judged, schema, at)
 
     def _reaches(self) -> dict[int, LogReach]:
-        return log_reaches(self.tables.engine(), self.cluster)
+        return log_reaches(self.tables.asked(), self.cluster)
 
     def _folded(
         self,

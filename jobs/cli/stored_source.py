@@ -45,6 +45,11 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
     """Return a reader of the tables; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
 
+    if not reads_here(chosen.tables, chosen.spark.remote):
+        from jobs.cli.table_options import open_tables
+
+        return open_tables(console, config, flags)[0].asked()
+
     def through_spark(error: UnsupportedTableError | None) -> SparkReader:
         from jobs.cli.table_options import open_tables
         from jobs.tables.spark_reader import SparkReader
@@ -54,5 +59,4 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
         opened, _ = open_tables(console, config, flags)
         return SparkReader(opened.spark, opened.location)
 
-    is_here = reads_here(chosen.tables, chosen.spark.remote)
-    return Engine(FolderReader(chosen.tables) if is_here else None, through_spark, chosen.engine)
+    return Engine(FolderReader(chosen.tables), through_spark, chosen.engine)

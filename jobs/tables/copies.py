@@ -1,16 +1,19 @@
 """Copies of small tables that only Spark can open, such as those of a catalog, for this process to read.
 
 Spark takes longer to plan a question to a small table than to read all of it. A night asks the same small tables many
-questions, so it reads each of them once a version, and asks the copy.
+questions, and an answer, too, for what the logs lack, so each of them is read once a version, and the copy is asked.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -21,22 +24,26 @@ from jobs.tables.spark_reader import read, sql_name
 FILE_BYTES: Final = 1 << 16
 """What a file of a table has beside its rows, as far as a size that decides about copying has to know it."""
 
+ASKED_TOGETHER: Final = 8
+"""Of how many tables Spark is asked at a time whether they have changed: it waits for files, not for a processor."""
+
 
 class TableCopies:
-    """Copies of the tables at one location, in the folder ``home`` of this machine.
+    """Copies of the tables at one location, in a folder of this machine that lasts as long as they do.
 
-    A copy is made when it is asked for, and stays as it was until ``forget``. ``most_bytes``: the largest table that is
-    copied, as Parquet.
+    A copy is made when it is asked for, and stays as it was until ``forget``: whoever has the lease knows what has
+    changed, and others ask (``renew``). ``most_bytes``: the largest table that is copied, as Parquet.
     """
 
-    def __init__(self, spark: SparkSession, location: str, home: Path, most_bytes: int) -> None:
+    def __init__(self, spark: SparkSession, location: str, most_bytes: int) -> None:
         self.location = location
         self._spark = spark
-        self._home = home
+        self._home = TemporaryDirectory(prefix="coordinator-audit-")
         self._most = most_bytes
         self._places: dict[str, Path | None] = {}
         self._commits: dict[str, dict[str, Any]] = {}
         self._sizes: dict[str, int] = {}
+        self._states: dict[str, tuple[Any, ...]] = {}
         self._made = 0
 
     def place(self, name: str) -> Path:
@@ -69,6 +76,18 @@ class TableCopies:
         if before is not None and grown_by is not None:
             self._sizes[name] = before + grown_by + FILE_BYTES
 
+    def close(self) -> None:
+        """Delete the copies; otherwise that happens when nothing refers to them any more."""
+        self._home.cleanup()
+
+    def renew(self) -> None:
+        """Forget the tables that have changed since they were copied, or were found too large."""
+        names = [*self._places]
+        with ThreadPoolExecutor(ASKED_TOGETHER) as together:
+            for name, state in zip(names, together.map(self._state, names), strict=True):
+                if state is None or state != self._states.get(name):
+                    self.forget(name)
+
     def newest_commit(self, name: str) -> dict[str, Any]:
         """Return the newest commit of a table, as Delta's history has it; it is asked for once until ``forget``."""
         if name not in self._commits:
@@ -82,17 +101,34 @@ class TableCopies:
         if size > self._most:
             return None
         self._made += 1
-        place = self._home / f"{name}-{self._made}"
+        place = Path(self._home.name, f"{name}-{self._made}")
         write_deltalake(str(place), _rows(rows, is_empty=size == 0))
         return place
 
     def _size(self, name: str) -> int:
         """Return how many bytes a table has at most. To ask Delta takes longer than a copy, and is the last resort."""
         if self._sizes.get(name, self._most + 1) > self._most:
-            (details,) = self._spark.sql(f"DESCRIBE DETAIL {sql_name(self.location, name)}").collect()
-            check_format(self.location, details.properties)
-            self._sizes[name] = int(details.sizeInBytes)
+            details = self._details(name)
+            check_format(self.location, details["properties"])
+            # Asked for before the rows are read: what is committed between both is another state.
+            self._states[name] = _state(details)
+            self._sizes[name] = int(details["sizeInBytes"])
         return self._sizes[name]
+
+    def _state(self, name: str) -> tuple[Any, ...] | None:
+        """Return what a table has another of after each commit; None: it is not there any more."""
+        try:
+            return _state(self._details(name))
+        except PySparkException:
+            return None
+
+    def _details(self, name: str) -> dict[str, Any]:
+        (row,) = self._spark.sql(f"DESCRIBE DETAIL {sql_name(self.location, name)}").collect()
+        return row.asDict()
+
+
+def _state(details: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(details[name] for name in ("id", "lastModified", "numFiles", "sizeInBytes"))
 
 
 def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, Any]:

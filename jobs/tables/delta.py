@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ from datetime import datetime
 from functools import wraps
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
@@ -27,6 +25,7 @@ from jobs.tables.engine import Engine, Rows, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
 from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, is_folder
 from jobs.tables.spark_reader import SparkReader, read, sent, sql_name, sql_text
+from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
     from jobs.tables.copies import TableCopies
@@ -48,11 +47,6 @@ write, but in MERGE before the commit begins: it is for a Spark that does not kn
 
 FENCE = "coordinatorAudit.writer"
 """Property of a table: the random part of the run that took the lease of one that did not give it back."""
-
-NO_WRITING = re.compile(
-    "No space left on device|File too large|Read-only file system|Permission denied|Disk quota exceeded"
-)
-"""What file systems say."""
 
 
 class CheckLease(Protocol):
@@ -91,25 +85,6 @@ def column(name: str, data_type: DataType, about: str) -> StructField:
     return StructField(name, data_type, True, {"comment": about})
 
 
-@contextmanager
-def writing(name: str) -> Iterator[None]:
-    """Name the table in an error of its file system: Spark's own error names a file of the disk at most.
-
-    Raises:
-        InputError: there is no room, or the place cannot be written.
-    """
-    try:
-        yield
-    except Exception as error:
-        # The error of a worker names the place, too.
-        if isinstance(error, InputError) or (problem := NO_WRITING.search(str(error))) is None:
-            raise
-        raise InputError(
-            f"table {name} cannot be written: {problem[0]} ({one_line(error)}). What was committed stays: make room, "
-            "or let this user write there, and run again"
-        ) from error
-
-
 def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[Concatenate[Tables, Table, P], None]:
     """Make what a method of ``Tables`` writes one commit as ``Tables.commit`` has it."""
 
@@ -138,6 +113,7 @@ class Tables:
         self._empty: set[str] = set()
         self._is_format_checked = False
         self._copies: TableCopies | None = None
+        self._asked: TableCopies | None = None
         self.location = absolute(location)
         self.check_lease: CheckLease = _no_lease
         """Called before and after each commit."""
@@ -198,6 +174,20 @@ class Tables:
             limits = replace(limits, staged_bytes=min(limits.staged_bytes, SENT_BYTES))
         return Engine(here, lambda error: SparkReader(self.spark, self.location, given), limits)
 
+    def asked(self) -> Engine:
+        """Return the engine for a question, over the tables as they are now.
+
+        Where only Spark can open them, this process reads copies of the small ones, and keeps them for later questions.
+        """
+        if self.is_here():
+            return self.engine()
+        from jobs.tables.copies import CopiesReader, TableCopies  # not at the top: workers have no use for it
+
+        if self._asked is None:
+            self._asked = TableCopies(self.spark, self.location, self.limits.copied_bytes)
+        self._asked.renew()
+        return Engine(CopiesReader(self._asked), lambda error: SparkReader(self.spark, self.location), self.limits)
+
     @contextmanager
     def copying(self) -> Iterator[None]:
         """Let this process read copies of small tables where only Spark can open them: for a run that has the lease, so
@@ -208,12 +198,12 @@ class Tables:
             return
         from jobs.tables.copies import TableCopies
 
-        with TemporaryDirectory(prefix="coordinator-audit-") as home:
-            self._copies = TableCopies(self.spark, self.location, Path(home), self.limits.copied_bytes)
-            try:
-                yield
-            finally:
-                self._copies = None
+        self._copies = copies = TableCopies(self.spark, self.location, self.limits.copied_bytes)
+        try:
+            yield
+        finally:
+            self._copies = None
+            copies.close()
 
     def newest_commit(self, table: Table) -> dict[str, Any]:
         """Return the newest commit of a table, as Spark says it."""

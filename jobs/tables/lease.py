@@ -31,8 +31,9 @@ from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.tables.conflicts import repeated
-from jobs.tables.delta import Table, Tables, column, few, writing
+from jobs.tables.delta import Table, Tables, column, few
 from jobs.tables.spark_reader import sql_text
+from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable

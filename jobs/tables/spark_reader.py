@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any, Final
 
 import pyarrow as pa
@@ -29,6 +30,12 @@ def sql_name(location: str, table: str) -> str:
     """Return the name of a table in Spark's SQL."""
     return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
 
+
+KEPT_ROWS: Final = 100
+"""An answer of at most so many rows is kept: even the smallest question takes Spark a third of a second."""
+
+KEPT_ANSWERS: Final = 1000
+"""How many answers are kept."""
 
 DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})", numbers="sequence({})")
 
@@ -68,12 +75,15 @@ def read(spark: SparkSession, location: str, table: str) -> DataFrame:
 class SparkReader:
     """Reads tables with Spark SQL; ``location``: the folder, URI or catalog schema of the tables.
 
-    ``given``: texts that are read instead of tables, by the names of these.
+    ``given``: texts that are read instead of tables, by the names of these. What was read once is not read again, as a
+    reader is of the tables as they were: the same few rows are behind many questions about one group.
     """
 
     def __init__(self, spark: SparkSession, location: str, given: Mapping[str, str] | None = None) -> None:
         self._spark = spark
         self._given = given or {}
+        self._known: set[str] = set()
+        self._kept: dict[str, list[Mapping[str, Any]]] = {}
         self.location = location
 
     def exists(self, table: str) -> bool:
@@ -86,7 +96,14 @@ class SparkReader:
 
     def rows(self, sql: str, **values: Value) -> Iterator[Mapping[str, Any]]:
         """Yield the rows of a query; see ``TableReader``."""
-        return (row.asDict(recursive=True) for row in self._frame(sql, values).toLocalIterator())
+        text = self._text(sql, values)
+        if text in self._kept:
+            return iter(self._kept[text])
+        rows = (row.asDict(recursive=True) for row in self._frame(text).toLocalIterator())
+        first: list[Mapping[str, Any]] = [*islice(rows, KEPT_ROWS + 1)]
+        if len(first) <= KEPT_ROWS and len(self._kept) < KEPT_ANSWERS:
+            self._kept[text] = first
+        return chain(first, rows)
 
     def tuples(self, sql: str, **values: Value) -> Iterator[tuple[Any, ...]]:
         """Yield the rows of a query as tuples; see ``TableReader``."""
@@ -95,7 +112,7 @@ class SparkReader:
     def frame(self, sql: str, schema: StructType, **values: Value) -> DataFrame:
         """Return the rows of a query with these columns and types."""
         casts = (f"CAST(`{field.name}` AS {field.dataType.simpleString()}) AS `{field.name}`" for field in schema)
-        return self._frame(sql, values).selectExpr(*casts)
+        return self._frame(self._text(sql, values)).selectExpr(*casts)
 
     def folded(
         self,
@@ -107,18 +124,23 @@ class SparkReader:
         **values: Value,
     ) -> DataFrame:
         """Return what a function makes of the rows of a query: those with the same ``by`` in one task, in ``order``."""
-        rows = self._frame(sql, values).repartition(*by)  # sorting by range would read all rows twice
+        rows = self._frame(self._text(sql, values)).repartition(*by)  # sorting by range would read all rows twice
         return rows.sortWithinPartitions(*by, *order).mapInArrow(function, schema)
 
     def query(self, sql: str, **values: Value) -> DataFrame:
         """Return the rows of a query."""
-        return self._frame(sql, values)
+        return self._frame(self._text(sql, values))
 
-    def _frame(self, sql: str, values: Mapping[str, Value]) -> DataFrame:
-        return self._spark.sql(with_names(sql, self._name, values, DIALECT))
+    def _frame(self, text: str) -> DataFrame:
+        return self._spark.sql(text)
+
+    def _text(self, sql: str, values: Mapping[str, Value]) -> str:
+        return with_names(sql, self._name, values, DIALECT)
 
     def _name(self, table: str) -> str:
         if table in self._given:
             return f"({self._given[table]})"
-        read(self._spark, self.location, table)  # a missing table is an error of its own
+        if table not in self._known:
+            read(self._spark, self.location, table)  # a missing table is an error of its own
+            self._known.add(table)
         return sql_name(self.location, table)

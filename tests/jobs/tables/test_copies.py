@@ -10,12 +10,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.settings import EngineLimits
+from jobs.tables.copies import TableCopies
 from jobs.tables.delta import Tables, few
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.spark_reader import SparkReader
 
 AT = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
 STEPS = "SELECT number, started_at, counts FROM $nightly_steps ORDER BY number"
+STEPS_IN_SPARK = STEPS.replace("$", "spark_catalog.copied.")
 
 
 def step(number: int) -> dict[str, Any]:
@@ -29,9 +31,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     frame = SparkReader._frame
 
-    def noted(self: SparkReader, sql: str, values: Any) -> Any:
-        texts.append(sql)
-        return frame(self, sql, values)
+    def noted(self: SparkReader, text: str) -> Any:
+        texts.append(text)
+        return frame(self, text)
 
     monkeypatch.setattr(SparkReader, "_frame", noted)
     return texts
@@ -60,7 +62,7 @@ def test_a_copy_is_what_the_table_was_at_the_last_commit(spark: SparkSession, ca
         assert tables.are_copied([NIGHTLY_STEPS])
     assert asked == []
     in_spark = list(tables.engine().rows(STEPS))
-    assert asked == [STEPS]
+    assert asked == [STEPS_IN_SPARK]
     assert [row["started_at"] for row in here] == [AT, AT]
     assert [row["started_at"].astimezone(UTC) for row in in_spark] == [AT, AT]
     assert (
@@ -75,4 +77,48 @@ def test_a_table_that_is_too_large_is_read_by_spark(spark: SparkSession, catalog
         tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1)]), "1")
         assert [row["number"] for row in tables.engine().rows(STEPS)] == [1]
         assert not tables.are_copied([NIGHTLY_STEPS])
-    assert asked == [STEPS]
+    assert asked == [STEPS_IN_SPARK]
+
+
+def test_spark_is_not_asked_twice_for_the_same_few_rows(
+    spark: SparkSession, catalog: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.tables.spark_reader.KEPT_ROWS", 1)
+    tables = Tables(spark, catalog)
+    tables.create(NIGHTLY_STEPS)
+    tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1)]), "1")
+    before, after = tables.engine(), tables.engine()
+    for _ in range(2):
+        assert [row["number"] for row in before.rows(STEPS)] == [1]
+    assert asked == [STEPS_IN_SPARK]
+    tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(2)]), "2")
+    for _ in range(2):
+        # The rows are more than are kept: they are asked for again, and none is left out.
+        assert [row["number"] for row in after.rows(STEPS)] == [1, 2]
+    assert asked == [STEPS_IN_SPARK] * 3
+    assert [row["number"] for row in before.rows(STEPS)] == [1]
+
+
+def test_a_question_reads_a_copy_until_another_program_changes_the_table(
+    spark: SparkSession, catalog: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    copy = TableCopies._copied
+
+    def noted(self: TableCopies, name: str) -> Any:
+        copied.append(name)
+        return copy(self, name)
+
+    monkeypatch.setattr(TableCopies, "_copied", noted)
+    tables, other = Tables(spark, catalog), Tables(spark, catalog)
+    other.create(NIGHTLY_STEPS)
+    assert list(tables.asked().rows(STEPS)) == []
+    other.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1)]), "1")
+    for _ in range(2):
+        assert [row["number"] for row in tables.asked().rows(STEPS)] == [1]
+    spark.sql(f"UPDATE {tables.name(NIGHTLY_STEPS)} SET number = 5")
+    assert [row["number"] for row in tables.asked().rows(STEPS)] == [5]
+    assert copied == ["nightly_steps"] * 3
+    assert asked == []
+    spark.sql(f"DROP TABLE {tables.name(NIGHTLY_STEPS)}")
+    assert not tables.asked().exists("nightly_steps")
