@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
@@ -276,12 +277,22 @@ def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set
         matched |= matched_topics(state.topology, writer.topics)
     concerned = names & ({*last.topics} | matched)
     changed = changes_between(writer.topics, concerned, last.topics_version, used.version)
+    if changes and (used.proven is None or last.topics_proven is None):
+        changed = [each for each in changed if _is_surely_between(last.opened, each.at, at)]
     if not changed and not changes:
         detail = "the metadata hash changed; it is not known which topic changed"
         if last.metadata_hash is None:
             detail = "the first metadata hash, as brokers since 4.1 write it"
         changed.append(cause(CauseKind.TOPIC_METADATA_CHANGED, at, topics=names, detail=detail))
     return changed
+
+
+def _is_surely_between(last: LogPosition, change: LogPosition, at: LogPosition) -> bool:
+    """Whether a change of topics lies between two epochs by the clocks alone, as no hash tells the version of both.
+
+    Nearer ones count where nothing else explains the epoch: the hash, which is another one, may be that of other names.
+    """
+    return last.timestamp_ms + CLOCK_TOLERANCE_MS < change.timestamp_ms < at.timestamp_ms - CLOCK_TOLERANCE_MS
 
 
 def _unassigned_share_causes(

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -119,6 +119,11 @@ class _Segments(ExitStack):
         self._folder = folder
         self._room = 0
         self._stream: IO[bytes] | None = None
+
+    def __exit__(self, *details: Any) -> bool | None:
+        if self._stream is None:  # a partition that nothing was written to has an empty segment
+            self.enter_context(_whole(self._folder / f"{0:020d}.log"))
+        return super().__exit__(*details)
 
     def write(self, piece: Piece) -> None:
         if self._stream is None or len(piece.data) > self._room:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.holdings import TOPICS_IN_DOUBT
@@ -272,6 +273,21 @@ def test_topic_history_names_what_the_hash_only_proves():
     assert log.epochs()[0].topics_proven is None
     log.write(epoch(4, 12345))
     assert log.epochs(topics)[2].topics_proven is False
+
+
+@pytest.mark.parametrize(("after_ms", "found"), [(1_000, []), (30_000, ["topic_grown"])])
+def test_a_change_of_topics_about_the_time_of_an_epoch_is_no_cause_where_no_hash_tells(after_ms, found):
+    """The metadata log begins too late to verify hashes. The hash is another one for what the member subscribes to now;
+    the coordinator may not have known the change yet, or long before.
+    """
+    metadata = Log().batch(topic("t", A), partition(A, 0, 1)).lasts(100_000)
+    metadata.batch(partition(A, 1, 1)).lasts(400_000)
+    topics = metadata.history()
+    topics.gaps.append(HistoryGap(LogPosition(0, 0, 0), "the log begins later"))
+    grown_ms = topics.positions[-1].timestamp_ms
+    log = GroupLog(time_ms=grown_ms - 30_000).write(member("m1", "t"), epoch(2, 1), target_epoch(2), current("m1", 2))
+    log.write(member("m1", "t", "u"), epoch(3, 2), after_ms=30_000 + after_ms)
+    assert kinds(log.epochs(topics)[1]) == ["subscription_changed", *found]
 
 
 def test_an_epoch_without_a_cause_says_so():

@@ -118,7 +118,7 @@ def test_what_was_written_is_counted(scenario, tmp_path):
         ("__worker_offsets", 0),
         ("__worker_offsets", 1),
     ]
-    written = {(each["topic"], each["partition"]): each["records"] for each in counts if each["records"]}
+    written = {(each["topic"], each["partition"]): each["records"] for each in counts}
     assert written == {
         (log.topic, log.partition): sum(1 for _ in LogReader([log], pytest.fail).rows())
         for log in find_logs([tmp_path / "out"])
@@ -173,6 +173,21 @@ def test_a_scenario_that_cannot_be_is_refused_in_one_line(change, said, tmp_path
     assert line.startswith(f"error: {file}: ")
     assert said in line
     assert not (tmp_path / "out").exists()
+
+
+def test_a_partition_without_a_record_has_an_empty_segment(tmp_path):
+    """As a broker leaves it: without one, answers would say that the partition was not given."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text("""
+lasts: 1m
+cluster: {brokers: 1, partitions: 4}
+topics: {orders: {partitions: 2}}
+groups: {shop: {type: consumer, topics: [orders], members: 1}}
+""")
+    assert run(file, "--out", tmp_path / "out").exit_code == 0
+    result = CliRunner().invoke(app, ["groups", "--log", str(tmp_path / "out"), "--json"])
+    assert [json.loads(line)["group"] for line in result.stdout.splitlines()] == ["shop"]
+    assert result.stderr == ""
 
 
 def test_a_folder_that_holds_something_is_left_alone(scenario, tmp_path):
