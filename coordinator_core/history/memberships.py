@@ -78,7 +78,10 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
     ``epoch`` is the consumer group's first one; everything that the operation wrote before it has been applied.
     """
     at, open_history, coverage = epoch.at, writer.open_history, writer.coverage
-    if epoch.batch < 0 or coverage is None or not coverage.unbroken(at.partition, epoch.batch, at.offset):
+    ends = (membership.left.offset for membership in open_history.crossing.values() if membership.left is not None)
+    # A dump without batches has the tombstone of the classic group right before the first record of the new one.
+    begin = epoch.batch if epoch.batch >= 0 else min(ends, default=at.offset) - 1
+    if coverage is None or not coverage.unbroken(at.partition, begin, at.offset):
         return
     for member_id, membership in open_history.crossing.items():
         membership.went_by, instance = LEFT_OR_EXPIRED, membership.instance_id

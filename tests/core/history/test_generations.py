@@ -441,6 +441,17 @@ def test_an_upgrade_and_the_downgrade_after_it():
     ]
 
 
+@pytest.mark.parametrize("has_batches", [True, False])
+def test_a_member_that_an_upgrade_does_not_take_on_had_left(has_batches: bool) -> None:
+    """A dump without batches shows it, too: the classic group's tombstone is right before its members."""
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    log.write((RecordType.GROUP_METADATA, {"group": "g"}, None), member("a", "t"), epoch(1))
+    if not has_batches:
+        log.records[:] = [record._replace(batch=-1) for record in log.records]
+    (upgraded,) = log.rebalances(coverage=Coverage({0: [(0, 100)]}))[1:]
+    assert kinds(upgraded) == ["group_upgraded", "member_left_or_expired"]
+
+
 def test_what_the_first_leader_behind_a_downgrade_assigns_is_not_new() -> None:
     """Of the consumer group only what members had is known, which may not be all partitions that there were."""
     log = GroupLog().write(member("a", "t"), epoch(1), target("a", 0, 1), target_epoch(1), current("a", 1, 0))
