@@ -29,7 +29,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint, LogReach
+from coordinator_core.audit.offsets.burrow import ActivityPoint, LagPoint
 from coordinator_core.errors import IncompleteLogWarning, InputError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG
@@ -139,7 +139,7 @@ class CoordinatorAudit:
         """Compute the findings about all groups. Return the number of findings by kind."""
         with self._writing():
             counts = audit.run(self.tables, self.settings.findings)
-        self._warn()
+        self._warned()
         return counts
 
     @contextmanager
@@ -170,7 +170,7 @@ class CoordinatorAudit:
         return rows.where(f"cluster = {sql_text(self.cluster)}") if "cluster" in rows.columns else rows
 
     def _of_history(self, name: str) -> DataFrame:
-        self._warn(level=4)
+        self._warned(level=4)
         return self.table(name)
 
     def missing(self, group: str | None = None, at: Moment | None = None) -> list[str]:
@@ -182,7 +182,9 @@ class CoordinatorAudit:
         Raises:
             InputError: no log of groups was taken in.
         """
-        answers = self._answers()
+        return self._missing(self._answers(), group, at)
+
+    def _missing(self, answers: StoredAnswers, group: str | None, at: Moment | None) -> list[str]:
         answers.warn_once()
         if at is None:
             return [*answers.missing(group), *answers.knowledge().about_offsets()]
@@ -196,10 +198,15 @@ class CoordinatorAudit:
             *known.about_offsets(),
         ]
 
-    def _warn(self, group: str | None = None, at: Moment | None = None, level: int = 3) -> None:
-        """Warn of what is missing; ``level`` is the number of calls up to the line that asks, this one included."""
-        for reason in self.missing(group, at):
+    def _warned(self, group: str | None = None, at: Moment | None = None, level: int = 3) -> StoredAnswers:
+        """Return what answers, after a warning of what is missing: what an answer rests on is read once.
+
+        ``level`` is the number of calls up to the line that asks, this one included.
+        """
+        answers = self._answers()
+        for reason in self._missing(answers, group, at):
             warnings.warn(reason, IncompleteLogWarning, stacklevel=level)
+        return answers
 
     @property
     def group_epochs(self) -> DataFrame:
@@ -242,15 +249,7 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        self._warn(group)
-        return explain_rebalance(self._known(group), epoch)
-
-    def _known(self, group: str) -> GroupHistory:
-        answers = self._answers()
-        history = answers.history(group)
-        if history is None:
-            raise no_history(answers, group)
-        return history
+        return explain_rebalance(_known(self._warned(group), group), epoch)
 
     def _answers(self) -> StoredAnswers:
         """Return what answers the questions of the command line."""
@@ -262,10 +261,10 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group, or no such rebalance.
         """
-        self._warn(group)
+        answers = self._warned(group)
         rows = [
             (number, sentence.text, [f"{at.partition}:{at.offset}" for at in sentence.evidence])
-            for number, sentence in enumerate(explain_rebalance(self._known(group), epoch), 1)
+            for number, sentence in enumerate(explain_rebalance(_known(answers, group), epoch), 1)
         ]
         return self.tables.spark.createDataFrame(rows, "number int, text string, evidence array<string>")
 
@@ -279,9 +278,8 @@ class CoordinatorAudit:
         Raises:
             InputError: the tables have no history of the group.
         """
-        self._warn(group)
-        answers = self._answers()
-        known = self._known(group)
+        answers = self._warned(group)
+        known = _known(answers, group)
         found: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUP_ROWS}
         findings = answers.findings(group) if self.tables.exists(FINDINGS) else ()
         rows: Iterable[Any] = (*group_rows(answers, known), *known.targets, *findings)
@@ -299,9 +297,9 @@ class CoordinatorAudit:
         is found by the topology that the group has then, and its row has a ``subtopology``. Where ``history_complete``
         is false, the log does not show since when the member has had it.
         """
-        self._warn(group)
+        answers = self._warned(group)
         owned = self.table("assignments").where("until IS NULL")
-        return self._owned(owned, AsOf(), topic, group)
+        return self._owned(answers, owned, AsOf(), topic, group)
 
     def create_views(self) -> list[str]:
         """Create the views for questions in SQL (``docs/sql.md``), with timestamps. Return their names.
@@ -329,22 +327,24 @@ class CoordinatorAudit:
 
     def owners_at(self, moment: Moment, topic: str | None = None, group: str | None = None) -> DataFrame:
         """Return what ``owners`` returns, as it was at that time."""
-        self._warn(group, moment)
+        answers = self._warned(group, moment)
         owned = self.table("assignments").where(_holds(moment, "since", "until"))
-        return self._owned(owned, AsOf(milliseconds(moment)), topic, group)
+        return self._owned(answers, owned, AsOf(milliseconds(moment)), topic, group)
 
-    def _owned(self, assignments: DataFrame, moment: AsOf, topic: str | None, group: str | None) -> DataFrame:
+    def _owned(
+        self, answers: StoredAnswers, assignments: DataFrame, moment: AsOf, topic: str | None, group: str | None
+    ) -> DataFrame:
         owned = assignments.where("kind = 'current'")
         if group is not None:
             owned = owned.where(f"group_id = {sql_text(group)}")
         if topic is not None:
-            tasks = self._reading_tasks(topic, moment, group)
+            tasks = self._reading_tasks(answers, topic, moment, group)
             owned = owned.where(" OR ".join([f"{sql_text(topic)} IN (topic, topic_id, connector)", *tasks]))
         return owned.select(*OWNED)
 
-    def _reading_tasks(self, topic: str, moment: AsOf, group: str | None) -> Iterator[str]:
+    def _reading_tasks(self, answers: StoredAnswers, topic: str, moment: AsOf, group: str | None) -> Iterator[str]:
         """Yield for each streams group the condition (SQL) for its tasks that read a topic at a moment."""
-        engine = self.tables.asked()
+        engine = answers.tables
         streams = engine.rows(STREAMS_GROUPS, cluster=self.cluster, type=GroupType.STREAMS.value)
         for group_id in sorted(row["group_id"] for row in streams if group in (None, row["group_id"])):
             then = StoredMoment(engine, self.cluster, moment, group_id)
@@ -359,24 +359,24 @@ class CoordinatorAudit:
 
     def members_at(self, moment: Moment) -> DataFrame:
         """Return the members of every group at that time."""
-        self._warn(at=moment)
+        self._warned(at=moment)
         return self.table("memberships").where(_holds(moment, "joined", "left"))
 
     def epochs_at(self, moment: Moment) -> DataFrame:
         """Return the epoch (generation) of every group at that time."""
-        self._warn(at=moment)
+        self._warned(at=moment)
         return self.table("group_epochs").where(_holds(moment, "opened", "ended"))
 
     def topics_at(self, moment: Moment) -> DataFrame:
         """Return the topics of the cluster at that time."""
-        self._warn(at=moment)
+        self._warned(at=moment)
         return self.table("topic_history").where(_holds(moment, "since", "until"))
 
     # --- offsets -----------------------------------------------------------------------------------------------------
 
     def offsets(self) -> DataFrame:
         """Return the newest committed offset of each group and partition; open transactions have rows of their own."""
-        self._warn()
+        self._warned()
         return self._reader().frame(OFFSETS, OFFSETS_SCHEMA, cluster=self.cluster)
 
     def commit_rates(self, every: str = "1 hour") -> DataFrame:
@@ -385,7 +385,7 @@ class CoordinatorAudit:
         A group with most of the share floods the log: each of its commits is replicated, kept until compaction, and
         read again whenever a broker loads the partition.
         """
-        self._warn()
+        self._warned()
         return self._reader().frame(COMMIT_RATES, RATES_SCHEMA, cluster=self.cluster, every=every)
 
     def rewinds(self) -> DataFrame:
@@ -395,7 +395,7 @@ class CoordinatorAudit:
         log does not say which of them committed. ``rebalance_at`` and ``rebalance_to``: the last rebalance before the
         commit. ``in_rebalance``: that rebalance had not finished.
         """
-        self._warn()
+        self._warned()
         return self._reader().frame(REWINDS, REWINDS_SCHEMA, cluster=self.cluster)
 
     def removals(self) -> DataFrame:
@@ -410,8 +410,7 @@ class CoordinatorAudit:
         group, between ``group deleted`` and ``group expired``. ``deleted`` and ``expired or deleted`` end with ``, or
         removed with its topic`` where the metadata log does not show that time. ``age_ms``: time since the last commit.
         """
-        self._warn()
-        tables, cluster = self.tables.asked(), self.cluster
+        tables, cluster = self._warned().tables, self.cluster
         reach = topics_given(tables, cluster).reach
         lines = lines_about_removals(tables, cluster)
         fold = removal_rows(topic_ends(tables, cluster), reach, lines, to_arrow_schema(REMOVALS_SCHEMA))
@@ -427,23 +426,20 @@ class CoordinatorAudit:
         Raises:
             MissingTableError: no file is given, and the tables have no snapshots.
         """
-        self._warn()
+        answers = self._warned()
         given = None
         if end_offsets is not None:
             given = {END_OFFSETS.name: ends_in_spark(self.tables.spark, end_offsets, self.cluster)}
         schema = StructType([CLUSTER, *row_type(LagPoint).fields])
-        judged = lag_rows(self._reaches(), to_arrow_schema(schema), cluster=self.cluster)
+        judged = lag_rows(log_reaches(answers.tables, self.cluster), to_arrow_schema(schema), cluster=self.cluster)
         return self._folded(LAG_AT, judged, schema, at, given)
 
     def activity(self, at: Moment) -> DataFrame:
         """Return what the commits alone show about consumers at a time; lag is not computed."""
-        self._warn()
+        reaches = log_reaches(self._warned().tables, self.cluster)
         schema = StructType([CLUSTER, *row_type(ActivityPoint).fields])
-        judged = activity_rows(self._reaches(), to_arrow_schema(schema), cluster=self.cluster)
+        judged = activity_rows(reaches, to_arrow_schema(schema), cluster=self.cluster)
         return self._folded(COMMITS_AT, judged, schema, at)
-
-    def _reaches(self) -> dict[int, LogReach]:
-        return log_reaches(self.tables.asked(), self.cluster)
 
     def _folded(
         self,
@@ -459,6 +455,13 @@ class CoordinatorAudit:
 
     def _reader(self, given: Mapping[str, str] | None = None) -> SparkReader:
         return SparkReader(self.tables.spark, self.tables.location, given)
+
+
+def _known(answers: StoredAnswers, group: str) -> GroupHistory:
+    history = answers.history(group)
+    if history is None:
+        raise no_history(answers, group)
+    return history
 
 
 def milliseconds(moment: Moment) -> int:
