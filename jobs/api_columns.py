@@ -12,7 +12,7 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_changes import TopicInterval
 from jobs.queries.group_rows import TABLE_OF
 from jobs.tables.columns import COMMIT, OFFSET_KEY
-from jobs.tables.commits import POSITION
+from jobs.tables.commits import POSITION, REMOVAL, REWIND
 from jobs.tables.delta import column
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LONG, STRING
@@ -47,7 +47,7 @@ STEP: Final = [
     column("log_offset", LONG, "Log offset of the commit, or of the tombstone"),
     column("timestamp_ms", LONG, "Its time, ms since the epoch"),
     column("offset_before", LONG, "Offset committed before"),
-    column("log_offset_before", LONG, "Log offset of the commit before"),
+    REWIND["log_offset_before"],
 ]
 REWINDS_SCHEMA: Final = StructType(
     [
@@ -62,8 +62,8 @@ REWINDS_SCHEMA: Final = StructType(
 REMOVALS_SCHEMA: Final = StructType(
     [
         *STEP,
-        column("age_ms", LONG, "Time since the commit, ms; null: the commit has no time"),
-        column("past_expiry", BooleanType(), "True: the expiry that the commit names had passed"),
+        REMOVAL["age_ms"],
+        REMOVAL["past_expiry"],
         column("cause", STRING, "Why it was removed"),
     ]
 )

@@ -25,18 +25,23 @@ def step(number: int) -> dict[str, Any]:
     return row | {"night": "n", "number": number, "started_at": AT, "counts": [("records", number)]}
 
 
+def given_to(monkeypatch: pytest.MonkeyPatch, of: type, method: str) -> list[str]:
+    """What a method of one argument is called with from now on."""
+    given: list[str] = []
+    called = getattr(of, method)
+
+    def noted(self: Any, argument: str) -> Any:
+        given.append(argument)
+        return called(self, argument)
+
+    monkeypatch.setattr(of, method, noted)
+    return given
+
+
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The questions that Spark is asked."""
-    texts: list[str] = []
-    frame = SparkReader._frame
-
-    def noted(self: SparkReader, text: str) -> Any:
-        texts.append(text)
-        return frame(self, text)
-
-    monkeypatch.setattr(SparkReader, "_frame", noted)
-    return texts
+    return given_to(monkeypatch, SparkReader, "_frame")
 
 
 @pytest.fixture
@@ -102,14 +107,7 @@ def test_spark_is_not_asked_twice_for_the_same_few_rows(
 def test_a_question_reads_a_copy_until_another_program_changes_the_table(
     spark: SparkSession, catalog: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copied: list[str] = []
-    copy = TableCopies._copied
-
-    def noted(self: TableCopies, name: str) -> Any:
-        copied.append(name)
-        return copy(self, name)
-
-    monkeypatch.setattr(TableCopies, "_copied", noted)
+    copied = given_to(monkeypatch, TableCopies, "_copied")
     tables, other = Tables(spark, catalog), Tables(spark, catalog)
     other.create(NIGHTLY_STEPS)
     assert list(tables.asked().rows(STEPS)) == []
