@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.cluster.topic_history import TopicHistory
 
 FIRST_EPOCH = 2
@@ -13,11 +14,20 @@ LEVEL_OF_4_3 = 30
 def may_be_first(epoch: int, metadata_hash: int, topics: TopicHistory | None, time_ms: int) -> bool:
     """Return whether an epoch that a record of this time opens may be the first of its group.
 
-    Brokers before 4.1 write no metadata hash (0), and registrations of brokers tell those before 4.3: their epoch 2 is
-    the second one.
+    Registrations of brokers tell those before 4.3: their epoch 2 is the second one. Brokers before 4.1 write no
+    metadata hash (0). Later ones write 0 where none of the group's topics is there: then brokers have to be known as of
+    4.3 or later.
     """
     if epoch < FIRST_EPOCH:
         return True
     levels = None if topics is None else topics.broker_levels(time_ms)
     is_older = levels is not None and levels.newest is not None and levels.newest < LEVEL_OF_4_3
-    return epoch == FIRST_EPOCH and metadata_hash != 0 and not is_older
+    shows_release = metadata_hash != 0 or _were_all_of_4_3(topics, levels)
+    return epoch == FIRST_EPOCH and shows_release and not is_older
+
+
+def _were_all_of_4_3(topics: TopicHistory | None, levels: Levels | None) -> bool:
+    """Whether the brokers of these levels are of 4.3 or later, and no others are known before or after them."""
+    if topics is None or levels is None or levels.oldest is None:
+        return False
+    return levels.oldest >= LEVEL_OF_4_3 and min(topics.metadata_versions()) >= LEVEL_OF_4_3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
@@ -26,6 +27,22 @@ def test_epoch_2_without_a_hash_is_the_second_of_an_older_broker(
     log = GroupLog(offset=10)
     log.write(member("m1", "t"), epoch(number, metadata_hash), target("m1", 0), target_epoch(number))
     (row,) = log.rebalances(coverage=Coverage({0: [(0, 3), (10, 100)]}))
+    assert (row.missing is None) == is_first
+
+
+@pytest.mark.parametrize(
+    ("levels", "is_first"), [([], False), ([(0, 30)], True), ([(0, 29)], False), ([(0, 29), (1, 30)], False)]
+)
+def test_epoch_2_without_topics_is_the_first_where_all_brokers_are_of_4_3(
+    levels: list[tuple[int, int]], *, is_first: bool
+) -> None:
+    """The hash of no topics is 0, too: a streams group whose source topic is not there has it."""
+    topics = TopicHistory()
+    for at, level in levels:
+        topics.note_registration(1, LogPosition(0, at, at), level)
+    topics.last_seen_ms = 10**6
+    log = GroupLog(offset=10).write(member("m1", "t"), epoch(2, 0), target("m1"), target_epoch(2))
+    (row,) = log.rebalances(topics, Coverage({0: [(0, 3), (10, 100)]}))
     assert (row.missing is None) == is_first
 
 
