@@ -49,7 +49,8 @@ def checks_command(
 
 
 def print_results(console: Console, results: Iterable[Result]) -> None:
-    """Print one line for each check; its description is in the JSON output."""
+    """Print one line for each check. What one looks at is in the JSON output, and in a note if it did not pass."""
+    results = list(results)
     lines = [
         {
             "cluster": result.cluster,
@@ -66,6 +67,10 @@ def print_results(console: Console, results: Iterable[Result]) -> None:
     if not console.json:
         lines = [{name: value for name, value in line.items() if name not in ("suite", "about")} for line in lines]
     print_lines(lines, as_json=console.json, title="checks")
+    if not console.json:
+        of_check = {(result.check, VERDICTS[result.passed]): result.about for result in results if not result.passed}
+        for (check, verdict), about in of_check.items():
+            console.note(f"{check} {verdict}: {about}")
 
 
 def expectations_command(

@@ -14,7 +14,7 @@ function trends(nights) {
   const state = timeRange(nights[0].ended_ms, nights[nights.length - 1].ended_ms);
   const times = nights.map((each) => each.ended_ms);
   const line = (names) => names.filter(([field]) => nights.some((each) => each[field] !== null)).map(([field, name]) => ({ name, times, values: nights.map((each) => each[field]) }));
-  const panels = [linesChart(line(NIGHTS), { title: "Trend between nights", note: `a number a night; ${nights.length} nights; UTC`, unit: "numbers of each night", state })];
+  const panels = [linesChart(line(NIGHTS), { title: "Trend between nights", note: `a number a night; ${nights.length} ${nights.length === 1 ? "night" : "nights"}; UTC`, unit: "numbers of each night", state })];
   const lag = line([["max_lag", "highest lag of a partition"], ["total_lag", "lag of all partitions"]]);
   if (lag.length) panels.push(linesChart(lag, { title: "Lag between nights", note: "records at the end of each night; UTC", unit: "records of lag", state }));
   return panels;

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
+from jobs.checks.validation import Result
+from jobs.cli.checks import print_results
+from jobs.cli.console import Console
 from jobs.cli.output import print_table, print_text
 
 LINES = [
@@ -128,4 +133,17 @@ def test_sentences_are_broken_between_words(
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
         "the member that held it up",
         "is-named-here",
+    ]
+
+
+def test_a_check_that_does_not_pass_says_what_it_looks_at(capsys: pytest.CaptureFixture[str]) -> None:
+    def result(check: str, *, passed: bool | None) -> Result:
+        about, at = f"what {check} looks at", datetime(2026, 11, 1, tzinfo=UTC)
+        return Result("run", "c", "suite", check, "expect", about, "critical", 1.0, "max_value 0", passed, at)
+
+    results = [result("whole", passed=True), result("broken", passed=False), result("unclear", passed=None)]
+    print_results(Console(), results)
+    assert capsys.readouterr().err.splitlines() == [
+        "note: broken failed: what broken looks at",
+        "note: unclear unknown: what unclear looks at",
     ]
