@@ -120,7 +120,10 @@ class GroupAudit:
             return [*rules.on_commit(record)]
         known, had = history.before(record), rules.before(record)
         seen = self._group.apply(record)
-        rows: list[AuditedRow] = [*history.after(record, known), *rules.after(record, had, seen, leader_epoch)]
+        rows: list[AuditedRow] = [
+            *history.after(record, known, leader_epoch),
+            *rules.after(record, had, seen, leader_epoch),
+        ]
         if targets is not None:
             rows += targets.after(record, leader_epoch)
         return rows

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
@@ -24,6 +24,9 @@ from coordinator_core.record_fields.cluster_metadata import (
     UnregisterBrokerRecord,
 )
 from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
+
+NO_CHANGE: Final = -2
+"""The leader in a change of a partition that leaves the leader as it was."""
 
 
 class Snapshot(NamedTuple):
@@ -180,6 +183,9 @@ class MetadataLog:
 
     def _partition_change(self, value: PartitionChangeRecord) -> None:
         self._set_replicas(value, value.get("replicas"))
+        state = self._topics.get(value["topicId"])
+        if state is not None and value.get("leader", NO_CHANGE) != NO_CHANGE:
+            self.history.brokers.note_leader(state.name, value["partitionId"], self._last)
 
     def _set_replicas(self, value: PartitionRecord | PartitionChangeRecord, replicas: list[int] | None) -> None:
         topic_id, partition = value["topicId"], value["partitionId"]
@@ -193,11 +199,11 @@ class MetadataLog:
 
     def _register_broker(self, value: RegisterBrokerRecord) -> None:
         supported = {feature["name"]: feature["maxSupportedVersion"] for feature in value.get("features") or ()}
-        self.history.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
+        self.history.brokers.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
         self._set_rack(value["brokerId"], value.get("rack"))
 
     def _unregister_broker(self, value: UnregisterBrokerRecord) -> None:
-        self.history.note_unregistration(value["brokerId"], self._last)
+        self.history.brokers.note_unregistration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], None)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:

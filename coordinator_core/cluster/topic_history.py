@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import Final, NamedTuple
 
+from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
@@ -33,18 +34,6 @@ class ImageVersion(NamedTuple):
     version: int
     at: LogPosition
     image: TopicImage
-
-
-class Registration(NamedTuple):
-    """The registration of a broker that started.
-
-    ``metadata_version`` is the highest level of the feature ``metadata.version`` that it supports, which identifies its
-    release (21: 3.9); None: not known.
-    """
-
-    at: LogPosition
-    broker: int
-    metadata_version: int | None = None
 
 
 TOPIC_RESOURCE: Final = 2
@@ -87,8 +76,7 @@ class TopicHistory:
         self._by_id: VersionedMap[str, Topic] = VersionedMap()
         self._names: dict[str, str] = {}
         self._racks: VersionedMap[int, str] = VersionedMap()
-        self._registrations: list[Registration] = []
-        self._unregistrations: list[Registration] = []
+        self.brokers = BrokerHistory()
         self._configs: VersionedMap[tuple[int, str], Mapping[str, str]] = VersionedMap()
         self._only_racks: set[tuple[str, int]] = set()
         self._hashes: dict[tuple[str, int], int] = {}
@@ -151,14 +139,6 @@ class TopicHistory:
     def put_broker(self, broker: int, rack: str | None) -> None:
         """Set a broker's rack in the newest version; None for a broker that has no rack or was removed."""
         self._racks.put(broker, rack, self._newest)
-
-    def note_registration(self, broker: int, at: LogPosition, metadata_version: int | None = None) -> None:
-        """Note that a broker registered; that alone does not make a version."""
-        self._registrations.append(Registration(at, broker, metadata_version))
-
-    def note_unregistration(self, broker: int, at: LogPosition) -> None:
-        """Note that a broker was unregistered."""
-        self._unregistrations.append(Registration(at, broker))
 
     def put_config(self, resource_type: int, resource: str, name: str, value: str | None) -> None:
         """Set or, with None, unset a dynamic config in the newest version."""
@@ -377,26 +357,6 @@ class TopicHistory:
                 before = topic
         return sorted(changes, key=lambda change: (change.at.offset, change.at.timestamp_ms))
 
-    def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
-        """Return the brokers that registered in ``(after_ms, upto_ms]``, in order."""
-        first, end = (
-            bisect_right(self._registrations, time_ms, key=lambda start: start.at.timestamp_ms)
-            for time_ms in (after_ms, upto_ms)
-        )
-        return self._registrations[first:end]
-
-    def restarts(self, after_ms: int, upto_ms: int) -> list[Registration]:
-        """Return the brokers that registered again in ``(after_ms, upto_ms]``: they had been down before.
-
-        Where the history does not reach back to the beginning of the cluster, each registration counts as one.
-        """
-        known, restarted = set[int](), []
-        for start in self._registrations:
-            if after_ms < start.at.timestamp_ms <= upto_ms and (start.broker in known or not self.complete):
-                restarted.append(start)
-            known.add(start.broker)
-        return restarted
-
     def oldest_broker(self, time_ms: int | None) -> int | None:
         """Return the lowest ``metadata_version`` among the brokers registered at a time (None: at the end).
 
@@ -410,7 +370,7 @@ class TopicHistory:
 
         Registrations prove it up to the end of the metadata log; beside that, snapshots of the cluster show it.
         """
-        registered = self._registered_levels(time_ms)
+        registered = self.brokers.levels_at(time_ms)
         if registered is not None and (time_ms is None or time_ms <= self.last_seen_ms):
             return registered
         shown = self.snapshots.levels_at(time_ms)
@@ -419,18 +379,10 @@ class TopicHistory:
         # Brokers that are upgraded later are not older than those of the log.
         return joined(registered, shown._replace(oldest=registered.oldest if shown.oldest is None else shown.oldest))
 
-    def _registered_levels(self, time_ms: int | None) -> Levels | None:
-        last: dict[int, Registration] = {}
-        for change in sorted([*self._registrations, *self._unregistrations], key=lambda change: change.at.offset):
-            if time_ms is None or change.at.timestamp_ms <= time_ms:
-                last[change.broker] = change
-        levels = [change.metadata_version for change in last.values() if change.metadata_version is not None]
-        return Levels(min(levels), max(levels)) if levels else None
-
     def metadata_versions(self) -> set[int]:
         """Return every ``metadata_version`` that a registration or a snapshot shows of a broker."""
-        shown = {level for run in self.snapshots.levels for level in run.levels}
-        return ({each.metadata_version for each in self._registrations} | shown) - {None}  # type: ignore[return-value]
+        shown = {level for run in self.snapshots.levels for level in run.levels if level is not None}
+        return self.brokers.metadata_versions() | shown
 
     def config(self, resource_type: int, resource: str, version: int) -> Mapping[str, str]:
         """Return the dynamic configs of a resource at a version, empty when none are known."""

@@ -7,21 +7,28 @@ from typing import Final
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.rows import RebalanceRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
 RESTART_MS: Final = 60_000
 """How long after the start of a broker a rebalance without a cause may be its consequence."""
 
 
-def without_blame(row: RebalanceRow, end: LogPosition | None, topics: TopicHistory | None) -> RebalanceRow:
+def without_blame(
+    row: RebalanceRow, end: LogPosition | None, topics: TopicHistory | None, family: Family
+) -> RebalanceRow:
     """Return the row of a rebalance, without a member that delayed it if a broker was down within it.
 
-    Members had to wait for that broker if it was the coordinator, which no record says. ``end``: None while it lasts.
+    Members had to wait for the coordinator: another broker took over as the leader of the log partition, or one started
+    again, which may have been it. ``end``: None while it lasts. ``family`` is that of the group's log.
     """
     if topics is None or row.held_up_by is None:
         return row
+    after_ms = row.at.timestamp_ms - CLOCK_TOLERANCE_MS
     until_ms = topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
-    if topics.restarts(row.at.timestamp_ms - CLOCK_TOLERANCE_MS, until_ms):
+    brokers = topics.brokers
+    if brokers.restarts(after_ms, until_ms, complete=topics.complete) or brokers.is_led_anew(
+        LOG_TOPICS[family], row.at.partition, after_ms, until_ms
+    ):
         return row._replace(held_up_by=None)
     return row
 
@@ -34,7 +41,7 @@ def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | No
     """
     if topics is None:
         return None
-    started = topics.registrations(max(opened.timestamp_ms, at.timestamp_ms - RESTART_MS), at.timestamp_ms)
+    started = topics.brokers.registrations(max(opened.timestamp_ms, at.timestamp_ms - RESTART_MS), at.timestamp_ms)
     if not started:
         return None
     last = started[-1]

@@ -61,22 +61,25 @@ class GroupFold:
         """The open history as of the last record."""
         return self._recorder.open_history
 
-    def feed(self, record: AnyRecord) -> list[HistoryRow]:
+    def feed(self, record: AnyRecord, leader_epoch: int | None = None) -> list[HistoryRow]:
         """Change the group by a record; return the rows that become final by it. Raise nothing."""
         if record.type <= RecordType.OFFSET_COMMIT:
             self.note_commit(record)
             return _NO_ROWS
         before = self.before(record)
         self.group.apply(record)
-        return self.after(record, before)
+        return self.after(record, before, leader_epoch)
 
     def before(self, record: AnyRecord) -> Any:
         """Return what ``after`` needs of the group as it is before the record."""
         handler = self._handlers.get(record.type)
         return None if handler is None or handler.before is None else handler.before(self.group.state, record)
 
-    def after(self, record: AnyRecord, before: Any) -> list[HistoryRow]:
-        """Return the rows that become final by the record, once the group has been changed by it; raise nothing."""
+    def after(self, record: AnyRecord, before: Any, leader_epoch: int | None) -> list[HistoryRow]:
+        """Return the rows that become final by the record, once the group has been changed by it; raise nothing.
+
+        ``leader_epoch`` is that of the log partition when it was written, where that is known.
+        """
         handler = self._handlers.get(record.type)
         if handler is None:
             return _NO_ROWS
@@ -85,6 +88,7 @@ class GroupFold:
         writer = self._recorder
         open_history = writer.open_history
         writer.follow(record)
+        open_history.note_leader(leader_epoch)
         # Without batch and time each record counts as an operation: as one, all of them would never end.
         operation = (at.timestamp_ms if batch >= 0 or at.timestamp_ms >= 0 else at.offset, batch)
         if operation != open_history.operation:

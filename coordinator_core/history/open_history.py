@@ -23,10 +23,10 @@ class OpenHistory:
 
     ``type`` is that of the group's present life, ``ended`` the tombstone that ended it within the present operation;
     ``reborn``: the end of the life before was seen. ``last_epoch`` and ``last_members`` (how many) are those of the
-    last epoch, of any type of the group. ``departed`` has the members removed in this operation, ``crossing`` those
-    that may continue under another type. ``changes`` are the causes of the next epoch, ``joined`` the members that
-    joined in this operation since an epoch was opened. ``commits`` has the time (ms) of the last commit by topic name
-    and partition.
+    last epoch, of any type of the group. ``leader_epoch`` is that of the log partition, where known. ``departed`` has
+    the members removed in this operation, ``crossing`` those that may continue under another type. ``changes`` are the
+    causes of the next epoch, ``joined`` the members that joined in this operation since an epoch was opened.
+    ``commits`` has the time (ms) of the last commit by topic name and partition.
 
     ``past`` says how much of the group's past was seen.
 
@@ -46,6 +46,7 @@ class OpenHistory:
     reborn: bool = False
     last_epoch: int | None = None
     last_members: int | None = None
+    leader_epoch: int | None = None
     epoch: OpenEpoch | None = None
     rebalance: OpenRebalance | None = None
     memberships: dict[str, OpenMembership] = field(default_factory=dict)
@@ -65,6 +66,14 @@ class OpenHistory:
     past: SeenPast = field(default_factory=SeenPast)
     share_phases: dict[str, dict[str, dict[int, ShareInitializationRow]]] = field(default_factory=dict)
     share_listed: int | None = None
+
+    def note_leader(self, leader_epoch: int | None) -> None:
+        """Take in the leader epoch of a record: with another one, a coordinator has taken over before it."""
+        if leader_epoch is None:
+            return
+        if self.rebalance is not None and self.leader_epoch not in (None, leader_epoch):
+            self.rebalance.is_led_anew = True
+        self.leader_epoch = leader_epoch
 
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""

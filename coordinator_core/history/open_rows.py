@@ -103,7 +103,8 @@ class OpenRebalance:
 
     ``behind`` has the members that are not yet at the target (a dict, as its order is the log's), ``revoking`` what
     members are asked to give up, ``waited`` the members that had to wait for others to do so. ``missing`` is None where
-    everything that it rests on was seen; ``knows_members``: the members are all there are.
+    everything that it rests on was seen; ``knows_members``: the members are all there are. ``is_led_anew``: another
+    coordinator took over meanwhile.
     """
 
     at: LogPosition
@@ -120,6 +121,7 @@ class OpenRebalance:
     last_member: str | None = None
     missing: str | None = None
     knows_members: bool = True
+    is_led_anew: bool = False
 
     def asked(self, member_id: str, units: int, at: LogPosition) -> None:
         """Note that a current assignment of the member asks it to give up ``units``; none: it has given them up."""
@@ -133,11 +135,19 @@ class OpenRebalance:
             self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
 
     def _held_up_by(self) -> str | None:
-        """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those."""
+        """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
+
+        None where several still have to, and while another coordinator took over: it served no member meanwhile.
+        """
+        if self.is_led_anew:
+            return None
         if self.revoking:
             return next(iter(self.revoking))
-        others = [revocation for revocation in self.revocations if revocation.member_id != self.last_member]
-        return others[-1].member_id if others and self.last_member in self.waited else self.last_member
+        if len(self.behind) > 1:
+            return None
+        last = next(iter(self.behind), self.last_member)
+        others = [revocation for revocation in self.revocations if revocation.member_id != last]
+        return others[-1].member_id if others and last in self.waited else last
 
     def row(
         self, group_id: str, group_type: str, outcome: str, tally: Tally | None, finished: LogPosition | None

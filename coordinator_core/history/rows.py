@@ -146,8 +146,8 @@ class RebalanceRow(NamedTuple):
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     held_up_by: Annotated[
         str | None,
-        "the last member to revoke what another waited for, else the last to reach the target; null also where a "
-        "broker was down meanwhile",
+        "the last member to revoke what another waited for, else the last to reach the target, or the one that has "
+        "not; null also where several have not, and where a broker was down or another one took over meanwhile",
     ]
     members_behind: Annotated[
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"

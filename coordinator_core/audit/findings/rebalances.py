@@ -74,7 +74,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
         away = absences_within(row, history.lines.away)
-        who = None if away else row.held_up_by or next(iter(row.behind), None)
+        who = None if away else row.held_up_by
         name = history.client(who)
         state = f"has taken {took} ms so far" if row.outcome == "open" else f"took {took} ms"
         detail = f"the rebalance to {row.to_epoch} {state}"

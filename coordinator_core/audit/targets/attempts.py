@@ -162,7 +162,7 @@ class Attempts:
         changes = self.group_view.orders.changes
         if self.history is None or not changes:
             return []
-        registered = self.history.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
+        registered = self.history.brokers.registrations(changes[0].timestamp_ms, self.operation.end.at.timestamp_ms)
         return [(registration.broker, registration.at) for registration in registered]
 
 

@@ -76,7 +76,7 @@ class RecordedCluster:
     def register_brokers(self) -> None:
         """The metadata log tells of the broker that started at each fail-over."""
         for time_ms in self.fail_overs:
-            self.topics.note_registration(7, LogPosition(0, 99, time_ms))
+            self.topics.brokers.note_registration(7, LogPosition(0, 99, time_ms))
 
     @property
     def log(self) -> list[CoordinatorRecord]:

@@ -5,7 +5,7 @@ from itertools import count
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.metadata_log import MetadataLog, fold_metadata_log
-from coordinator_core.records import CoordinatorRecord, LogPosition, MetadataRecordType
+from coordinator_core.records import GROUP_LOG, CoordinatorRecord, LogPosition, MetadataRecordType
 
 A, B = "5J6Vb5ZiR3aDu5l2a3l1Ew", "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -103,7 +103,7 @@ def test_the_oldest_broker_by_what_brokers_support():
         .batch((MetadataRecordType.UNREGISTER_BROKER, {"brokerId": 2, "brokerEpoch": 1}))
         .history()
     )
-    times = [each.at.timestamp_ms for each in history.registrations(-1, 2**40)]
+    times = [each.at.timestamp_ms for each in history.brokers.registrations(-1, 2**40)]
     assert [history.oldest_broker(time_ms) for time_ms in times] == [None, 21, 21, 21]
     assert history.oldest_broker(None) == 25
 
@@ -229,3 +229,13 @@ def test_versions_share_what_did_not_change():
     history = log.history()
     assert len(history) == 5001
     assert history.version(0).image.by_name["t7"] is history.version(5000).image.by_name["t7"]
+
+
+def test_only_a_change_of_the_leader_leads_a_log_of_groups_anew():
+    log = Log().batch(topic(GROUP_LOG, A), partition(A, 0, 1, 2), topic("t", B), partition(B, 0, 1, 2))
+    log.batch(change(A, 0, isr=[1])).batch(change(A, 0, leader=-2)).batch(change(B, 0, leader=2))
+    assert not log.history().brokers.is_led_anew(GROUP_LOG, 0, 0, 10**6)
+    brokers = log.batch(change(A, 0, leader=-1)).history().brokers
+    assert brokers.is_led_anew(GROUP_LOG, 0, 4_000, 5_000)
+    assert not brokers.is_led_anew(GROUP_LOG, 0, 5_000, 10**6)
+    assert not brokers.is_led_anew(GROUP_LOG, 1, 0, 10**6)

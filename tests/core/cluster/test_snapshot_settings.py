@@ -109,7 +109,7 @@ def test_bounds_of_the_levels_of_brokers(time_ms: int | None, levels: Levels) ->
 
 def test_registrations_prove_levels_up_to_the_end_of_the_metadata_log() -> None:
     known = history(levels=RUNS)
-    known.note_registration(1, LogPosition(0, 0, 5), 26)
+    known.brokers.note_registration(1, LogPosition(0, 0, 5), 26)
     known.last_seen_ms = 20
     times = (None, 7, 20, 25, 45)
     assert [known.broker_levels(time_ms) for time_ms in times] == [

@@ -7,9 +7,12 @@ import pytest
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
+from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.holdings import TOPICS_IN_DOUBT
-from coordinator_core.records import LogPosition, RecordType
+from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
 from tests.core.history.logs import (
     GROUP,
@@ -363,8 +366,46 @@ def test_who_joins_with_the_next_epoch_is_not_behind_in_the_one_before():
 def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, blamed):
     """Broker 1 registers again meanwhile, another for the first time, or broker 1 long after."""
     topics = TopicHistory()
-    topics.note_registration(1, LogPosition(0, 0, -60_000))
-    topics.note_registration(broker, LogPosition(0, 1, at_ms))
+    topics.brokers.note_registration(1, LogPosition(0, 0, -60_000))
+    topics.brokers.note_registration(broker, LogPosition(0, 1, at_ms))
     topics.last_seen_ms = 10**6
     second = two(GroupLog()).rebalances(topics)[1]
     assert (second.outcome, second.held_up_by) == ("converged", blamed)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "at_ms", "blamed"),
+    [
+        (GROUP_LOG, 0, 4_000, None),
+        (GROUP_LOG, 0, 60_000, "m1"),
+        (GROUP_LOG, 1, 4_000, "m1"),
+        (SHARE_LOG, 0, 4_000, "m1"),
+    ],
+)
+def test_no_member_held_up_a_rebalance_while_another_broker_became_its_coordinator(topic, partition, at_ms, blamed):
+    """The coordinator stops within the rebalance, and starts again long after: another broker goes on."""
+    topics = TopicHistory()
+    topics.brokers.note_leader(topic, partition, LogPosition(0, 0, at_ms))
+    topics.last_seen_ms = 10**6
+    second = two(GroupLog()).rebalances(topics)[1]
+    assert (second.outcome, second.held_up_by) == ("converged", blamed)
+
+
+@pytest.mark.parametrize(("epochs", "blamed"), [((4, 4), "m1"), ((4, 5), None), ((4, None), "m1"), ((5, 5), "m1")])
+def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epochs, blamed):
+    """The records of the rebalance have the first one, all after its target the second one."""
+    fold, rows = GroupFold(Group(GROUP)), []
+    for record in two(GroupLog()).records:
+        before, within = epochs
+        rows += fold.feed(record, 4 if record.at.offset < 5 else before if record.at.offset < 10 else within)
+    second = [row for row in rows if isinstance(row, RebalanceRow)][1]
+    assert (second.outcome, second.held_up_by) == ("converged", blamed)
+
+
+def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():
+    log = alone(GroupLog())
+    log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2), target_epoch(3))
+    assert log.rebalances()[-1].held_up_by is None, "both are behind"
+    log.write(current("m2", 3))
+    waiting = log.rebalances()[-1]
+    assert (waiting.outcome, waiting.behind, waiting.held_up_by) == ("open", ("m1",), "m1")

@@ -39,7 +39,7 @@ def test_epoch_2_without_topics_is_the_first_where_all_brokers_are_of_4_3(
     """The hash of no topics is 0, too: a streams group whose source topic is not there has it."""
     topics = TopicHistory()
     for at, level in levels:
-        topics.note_registration(1, LogPosition(0, at, at), level)
+        topics.brokers.note_registration(1, LogPosition(0, at, at), level)
     topics.last_seen_ms = 10**6
     log = GroupLog(offset=10).write(member("m1", "t"), epoch(2, 0), target("m1"), target_epoch(2))
     (row,) = log.rebalances(topics, Coverage({0: [(0, 3), (10, 100)]}))

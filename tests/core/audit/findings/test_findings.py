@@ -108,9 +108,17 @@ def test_a_slow_rebalance_names_who_held_it_up() -> None:
 
 
 def test_a_rebalance_under_way_counts_until_now() -> None:
-    row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=300_000, behind=("m7",))
+    lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": 300_000}
+    row = rebalance(2, at(2), behind=("m7",), held_up_by="m7", **lasting)
     (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
     assert (slow.number, slow.subject) == (300_000, "m7")
+
+
+def test_who_is_behind_is_not_to_blame_where_the_rebalance_names_no_member() -> None:
+    """A broker was down meanwhile, or several members are behind."""
+    row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=300_000, behind=("m7",))
+    (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
+    assert (slow.subject, slow.detail) == (None, "the rebalance to 2 has taken 300000 ms so far")
 
 
 def test_a_rebalance_that_may_have_ended_in_lost_records_is_not_slow() -> None:

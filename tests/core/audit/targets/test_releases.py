@@ -45,7 +45,7 @@ def history(*levels: int) -> TopicHistory:
     topics = TopicHistory()
     topics.open_version(LogPosition(0, 0, 0))
     for broker, level in enumerate(levels):
-        topics.note_registration(broker, LogPosition(0, broker, 0), level)
+        topics.brokers.note_registration(broker, LogPosition(0, broker, 0), level)
     topics.put_topic(ORDERS)
     topics.last_seen_ms = 10**6
     return topics

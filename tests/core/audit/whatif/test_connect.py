@@ -151,7 +151,7 @@ def idle_ms(records: list[AnyRecord], group: Group) -> int:
     for record in records:
         known = fold.before(record)
         group.apply(record)
-        rows += fold.after(record, known)
+        rows += fold.after(record, known, None)
     return sum(row.idle_ms or 0 for row in [*rows, *fold.open_rows()] if isinstance(row, RebalanceRow))
 
 
