@@ -83,11 +83,11 @@ def write_cleaned(whole: Path, cleaned: Path, clean_until: float, tombstones_unt
     ``clean_until`` is the part of the log that was cleaned, ``tombstones_until`` the part of that without tombstones.
     """
     for folder in sorted(whole.glob("__consumer_offsets-*")):
-        log = read_partition(folder)
+        left = log = read_partition(folder)
         if log:
             clean_end = round(clean_until * (log[-1].offset + 1))
             left = compact(log, clean_end, round(tombstones_until * clean_end), chance)
-            write_partition(cleaned / folder.name, left)
+        write_partition(cleaned / folder.name, left)
 
 
 def _batch(entries: list[RecordedOffset]) -> bytes:

@@ -26,7 +26,7 @@ def test_describe_at_end_offsets(corpus: str, every: int) -> None:
     for checkpoint in stable[::-every]:
         moment = AsOf(offsets={int(partition): end for partition, end in checkpoint["co_end"].items()})
         replayed = replay(logs, moment, warnings.append)
-        around = replace(replayed.surroundings(), data_end=data_end(checkpoint))
+        around = replace(replayed.surroundings(), data_end=data_end(checkpoint), default_assignor="uniform")
         described = {group.group_id: describe(group, held, around) for group, held, _ in replayed.groups()}
         compare_groups(checkpoint, described, tally)
     rebalancing = rebalancing_groups(tally)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.coordinator.traces.difference import Difference
 from coordinator_core.coordinator.traces.run import run_traces
 from tests.shared_data import TRACES
 
@@ -38,10 +39,27 @@ def read(name: str) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, lines)
 
 
+def is_of_recorder(difference: Difference) -> bool:
+    """Whether a difference is only the order of the supported assignors in the message of UNSUPPORTED_ASSIGNOR.
+
+    The recorder checked this field in the place of the coordinator's service, and named them as configured. A broker
+    keeps their names in a set: the transcript ``requests_consumer`` has the message of its own service.
+    """
+    if difference.part != "error":
+        return False
+    of_both = (difference.expected, difference.actual)
+    if any(error is None or error["code"] != "UNSUPPORTED_ASSIGNOR" for error in of_both):
+        return False
+    expected, actual = (
+        {**error, "message": sorted(error["message"].rstrip(".").replace(",", "").split())} for error in of_both
+    )
+    return bool(expected == actual)
+
+
 @pytest.mark.parametrize("name", STEPS)
 def test_every_step_is_equal(name: str) -> None:
     tally: Counter[tuple[str, bool]] = Counter()
     for result in run_traces(read(name)):
-        tally[result.operation, result.equal] += 1
+        tally[result.operation, all(map(is_of_recorder, result.differences))] += 1
     assert {operation: count for (operation, equal), count in tally.items() if not equal} == {}
     assert tally.total() == STEPS[name]
