@@ -359,7 +359,7 @@ class HistoryWriter:
     def take_part(self, epoch: int, *, seen_to_join: bool = True) -> None:
         """Let members that joined since the last epoch take part from this one on."""
         for membership in self.open_history.memberships.values():
-            if membership.first_epoch is None:
+            if membership.first_epoch is None and membership.missing is None:
                 membership.first_epoch = epoch
                 if not seen_to_join:
                     membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN

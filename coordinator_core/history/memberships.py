@@ -34,7 +34,10 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
         return
     membership.came_by, membership.replaces = "static replacement", replaced.member_id
-    membership.first_epoch = open_history.last_epoch
+    if _may_lack_epoch(open_history):
+        membership.missing = open_history.past.doubt
+    else:
+        membership.first_epoch = open_history.last_epoch
     replaced.went_by, replaced.hint = "static replacement", None
     writer.withdraw(replaced.member_id, DEPARTED)
     open_history.ownership.rename(replaced.member_id, member_id)
@@ -53,6 +56,12 @@ def _replaced(open_history: OpenHistory, membership: OpenMembership) -> OpenMemb
     return next((gone for gone in departed if gone.instance_id == membership.instance_id), None)
 
 
+def _may_lack_epoch(open_history: OpenHistory) -> bool:
+    """Whether an epoch may have opened in records that are lost; a generation says all about its group."""
+    past = open_history.past
+    return open_history.type != CLASSIC and past.doubt is not None and past.is_lost
+
+
 def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     """Record that a member was removed; nothing happens if it was not known."""
     open_history = writer.open_history
@@ -62,7 +71,7 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     if membership is None:
         return
     membership.left, membership.went_by, membership.last_epoch = at, LEFT_OR_EXPIRED, open_history.last_epoch
-    if open_history.type != CLASSIC and open_history.past.doubt is not None and open_history.past.is_lost:
+    if _may_lack_epoch(open_history):
         membership.last_epoch, membership.missing = None, membership.missing or open_history.past.doubt
     open_history.departed[member_id] = membership
     instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None

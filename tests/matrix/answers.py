@@ -45,8 +45,8 @@ class Question:
 
     ``ignored`` are fields that may differ, and ``proofs`` those that may where another one is null: the position of a
     record that proves the row is another one where the first is lost. ``rests_on`` may differ where records are missing
-    and the answer says so. ``counts``: rows count what was seen; a warning
-    says that there may be more.
+    and the answer says so, ``rests_on_metadata`` where they are those of the metadata log. ``counts``: rows count what
+    was seen; a warning says that there may be more.
     """
 
     arguments: tuple[str, ...]
@@ -56,6 +56,7 @@ class Question:
     ignored: frozenset[str] = frozenset()
     proofs: tuple[tuple[str, str], ...] = ()
     rests_on: frozenset[str] = frozenset()
+    rests_on_metadata: frozenset[str] = frozenset()
     is_gate: bool = False
     counts: bool = False
 
@@ -102,9 +103,7 @@ OF_VERDICT: Final = frozenset(("fitted", "basis", "expected", "recorded", "topic
 """What a verdict rests on: where a record before it is missing, the same verdict may rest on something else."""
 
 
-OF_BLAME: Final = frozenset(("held_up_by",))
-"""Only the metadata log shows that a broker was down meanwhile (limits.md)."""
-OF_HISTORY: Final = OF_BLAME | {"topics_at"}
+OF_HISTORY: Final = frozenset(("topics_at",))
 """Behind a hole of the metadata log another version of the topics may have the hash that an epoch names."""
 
 
@@ -119,7 +118,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
         "groups then": Question(("groups", *then), _of("group"), certain, group, NO_DIFFERENCE),
         "describe": Question(("describe", "--all"), _of("group"), certain, group, NO_DIFFERENCE),
         "describe then": Question(("describe", "--all", *then), _of("group"), certain, group, NO_DIFFERENCE),
-        "rebalances": Question(("rebalances",), _at("at"), _history_certain, group, rests_on=OF_BLAME),
+        "rebalances": Question(("rebalances",), _at("at"), _history_certain, group),
         "owners": Question(
             ("owners", topic),
             _of("group_id", "partition", "member_id", "role"),
@@ -166,7 +165,9 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
     for name in groups:
         mine: Callable[[Row], str | None] = lambda row, name=name: name  # type: ignore[misc]  # noqa: E731
         found |= {
-            f"history {name}": Question(("history", name), _history_key, _history_certain, mine, rests_on=OF_HISTORY),
+            f"history {name}": Question(
+                ("history", name), _history_key, _history_certain, mine, rests_on_metadata=OF_HISTORY
+            ),
             f"offsets {name}": Question(
                 ("offsets", name),
                 _of("topic", "partition", "status"),
@@ -250,6 +251,8 @@ def judge(
                 found.wrong.append(f"missing in silence {key}")
             continue
         other = _without(removal.changes, other, row)
+        if told and removal.others:
+            other = _on_other_topics(question, other, row)
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
     times = {_at_time(key) for key in truth}
     begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
@@ -261,6 +264,17 @@ def judge(
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")
     return found
+
+
+def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
+    """Return what is said with the true values of what only the metadata log tells.
+
+    Only it may show that a broker was down (limits.md): without it a member may be named where none is to blame.
+    """
+    names = question.rests_on_metadata & true.keys()
+    if true.get("held_up_by", "") is None:
+        names |= {"held_up_by"}
+    return said | {name: true[name] for name in names}
 
 
 def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:

@@ -8,7 +8,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.history.rows import GroupEpochRow, MembershipRow
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.history.logs import GROUP, A, GroupLog, current, epoch, existing, gone, member, target, target_epoch
 
@@ -67,3 +67,16 @@ def test_no_topic_is_known_to_be_there_behind_the_end_of_the_metadata_log() -> N
     topics = existing(t=4)
     topics.last_seen_ms = 5_000
     assert [topics.was_there("t", A, time_ms, 10_000) for time_ms in (4_000, 6_000)] == [True, False]
+
+
+def test_a_static_member_replaced_behind_lost_records_has_no_known_first_epoch() -> None:
+    """An epoch may have opened in what is lost; one that opens later is not the first one, either."""
+    log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2))
+    log.write(current("s1", 2, 0)).skip(5).write(*gone("s1"), member("s2", "t", instance="i"), current("s2", 3, 0))
+    log.write(member("m1", "t"), epoch(4))
+    coverage = Coverage({0: [(0, 5), (10, 100)]})
+    rows = [row for row in log.rows(coverage=coverage) if isinstance(row, MembershipRow) and row.member_id == "s2"]
+    (came,) = rows
+    assert (came.came_by, came.first_epoch, came.history_complete) == ("static replacement", None, False)
+    (whole,) = [row for row in log.rows() if isinstance(row, MembershipRow) and row.member_id == "s2"]
+    assert (whole.first_epoch, whole.history_complete) == (2, True)

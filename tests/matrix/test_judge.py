@@ -1,0 +1,117 @@
+"""What the judge of the matrix excuses, and that it excuses no more: a judge that lets a wrong answer pass hides it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.matrix.answers import Answer, judge, questions
+from tests.matrix.other_removals import of_clocks
+from tests.matrix.removals import Removal, removals
+
+ASKS = questions(["g"], "t", [])
+REMOVALS = removals([0]) | of_clocks()
+SEGMENT = REMOVALS["middle segment of 0"]
+NO_METADATA = REMOVALS["metadata absent"]
+LOST = '{"warning": "the log lacks records"}'
+NO_TOPICS = '{"warning": "no topics are known"}'
+AT = {"partition": 0, "offset": 7, "timestamp_ms": 1000}
+REBALANCE = {
+    "group_id": "g",
+    "at": AT,
+    "outcome": "converged",
+    "units_lost": 2,
+    "idle_ms": 10,
+    "held_up_by": "m1",
+    "causes": [{"kind": "topic_deleted", "detail": None}],
+    "history_complete": True,
+    "missing": None,
+}
+
+
+def verdict(question: str, true: Any, said: Any, removal: Removal, warning: str = "", *, touched: bool = True) -> str:
+    """Judge an answer of one row."""
+    rows = [[] if row is None else [row] for row in (true, said)]
+    answers = Answer(rows[0], "", 0), Answer(rows[1], warning, 0)
+    return judge(ASKS[question], *answers, removal, lambda _: touched).verdict
+
+
+@pytest.mark.parametrize(
+    ("said", "warning", "touched", "judged"),
+    [
+        ({}, LOST, True, "same"),
+        ({"outcome": "superseded"}, LOST, True, "wrong"),
+        ({"outcome": None, "history_complete": False}, LOST, True, "unknown"),
+        ({"outcome": None, "history_complete": False}, LOST, False, "needless"),
+        ({"outcome": None}, "", True, "wrong"),
+        ({"units_lost": 3}, LOST, True, "wrong"),
+        ({"held_up_by": "m2"}, LOST, True, "wrong"),
+        ({"held_up_by": None}, LOST, True, "unknown"),
+        ({"causes": [{"kind": "unknown", "detail": None}]}, LOST, True, "unknown"),
+        ({"causes": [{"kind": "topic_metadata_changed", "detail": None}]}, LOST, True, "unknown"),
+        ({"causes": [{"kind": "member_joined", "detail": None}]}, LOST, True, "wrong"),
+    ],
+)
+def test_a_rebalance_behind_a_lost_segment(said: dict[str, Any], warning: str, touched: bool, judged: str) -> None:
+    assert verdict("rebalances", REBALANCE, REBALANCE | said, SEGMENT, warning, touched=touched) == judged
+
+
+def test_a_row_that_is_missing_or_too_many() -> None:
+    assert verdict("rebalances", REBALANCE, None, SEGMENT) == "wrong"
+    assert verdict("rebalances", REBALANCE, None, SEGMENT, LOST) == "unknown"
+    assert verdict("rebalances", REBALANCE, None, SEGMENT, LOST, touched=False) == "needless"
+    assert verdict("rebalances", None, REBALANCE, SEGMENT, LOST) == "wrong"
+    assert verdict("rebalances", None, REBALANCE | {"history_complete": False}, SEGMENT, LOST) == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("removal", "warning", "true", "said", "judged"),
+    [
+        (NO_METADATA, NO_TOPICS, None, "m1", "same"),
+        (NO_METADATA, NO_TOPICS, "m1", "m2", "wrong"),
+        (NO_METADATA, "", None, "m1", "wrong"),
+        (SEGMENT, LOST, None, "m1", "wrong"),
+    ],
+)
+def test_a_member_is_blamed_where_only_the_metadata_log_shows_that_a_broker_was_down(
+    removal: Removal, warning: str, true: str | None, said: str, judged: str
+) -> None:
+    rows = [REBALANCE | {"held_up_by": member} for member in (true, said)]
+    assert verdict("rebalances", *rows, removal, warning) == judged
+
+
+@pytest.mark.parametrize(("removal", "warning", "judged"), [(NO_METADATA, NO_TOPICS, "same"), (SEGMENT, LOST, "wrong")])
+def test_another_version_of_the_topics_behind_a_hole_of_the_metadata_log_only(
+    removal: Removal, warning: str, judged: str
+) -> None:
+    row = {"table": "group_epochs", "opened": AT, "history_complete": True, "missing": None, "topics_at": AT}
+    assert verdict("history g", row, row | {"topics_at": AT | {"offset": 9}}, removal, warning) == judged
+
+
+@pytest.mark.parametrize(
+    ("shift_ms", "field", "judged"),
+    [(20, "held_up_by", "same"), (20, "units_lost", "wrong"), (300, "units_lost", "same"), (300, "outcome", "wrong")],
+)
+def test_clocks_apart_change_what_only_times_tell(shift_ms: int, field: str, judged: str) -> None:
+    said = REBALANCE | {field: "another"}
+    assert verdict("rebalances", REBALANCE, said, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
+
+
+@pytest.mark.parametrize(("status", "judged"), [(None, "unknown"), ("NOT_READY", "wrong")])
+def test_the_reason_of_an_unknown_status_is_no_claim(status: str | None, judged: str) -> None:
+    true, said = ({"status": state, "detail": detail} for state, detail in (("READY", None), (status, "why")))
+    rows = [{"group": "g", "certainty": "certain", "topology": each} for each in (true, said)]
+    assert verdict("describe", *rows, NO_METADATA, NO_TOPICS) == judged
+
+
+def test_only_a_question_about_a_moment_may_miss_the_time_of_a_compacted_record() -> None:
+    removal = REMOVALS["0 compacted without tombstones"]
+    assert [removal.touches_all(question) for question in ("groups then", "groups")] == [True, False]
+
+
+def test_a_gate_that_passes_in_silence_or_fails_without_a_finding() -> None:
+    def gate(true: int, said: int, warning: str) -> str:
+        return judge(ASKS["findings gate"], Answer([], "", true), Answer([], warning, said), SEGMENT, bool).verdict
+
+    assert [gate(3, 0, ""), gate(0, 3, LOST), gate(3, 0, LOST)] == ["wrong", "wrong", "same"]
