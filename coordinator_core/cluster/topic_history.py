@@ -345,6 +345,21 @@ class TopicHistory:
         topic = self._topics.at(name, version) if version <= self._newest else None
         return topic is not None and topic.id == topic_id
 
+    def is_deleted_about(self, topic: str, time_ms: int, slack_ms: int) -> bool:
+        """Whether a topic (its name or its id) is deleted at a time, as far as clocks so far apart tell.
+
+        Lists do not show when a topic was deleted.
+        """
+        if self.is_listed:
+            return False
+        after, upto = self.version_at(time_ms - slack_ms), self.version_at(time_ms + slack_ms)
+        return any(
+            change.before is not None
+            and topic in (change.before.id, change.name)
+            and (change.after is None or change.after.id != change.before.id)
+            for change in self.changes([self._names.get(topic, topic)], after, upto)
+        )
+
     def changes(self, names: Iterable[str], after: int, upto: int) -> list[TopicChange]:
         """Return the changes of these topics in the versions ``(after, upto]``, oldest first."""
         changes = []

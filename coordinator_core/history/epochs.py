@@ -35,7 +35,7 @@ from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.topics_of_epochs import Used, changes_between, image_used, topics_used
+from coordinator_core.history.topics_of_epochs import Used, changes_between, image_used, proven_topics, topics_used
 from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -234,7 +234,8 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
     dropped = set[str]() if last is None else {*last.topics} - names
     if last is not None and open_history.rebalance is not None:
         dropped.update(last.dropped_topics)
-    epoch = writer.bump(value["epoch"], tuple(state.members), _opening_state(state), at)
+    proven = proven_topics(writer.topics, used, names)
+    epoch = writer.bump(value["epoch"], tuple(state.members), _opening_state(state), at, proven)
     _take_topics(writer, epoch, used, names)
     epoch.dropped_topics = tuple(sorted(dropped))
 

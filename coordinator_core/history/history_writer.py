@@ -23,6 +23,7 @@ from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import REACHED_NOT_READY, AssignmentRow, Cause, HistoryRow, RebalanceRow
+from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -266,11 +267,10 @@ class HistoryWriter:
 
     # --- epochs and rebalances ---------------------------------------------------------------------------------------
 
-    def bump(self, number: int, members: tuple[str, ...], state: str, at: LogPosition) -> OpenEpoch:
-        """Open a new epoch for this group epoch, and a rebalance to it; return the epoch.
-
-        The rebalance in progress is superseded.
-        """
+    def bump(
+        self, number: int, members: tuple[str, ...], state: str, at: LogPosition, proven: ProvenTopics = NO_TOPICS
+    ) -> OpenEpoch:
+        """Open a new epoch, whose hash has ``proven`` these topics; return it. The last rebalance is superseded."""
         open_history, last = self.open_history, self.open_history.epoch
         if open_history.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
             open_history.past.settle()
@@ -281,7 +281,7 @@ class HistoryWriter:
         if open_history.rebalance is not None:
             for member_id in open_history.joined:
                 open_history.rebalance.behind.pop(member_id, None)
-        self.end_rebalance("superseded", at)
+        self.end_rebalance("superseded", at, proven)
         # The group is empty now: no member has what was subscribed until now.
         topics = last.topics if last is not None else ()
         epoch = OpenEpoch(
@@ -382,7 +382,7 @@ class HistoryWriter:
             runs = is_ready or bool(self.open_history.target.members)
             self.end_rebalance("converged" if runs else REACHED_NOT_READY, at)
 
-    def end_rebalance(self, outcome: str, at: LogPosition) -> None:
+    def end_rebalance(self, outcome: str, at: LogPosition, proven: ProvenTopics = NO_TOPICS) -> None:
         """End the open rebalance, if there is one."""
         open_history = self.open_history
         rebalance = open_history.rebalance
@@ -390,7 +390,7 @@ class HistoryWriter:
             return
         tally = None
         if self._has_owners:
-            open_history.ownership.forget(self.resources.wanted(at, open_history.epoch))
+            open_history.ownership.forget(self.resources.wanted(at, open_history.epoch, proven))
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()

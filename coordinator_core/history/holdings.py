@@ -290,6 +290,8 @@ class Ownership:
                     if count is None:
                         self.in_doubt[topic] = may_be_unsubscribed or self.in_doubt.get(topic, False)
                         continue
+                    if count and not self.in_doubt.get(topic):
+                        self.in_doubt.pop(topic, None)  # it was there all the time
                     for partition in gone:
                         if partition >= count:
                             del before[partition], idle[partition]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.holdings import Wanted
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
+from coordinator_core.history.topics_of_epochs import ProvenTopics, Used, proven_topics
 from coordinator_core.history.work_units import Resource
 from coordinator_core.records import LogPosition
 
@@ -16,6 +19,11 @@ CLASSIC = GroupType.CLASSIC.value
 
 Columns = tuple[str, str, str | None, str | None, str | None, str | None]
 """Role, resource, topic, topic id, subtopology and connector."""
+
+
+def _partitions(topic: Topic | None, topic_id: str) -> int:
+    """How many partitions the topic with this id has, 0 where ``topic`` is another one."""
+    return 0 if topic is None or topic.id != topic_id else topic.partitions
 
 
 class Resources:
@@ -46,25 +54,41 @@ class Resources:
         known = self._topics.topic_name(topic_id) if self._topics is not None else None
         return known or self._open_history.topic_names.get(topic_id)
 
-    def wanted(self, at: LogPosition, epoch: OpenEpoch | None) -> Callable[[str], Wanted]:
+    def wanted(self, at: LogPosition, epoch: OpenEpoch | None, proven: ProvenTopics) -> Callable[[str], Wanted]:
         """Return a function from a topic id to what a group with epochs wants of the topic at a time.
 
-        Where the group unsubscribed from some topics, one without a name may be one of them.
+        Where the group unsubscribed from some topics, one without a name may be one of them. The clock of the metadata
+        log may be another one than that of ``at``: what an epoch that opens there has ``proven`` decides, and what the
+        ``epoch`` before has proven to be gone remains so.
         """
         subscribed: tuple[str, ...] = epoch.topics if epoch is not None else ()
         has_dropped = epoch is not None and bool(epoch.dropped_topics)
+        before = {} if epoch is None else self._proven_by(epoch)
 
         def wanted(topic_id: str) -> Wanted:
             name = self.topic_name(topic_id)
             if name is not None and name not in subscribed:
                 return Wanted(0)
-            return Wanted(self._partitions(topic_id, at), may_be_unsubscribed=name is None and has_dropped)
+            if name is not None and name in proven:
+                return Wanted(_partitions(proven[name], topic_id))
+            if name is not None and name in before and not _partitions(before[name], topic_id):
+                return Wanted(0)
+            count = None if self._is_deleted_about(topic_id, at) else self._partitions(topic_id, at)
+            return Wanted(count, may_be_unsubscribed=name is None and has_dropped)
 
         return wanted
 
     def wanted_by_name(self, at: LogPosition, subscribed: Container[str]) -> Callable[[str], Wanted]:
         """Return a function from a topic's name to what a classic group wants of the topic at a time."""
         return lambda name: Wanted(self._partitions(name, at) if name in subscribed else 0)
+
+    def _proven_by(self, epoch: OpenEpoch) -> ProvenTopics:
+        used = Used(epoch.metadata_hash, epoch.topics_proven, epoch.topics_at, epoch.topics_version)
+        return proven_topics(self._topics, used, epoch.topics)
+
+    def _is_deleted_about(self, topic_id: str, at: LogPosition) -> bool:
+        topics = self._topics
+        return topics is not None and topics.is_deleted_about(topic_id, at.timestamp_ms, CLOCK_TOLERANCE_MS)
 
     def _partitions(self, topic: str, at: LogPosition) -> int | None:
         return None if self._topics is None else self._topics.partitions_at(topic, at.timestamp_ms)

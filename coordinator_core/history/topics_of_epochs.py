@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
-from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.history.causes import topic_causes
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
+
+ProvenTopics = Mapping[str, Topic | None]
+"""Topics by name, as a hash proves them; None: there was no such topic."""
+NO_TOPICS: Final[ProvenTopics] = MappingProxyType({})
 
 
 class Used(NamedTuple):
@@ -63,6 +69,14 @@ def image_used(topics: TopicHistory | None, used: Used) -> tuple[TopicImage | No
         return None, False
     is_whole = bool(used.proven) or (topics.complete and not topics.gaps)
     return topics.version(used.version).image, is_whole
+
+
+def proven_topics(topics: TopicHistory | None, used: Used, names: Iterable[str]) -> ProvenTopics:
+    """Return what the hash of an epoch proves of the topics with these names; nothing where no image has that hash."""
+    if topics is None or not used.proven:
+        return NO_TOPICS
+    image = topics.version(used.version).image
+    return {name: image.by_name.get(name) for name in names}
 
 
 def changes_between(topics: TopicHistory | None, names: set[str], before: int, now: int) -> list[Cause]:

@@ -33,7 +33,7 @@ OF_TIMES = r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|
 """Fields with a time of the metadata log, or with what happened about the same time."""
 TIMES = r".*_ms(\[\d+\])?|.*since|.*until|.*per_second|topics_at.*|topics_proven|fitted|causes.*|.*hint|held_up_by"
 """Fields with a time, a duration or a rate, or that were found by a time."""
-OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail|units_lost|idle(_max)?_ms"
+OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail"
 
 
 def metadata_of_other_cluster(folder: Path) -> None:

@@ -124,6 +124,50 @@ def test_what_a_group_unsubscribed_from_and_came_back_to_did_not_move(
     assert (last.units_moved, last.units_moved_back) == (moved, None if moved is None else 0)
 
 
+def there_until(deleted_ms):
+    """Topic ``t`` has four partitions, and is deleted at a time of the controller's clock."""
+    topics = existing(t=4)
+    topics.open_version(LogPosition(0, 1, deleted_ms))
+    topics.remove_topic("t")
+    return topics
+
+
+THERE, NOT_THERE, OF_NO_VERSION = hash_of(Topic("t", A, 4)), 0, 7
+
+
+@pytest.mark.parametrize(
+    ("metadata_hash", "deleted_ms", "lost"),
+    [
+        (THERE, 4_700, 2),
+        (THERE, 5_300, 2),
+        (NOT_THERE, 4_700, 0),
+        (NOT_THERE, 5_300, 0),
+        (OF_NO_VERSION, 4_700, None),
+        (OF_NO_VERSION, 5_300, None),
+        (OF_NO_VERSION, 16_000, 2),
+    ],
+)
+def test_the_hash_of_an_epoch_tells_whether_a_topic_was_there_and_not_two_clocks(metadata_hash, deleted_ms, lost):
+    """Epoch 4 opens at 5,000 ms and ends the rebalance before; the controller's clock may be ahead or behind."""
+    log = alone(GroupLog())
+    log.write(
+        member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2, 3), target_epoch(3), current("m2", 3, state=2)
+    )
+    log.write(current("m1", 3, 0, 1))
+    log.write(*gone("m2"), epoch(4, metadata_hash))
+    second = log.rebalances(there_until(deleted_ms))[1]
+    assert (second.finished.timestamp_ms, second.outcome, second.units_lost) == (5_000, "superseded", lost)
+    assert second.missing == (TOPICS_IN_DOUBT if lost is None else None)
+
+
+def test_what_an_epoch_has_proven_to_be_gone_is_not_there_by_a_late_clock():
+    log = alone(GroupLog())
+    log.write(member("m2", "t"), epoch(3, NOT_THERE), target("m1"), target("m2"), target_epoch(3), current("m2", 3))
+    log.write(current("m1", 3))
+    second = log.rebalances(there_until(4_300))[1]
+    assert (second.finished.timestamp_ms, second.outcome, second.units_lost) == (4_000, "converged", 0)
+
+
 def test_what_nobody_gets_is_lost_until_the_end():
     log = alone(GroupLog()).write(member("m2", "t"), epoch(3), target("m1", 0), target("m2", 1), target_epoch(3))
     log.write(current("m1", 3, 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.history.holdings import Holdings, Ownership
+from coordinator_core.history.holdings import Holdings, Ownership, Wanted
 from coordinator_core.records import LogPosition
 
 PARTITION = ("partition", "orders")
@@ -21,3 +21,16 @@ def test_partitions_stay_with_two_processes_that_take_turns_as_one_static_member
     ended = holdings.put("c", {PARTITION: {0}}, at, 2)
     ownership.change([ended, holdings.put("other", {PARTITION: {1}}, at, 2)], at)
     assert ownership.tally().moved == 1
+
+
+def test_a_topic_that_is_known_to_be_there_later_was_there_when_that_was_in_doubt() -> None:
+    holdings, ownership, at = Holdings(), Ownership(), LogPosition(0, 1, 1)
+    ownership.change([holdings.put("a", {PARTITION: {0, 1}}, at, 1)], at)
+    ownership.change([holdings.put("a", {PARTITION: {0}}, at, 2)], at)
+    ownership.forget(lambda _: Wanted(None))
+    assert ownership.tally().lost is None
+    ownership.forget(lambda _: Wanted(2))
+    assert ownership.tally().lost == 1
+    ownership.forget(lambda _: Wanted(None, may_be_unsubscribed=True))
+    ownership.forget(lambda _: Wanted(2))
+    assert ownership.tally().lost is None, "the group may have unsubscribed for a time"
