@@ -17,6 +17,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import Family
 from coordinator_core.wire.batch_format import LOG_OVERHEAD, Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
+from coordinator_core.wire.offset_gaps import OffsetGaps
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FIRST_SEGMENT, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
@@ -117,16 +118,18 @@ class GrowingLogs:
         return _Reached(max(before, default=first), former.from_start, 0, last.offset, last)
 
     def _appended(self, place: LogPlace, reached: _Reached, files: Sequence[LogFile]) -> Iterator[NewRows]:
+        # Of this poll only: brokers may have compacted what an earlier one has read, and the hole that follows.
+        gaps = OffsetGaps(from_start=True)
         for number, file in enumerate(files):
             if file.segment < reached.segment:
                 continue
             if file.segment > reached.segment or file.size < reached.position:
                 reached.segment, reached.position = file.segment, 0
             size = os.stat(file.path).st_size if place.family is Family.METADATA else file.size
-            yield from self._read(place, reached, file, size, is_last=number == len(files) - 1)
+            yield from self._read(place, reached, file, size, gaps, is_last=number == len(files) - 1)
 
     def _read(
-        self, place: LogPlace, reached: _Reached, file: LogFile, size: int, *, is_last: bool
+        self, place: LogPlace, reached: _Reached, file: LogFile, size: int, gaps: OffsetGaps, *, is_last: bool
     ) -> Iterator[NewRows]:
         is_lost = False
         with file.open() as read_at:
@@ -141,7 +144,17 @@ class GrowingLogs:
                     continue
                 if reached.known is not None:
                     self._compare(place, reached, part)
-                rows += (row for row in log_rows(part) if row.offset > reached.offset)
+                new, known = [row for row in log_rows(part) if row.offset > reached.offset], len(gaps.lost)
+                gaps.feed(part)
+                for gone in gaps.lost[known:]:
+                    if gone.last <= reached.offset:
+                        continue
+                    before = sum(row.offset < gone.first for row in new)
+                    if rows := rows + new[:before]:
+                        reached.offset = rows[-1].offset
+                        yield NewRows(place, rows, reached.from_start, is_lost)
+                    rows, new, is_lost = [], new[before:], True
+                rows += new
                 if len(rows) >= MOST_ROWS:
                     reached.offset = rows[-1].offset
                     yield NewRows(place, rows, reached.from_start, is_lost)

@@ -14,6 +14,7 @@ from jobs.sources.files import find_logs
 from jobs.watch.events import RebalanceBegan, RebalanceEnded
 from jobs.watch.growing_logs import GrowingLogs, whole_batches
 from tests.jobs.watch.samples import SAMPLES, followed, growing
+from tests.matrix.removals import cut, segments
 
 
 def rebalances() -> set[RebalanceRow]:
@@ -61,3 +62,20 @@ def test_a_batch_is_read_once_it_is_whole() -> None:
     assert max(ends) == len(data)
     for end in ends:
         assert end == 0 or whole_batches(lambda at, size: data[at : at + size], 0, end) == end
+
+
+def test_a_segment_that_is_missing_is_lost_and_not_compacted(tmp_path: Path) -> None:
+    """A key that came twice before it proves that compaction has not been there, as in log files."""
+    logs = tmp_path / "logs"
+    shutil.copytree(SAMPLES, logs)
+    cut(logs)
+    groups, source, here = followed(), GrowingLogs([logs], pytest.fail), segments(logs, 1)
+    here[2].unlink()
+    here[4].rename(tmp_path / "later")
+    for _ in range(2):
+        for new in source.poll():
+            groups.feed(new)
+        if not here[4].exists():
+            (tmp_path / "later").rename(here[4])
+    lost = {str(place): log.lost for place, log in groups.logs.items() if log.lost}
+    assert lost == {"__consumer_offsets-1": [(int(here[2].stem), int(here[3].stem) - 1)]}
