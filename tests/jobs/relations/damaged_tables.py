@@ -22,11 +22,13 @@ from jobs.sources.files import METADATA_TOPIC, REPLAYED_TOPICS, SNAPSHOT_SUFFIX
 from jobs.tables.history import HISTORY
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.tables_of_logs import CLUSTER, append, fill
+from tests.jobs.relations.topic_tables import fill_topic_stores
 from tests.matrix.removals import both, damaged, metadata_hole, newer_key, newer_value, share_hole, share_unreadable
 from tests.matrix.removals import unreadable as made_unreadable
 
 GROUP_LOG, SHARE_LOG = LOG_TOPICS[Family.GROUP], LOG_TOPICS[Family.SHARE]
 GROUP = "A-coop-a2d7"
+ORDER = ("log_topic", "log_partition", "log_offset", "group_id", "topic", "partition", "hour_ms", "timestamp_ms")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 """When the lease of a night is over."""
 
@@ -35,7 +37,8 @@ def fill_stores(folder: Path) -> dict[str, Path]:
     """Fill tables below a folder, and return where they are.
 
     ``both``: of the samples with holes, damage and records that cannot be decoded, and some rows of another cluster.
-    ``alone``: without the other cluster. ``later``: as ``both``, where a second run is not over.
+    ``alone``: without the other cluster. ``later``: as ``both``, where a second run is not over. Those of
+    ``fill_topic_stores``: for topics.
     """
     shutil.copytree(SAMPLE_LOGS, folder / "logs")
     both(
@@ -55,10 +58,12 @@ def fill_stores(folder: Path) -> dict[str, Path]:
     for place in sorted(tables.iterdir()):
         rows = pa.table(DeltaTable(place).to_pyarrow_table())
         if "cluster" in rows.column_names and rows.num_rows:
-            append(tables, place.name, of_another_cluster(rows[:40].to_pylist()))
+            placed = [(name, "ascending") for name in ORDER if name in rows.column_names]
+            some = rows.sort_by(placed) if placed else rows  # files of a table come in no order
+            append(tables, place.name, of_another_cluster(some[:40].to_pylist()))
     shutil.copytree(tables, folder / "later")
     begin_second_run(folder / "later")
-    return {name: folder / name for name in ("both", "alone", "later")}
+    return {name: folder / name for name in ("both", "alone", "later")} | fill_topic_stores(folder)
 
 
 def begin_second_run(tables: Path) -> None:
@@ -110,6 +115,28 @@ def of_another_cluster(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {**row, **{name: row[name] + shift for name in names}, **runs, "cluster": "other"}
 
 
+def unreadable_ones() -> list[dict[str, Any]]:
+    """Records without a readable key in a row, at the offset up to which readers ask, and of another cluster."""
+    of = {"run_id": "run 1", "log_topic": GROUP_LOG, "log_partition": 0, "part": "key"}
+    own = [{**of, "log_offset": offset} for offset in (397, 398, 400, 401)]
+    return [*own, *({**of, "log_offset": offset, "cluster": "other"} for offset in (1, 399, 402))]
+
+
+def of_silent_brokers() -> Iterator[dict[str, Any]]:
+    """Levels in a snapshot in which a broker did not answer, and names that only look as if one had not."""
+    supported, finalized = ResourceKind.SUPPORTED_FEATURES, ResourceKind.FINALIZED_FEATURES
+    levels = (
+        (supported, METADATA_VERSION, "3"),
+        (finalized, METADATA_VERSION, "6"),
+        (finalized, METADATA_VERSION, "5"),
+    )
+    others = ((supported, MISSING, "no answer"), (finalized, "other.version", "20"), (supported, "other.version", "30"))
+    for kind, name, value in (*levels, *others):
+        yield {"resource_type": kind, "name": name, "value": value, "timestamp_ms": 3_000}
+    for kind, name, value in (*levels, (finalized, MISSING, "no answer")):
+        yield {"resource_type": kind, "name": name, "value": value, "timestamp_ms": 4_000}
+
+
 def rows_beside() -> dict[str, list[dict[str, Any]]]:
     """Rows of the tables that no log fills by itself."""
     feature = {"resource_type": ResourceKind.SUPPORTED_FEATURES, "name": METADATA_VERSION, "timestamp_ms": 1_000}
@@ -153,11 +180,14 @@ def rows_beside() -> dict[str, list[dict[str, Any]]]:
                 for of_feature in (feature, finalized)
                 for value in ("1", "20")
             ),
+            *({**row, "run_id": "run 2"} for row in of_silent_brokers()),
+            *({**feature, "run_id": "run 3", "timestamp_ms": ms, "value": "8"} for ms in (1_500, 9_000)),
             *(
                 {**setting, "run_id": "run 2", "timestamp_ms": ms, "value": str(ms // 2)}
                 for ms in (2_001, 2_002, 2_003)
             ),
         ],
+        "quarantine": unreadable_ones(),
         "broker_events": [line, {**line, "line": 2, "group_id": None, "timestamp_ms": None}],
         "leases": [{"owner": "a night", "acquired_at": NOW, "expires_at": NOW}],
         "replayed": [],

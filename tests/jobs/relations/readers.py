@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 from unittest.mock import patch
 
 from coordinator_core.audit.offsets.burrow import EndOffset
+from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations import (
     brokers,
@@ -35,7 +37,9 @@ from jobs.relations.moment import AsOf
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 from tests.jobs.relations.damaged_tables import GROUP, GROUP_LOG, NOW
+from tests.jobs.relations.step_texts import TEXTS, rows_of
 from tests.jobs.relations.tables_of_logs import CLUSTER
+from tests.jobs.relations.topic_tables import STORES as TOPIC_STORES
 
 Ask = Callable[[TableReader], Any]
 ENDS = {TopicPartition("a-coop-x8", number): [EndOffset(1_795_257_500_000, 10_000, None)] for number in range(3)}
@@ -46,12 +50,20 @@ def commits_of(tables: TableReader) -> tuple[Any, ...]:
     return vars(found.coverage), *(part for part in found if part is not found.coverage)
 
 
-def topics_of(tables: TableReader, *, is_checked: bool = False) -> tuple[Any, ...]:
+def topics_of(tables: TableReader) -> tuple[Any, ...] | None:
     found = topics.stored_topics(tables, CLUSTER)
-    assert found is not None
-    if is_checked:
-        topics.require_one_cluster(tables, CLUSTER, found)
-    return sorted(found.intervals(), key=repr), found.given, found.gaps, found.snapshots
+    if found is None:
+        return None
+    return sorted(found.intervals(), key=repr), found.given, found.gaps, found.snapshots, found.strange
+
+
+def checked_topics(tables: TableReader) -> tuple[Any, ...] | str | None:
+    """The topics, or why the logs of groups are refused."""
+    try:
+        topics.require_one_cluster(tables, CLUSTER, topics.stored_topics(tables, CLUSTER))
+    except InputError as error:
+        return str(error)
+    return topics_of(tables)
 
 
 def unplaced(tables: TableReader) -> list[Any]:
@@ -105,7 +117,9 @@ ASKED: dict[Callable[..., Any], Ask] = {
     replay.unfinished_run: lambda tables: replay.unfinished_run(tables, NOW),
     sessions.stored_lost_sessions: lambda tables: list(sessions.stored_lost_sessions(tables, CLUSTER)),
     settings.read_settings: lambda tables: settings.read_settings(tables, CLUSTER),
-    settings.settings_news_ms: lambda tables: [settings.settings_news_ms(tables, CLUSTER, after) for after in RUNS],
+    settings.settings_news_ms: lambda tables: [
+        settings.settings_news_ms(tables, CLUSTER, after) for after in (*RUNS, "run 3")
+    ],
     share_state.given_share_state: lambda tables: share_state.given_share_state(tables, CLUSTER),
     share_state.rests_on_share_state: lambda tables: [
         share_state.rests_on_share_state(tables, CLUSTER, of) for of in (None, "shared", "orphan", GROUP)
@@ -114,7 +128,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
         snapshot_news.snapshot_news(tables, "end_offsets", CLUSTER, after) for after in RUNS
     ],
     topics.stored_topics: lambda tables: topics_of(tables),
-    topics.require_one_cluster: lambda tables: topics_of(tables, is_checked=True),
+    topics.require_one_cluster: lambda tables: checked_topics(tables),
     topics.snapshot: lambda tables: [topics.snapshot(tables, CLUSTER)],
     topics.topics_given: lambda tables: topics.topics_given(tables, CLUSTER),
     topics.first_hole: lambda tables: topics.first_hole(tables, CLUSTER),
@@ -131,6 +145,15 @@ ASKED: dict[Callable[..., Any], Ask] = {
     up_to_date.has_all_records: lambda tables: [up_to_date.has_all_records(tables, of) for of in (CLUSTER, "new")],
 }
 """What each function is asked; those of whole histories are asked through others."""
+
+
+def asked_over() -> Iterator[tuple[str, Ask, str]]:
+    """Yield what is asked by its name, and each store over which it is asked: the functions, and texts of steps."""
+    for reader, ask in ASKED.items():
+        of_topics = TOPIC_STORES if reader.__module__ == topics.__name__ else ()
+        yield from ((name_of(reader), ask, store) for store in ("both", "later", *of_topics))
+    for name in TEXTS:
+        yield name, partial(rows_of, name), "later"
 
 
 def name_of(reader: Callable[..., Any]) -> str:

@@ -19,7 +19,7 @@ from jobs.tables.reader import TableReader
 from jobs.tables.spark_reader import SparkReader
 from tests.jobs.relations.damaged_tables import fill_stores
 from tests.jobs.relations.engines import through_spark
-from tests.jobs.relations.readers import ASKED, as_json, name_of
+from tests.jobs.relations.readers import ASKED, Ask, as_json, asked_over, name_of
 from tests.shared_data import ROOT
 
 
@@ -87,18 +87,19 @@ def test_rows_of_another_cluster_change_nothing(
     assert ASKED[reader](here) == ASKED[reader](alone)
 
 
-@pytest.mark.parametrize("store", ["both", "later"])
-@pytest.mark.parametrize("reader", ASKED, ids=name_of)
+@pytest.mark.parametrize(
+    ("name", "ask", "store"), [pytest.param(*asked, id=f"{asked[2]}-{asked[0]}") for asked in asked_over()]
+)
 def test_answers_are_those_that_are_kept(
-    reader: Callable[..., Any], store: str, stores: dict[str, Path], pytestconfig: pytest.Config
+    name: str, ask: Ask, store: str, stores: dict[str, Path], pytestconfig: pytest.Config
 ) -> None:
     """A change of a text that changes an answer has to be meant: ``--rewrite`` keeps the new one.
 
     ``python -m tests.mutations`` says which changes no answer shows.
     """
     kept: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    name, found = f"{name_of(reader)} {store}", as_json(ASKED[reader](FolderReader(str(stores[store]))))
+    asked, found = f"{name} {store}", as_json(ask(FolderReader(str(stores[store]))))
     if pytestconfig.getoption("rewrite"):
-        kept[name] = found
+        kept[asked] = found
         KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    assert found == kept[name]
+    assert found == kept[asked]
