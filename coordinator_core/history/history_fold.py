@@ -21,6 +21,7 @@ from coordinator_core.history.rows import HistoryRow, RebalanceRow
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 
+MAY_GO_ON = "whether the group was converted, or deleted and created again: records without times do not say"
 _NO_ROWS: list[HistoryRow] = []
 _HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
     Family.GROUP: {
@@ -90,8 +91,13 @@ class GroupFold:
         writer.follow(record)
         open_history.note_leader(leader_epoch)
         # Without batch and time each record counts as an operation: as one, all of them would never end.
-        operation = (at.timestamp_ms if batch >= 0 or at.timestamp_ms >= 0 else at.offset, batch)
+        tells_operation = batch >= 0 or at.timestamp_ms >= 0
+        operation = (at.timestamp_ms if tells_operation else at.offset, batch)
         if operation != open_history.operation:
+            ended = None if tells_operation or value is None else open_history.ended
+            if ended is not None and ended.offset + 1 == at.offset:
+                writer.end_unseen_life(ended, MAY_GO_ON)
+                open_history.past.doubt_life(MAY_GO_ON)
             writer.begin_operation(operation)
         if value is not None and (open_history.type != group_type or open_history.ended is not None):
             writer.live_as(group_type, at)

@@ -85,8 +85,7 @@ class HistoryWriter:
             open_history.operation = None
         open_history.past.lose_at(at, missing)
         if ended is not None and may_go_on:
-            self._end_unseen_life(ended)
-            open_history.type = open_history.ended = None
+            self.end_unseen_life(ended, missing)
         open_history.reborn = False
         self._doubt_lasting()
 
@@ -155,7 +154,10 @@ class HistoryWriter:
         types = {open_history.type, group_type} - {None}
         may_convert = len(types) > 1 and CLASSIC in types and SHARE not in types
         if len(types) > 1 and open_history.ended is None and (open_history.past.doubt is not None or not may_convert):
-            self._end_unseen_life(at)
+            missing = open_history.past.doubt or NO_TOMBSTONE
+            self.end_unseen_life(at, missing)
+            if open_history.past.missing is None:
+                open_history.past.lose(missing)
         elif may_convert:
             up = open_history.type == CLASSIC
             open_history.crossing.update(open_history.memberships)
@@ -176,12 +178,11 @@ class HistoryWriter:
         open_history.ended = None
         self.resources.forget()
 
-    def _end_unseen_life(self, at: LogPosition) -> None:
+    def end_unseen_life(self, at: LogPosition, missing: str) -> None:
         """End a life of which the log shows that it ended before this record, and not when and how: the group may have
         been converted, or deleted and created again.
         """
         open_history = self.open_history
-        missing = open_history.past.doubt or NO_TOMBSTONE
         for lasting in (open_history.epoch, open_history.rebalance, *open_history.memberships.values()):
             if lasting is not None:
                 lasting.missing = lasting.missing or missing
@@ -189,8 +190,7 @@ class HistoryWriter:
         open_history.reborn = False
         open_history.last_epoch = open_history.last_members = None
         open_history.changes.clear()
-        if open_history.past.missing is None:
-            open_history.past.lose(missing)
+        open_history.type = open_history.ended = None
 
     def _end_life(self, how: str, at: LogPosition) -> None:
         open_history = self.open_history
@@ -278,9 +278,7 @@ class HistoryWriter:
         causes = self.take_causes(missing, at, UNPROVEN_BEHIND_A_HOLE)
         knows_members = self._knows_members(missing)
         before, from_epoch = self.members_before(missing), self.epoch_before(number)
-        if open_history.rebalance is not None:
-            for member_id in open_history.joined:
-                open_history.rebalance.behind.pop(member_id, None)
+        open_history.leave_joined_out(at)
         self.end_rebalance("superseded", at, proven)
         # The group is empty now: no member has what was subscribed until now.
         topics = last.topics if last is not None else ()
@@ -440,6 +438,8 @@ class HistoryWriter:
         """
         open_history, coverage = self.open_history, self.coverage
         past = open_history.past
+        if past.doubt is not None and past.missing is None:
+            return is_first
         if coverage is None:
             return is_first or open_history.reborn
         if not (open_history.reborn or past.missing is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Annotated
+from typing import Annotated, Final
 
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
@@ -15,6 +15,8 @@ from coordinator_core.records import LogPosition
 from coordinator_core.state_json import StoredAs
 
 STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
+
+MAY_BE_REPLACED: Final = "whether a static member was replaced: records without times do not say"
 
 
 @dataclass(slots=True)
@@ -74,6 +76,23 @@ class OpenHistory:
         if self.rebalance is not None and self.leader_epoch not in (None, leader_epoch):
             self.rebalance.is_led_anew = True
         self.leader_epoch = leader_epoch
+
+    def leave_joined_out(self, at: LogPosition) -> None:
+        """Members that joined with the epoch that opens at ``at`` are not behind in the rebalance before it.
+
+        Without times each record counts as an operation. A join opens an epoch, unless the member waits for its regex,
+        or replaces a static member, which cannot be told then.
+        """
+        rebalance, joined = self.rebalance, self.joined
+        if rebalance is None:
+            return
+        if at.timestamp_ms < 0 and self.operation == (at.offset, -1):
+            new = [each for each in self.memberships.values() if each.joined.offset > rebalance.at.offset]
+            joined = [each.member_id for each in new if each.subscribed_regex is None]
+            if any(each.instance_id is not None for each in new):
+                rebalance.knows_members, rebalance.missing = False, rebalance.missing or MAY_BE_REPLACED
+        for member_id in joined:
+            rebalance.behind.pop(member_id, None)
 
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""

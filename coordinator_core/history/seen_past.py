@@ -93,6 +93,10 @@ class SeenPast:
         self.missing, self.doubt, self.is_unsettled, self.is_lost = None, None, False, False
         self.written.clear()
 
+    def doubt_life(self, missing: str) -> None:
+        """Take in that the group's life may go on from another one; its records are there, and do not say so."""
+        self.doubt, self.is_unsettled = missing, True
+
     def open_epoch(self) -> None:
         """An epoch has opened: what came before it has been told."""
         self.doubt = self.missing
