@@ -124,9 +124,10 @@ def on_target(kind: EpochKind, judged: JudgedGroup, record: MemberTargetRecord, 
     facts, operation = judged.facts, judged.operation
     facts.note_member(TARGET, member_id, at)
     if value is None:
-        operation.left_targets[member_id] = [
-            HeldUnit(*unit, member_id) for unit in minus(judged.target.held_by(member_id))
-        ]
+        if operation.is_told:
+            operation.left_targets[member_id] = [
+                HeldUnit(*unit, member_id) for unit in minus(judged.target.held_by(member_id))
+            ]
         judged.target.put(member_id, {})
         judged.departing(member_id, TARGET, at, judged.member(member_id))
         return

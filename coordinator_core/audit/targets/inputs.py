@@ -101,6 +101,8 @@ def topics_used(
     if state.metadata_hash is None:
         return MissingInput("metadata hash: the record of the group's epoch is not in the log")
     matching = matching_hash(history, state.metadata_hash, names, at.timestamp_ms, settings.clock_slack_ms)
+    if matching is None and at.timestamp_ms < 0:
+        return MissingInput("topics of that time: records without times do not say which of their versions was used")
     if matching is None:
         return MissingInput(
             f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "

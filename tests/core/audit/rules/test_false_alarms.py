@@ -192,3 +192,19 @@ def test_the_coordinator_of_connect_groups_breaks_no_rule(path: Path) -> None:
     found = [row for each in play.log for row in rules.feed(each, play.leader_epoch(each.at.offset))]
     assert [*found, *rules.open_rows()] == []
     assert len(play.log) > 10
+
+
+def test_without_times_a_member_that_left_is_not_replaced_by_who_comes_later() -> None:
+    """All records count as written at once: a static member leaves for good, another one joins with its instance."""
+    log = GroupLog()
+    join = at_once(log.join("m1", 2, {"t": [0]}))
+    join[0] = join[0]._replace(value={**(join[0].value or {}), "instanceId": "i"})
+    left = at_once([*log.gone("m1"), log.epoch(3), log.target_epoch(3)])
+    new = log.member("m2", instanceId="i")
+    came = at_once(
+        [new, log.epoch(4), log.target("m2", {"t": [1]}), log.target_epoch(4), log.current("m2", 4, {"t": [1]})]
+    )
+    records = [*join, *left, *came]
+    assert list(judge(records, Group(log.group_id, from_start=True), WHOLE)) == []
+    untimed = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in records]
+    assert list(judge(untimed, Group(log.group_id, from_start=True), WHOLE)) == []

@@ -174,3 +174,11 @@ def _targets_of(auditor: TargetAuditor) -> dict[str, dict[str, list[int]]]:
         member: {name: list(each) for name, each in (work.active if isinstance(work, Tasks) else work).items()}
         for member, work in targets.items()
     }
+
+
+def test_without_times_the_topics_of_a_target_are_unknown_for_that_reason() -> None:
+    """No metadata log that could be supplied would help."""
+    records = next(records for group, records in sample()[0].items() if "consumer" in group)
+    untimed = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in records]
+    missing = {row.missing for row in audited(untimed) if row.basis == Basis.ASSIGNOR}
+    assert missing == {"topics of that time: records without times do not say which of their versions was used"}
