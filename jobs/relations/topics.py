@@ -58,6 +58,16 @@ class KeptSnapshot(NamedTuple):
     run_id: str
 
 
+class _SeenLog(NamedTuple):
+    """What there is of a metadata log: its first offset (None: only snapshots), its last time (ms), and the snapshot
+    that it begins with.
+    """
+
+    first: int | None
+    last_ms: int | None
+    begin: KeptSnapshot | None
+
+
 def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both.
 
@@ -76,18 +86,15 @@ def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
 
 def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
     """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
-    if not _has_log(tables, cluster):
+    seen = _seen_log(tables, cluster)
+    if seen is None:
         return GivenTopics(is_listed=_of_snapshots(tables, cluster) is not None)
     if not _names_known_topics(tables, cluster) and (known := stored_topics(tables, cluster)) is not None:
         return known.given
-    (seen,) = tables.rows(
-        f"SELECT max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
-    )
-    kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
-    begin = None if kept is None else Snapshot([], kept.at)
+    begin = None if seen.begin is None else Snapshot([], seen.begin.at)
     rows = tables.rows(f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} ORDER BY log_offset LIMIT 100", cluster=cluster)
     topics = fold_metadata_log(_records(rows), begin).given
-    until_ms = topics.until_ms if seen["last_ms"] is None else max(topics.until_ms, seen["last_ms"])
+    until_ms = topics.until_ms if seen.last_ms is None else max(topics.until_ms, seen.last_ms)
     hole = first_hole(tables, cluster)
     if hole is None or topics.gap is not None:
         return topics._replace(until_ms=until_ms)
@@ -162,6 +169,31 @@ def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
 
 def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
     """Return the history in the metadata log; None where nothing of it was taken in."""
+    seen = _seen_log(tables, cluster)
+    if seen is None:
+        return None
+    begin = None
+    if seen.begin is not None:
+        content = tables.rows(
+            f"SELECT {RECORD} {OF_CLUSTER} AND {NAME} = :name ORDER BY place", cluster=cluster, name=seen.begin.name
+        )
+        begin = Snapshot(list(_records(content)), seen.begin.at)
+    log = tables.rows(
+        f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} AND ({SAYS_SOMETHING} OR log_offset = :first) ORDER BY log_offset",
+        cluster=cluster,
+        first=seen.first,
+    )
+    history = fold_metadata_log(_records(log), begin)
+    if seen.last_ms is not None:
+        history.last_seen_ms = max(history.last_seen_ms, seen.last_ms)
+    hole = first_hole(tables, cluster)
+    if hole is not None:
+        history.gaps.append(hole)
+    return history
+
+
+def _seen_log(tables: TableReader, cluster: str) -> _SeenLog | None:
+    """Return what there is of the metadata log; None: nothing, so that topics do not come from it."""
     if not tables.exists("cluster_records"):
         return None
     (seen,) = tables.rows(
@@ -169,37 +201,8 @@ def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
         f"max(timestamp_ms) FILTER (WHERE {IN_LOG}) AS last_ms, {_has_snapshots()} {OF_CLUSTER}",
         cluster=cluster,
     )
-    kept = snapshot(tables, cluster) if seen["has_snapshots"] else None
-    if seen["first"] is None and kept is None:
-        return None
-    begin = None
-    if kept is not None:
-        content = tables.rows(
-            f"SELECT {RECORD} {OF_CLUSTER} AND {NAME} = :name ORDER BY place", cluster=cluster, name=kept.name
-        )
-        begin = Snapshot(list(_records(content)), kept.at)
-    log = tables.rows(
-        f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} AND ({SAYS_SOMETHING} OR log_offset = :first) ORDER BY log_offset",
-        cluster=cluster,
-        first=seen["first"],
-    )
-    history = fold_metadata_log(_records(log), begin)
-    if seen["last_ms"] is not None:
-        history.last_seen_ms = max(history.last_seen_ms, seen["last_ms"])
-    hole = first_hole(tables, cluster)
-    if hole is not None:
-        history.gaps.append(hole)
-    return history
-
-
-def _has_log(tables: TableReader, cluster: str) -> bool:
-    """Return whether topics come from the metadata log: ``_of_log`` returns a history."""
-    if not tables.exists("cluster_records"):
-        return False
-    (seen,) = tables.rows(
-        f"SELECT min(log_offset) FILTER (WHERE {IN_LOG}) AS first, {_has_snapshots()} {OF_CLUSTER}", cluster=cluster
-    )
-    return seen["first"] is not None or (seen["has_snapshots"] and snapshot(tables, cluster) is not None)
+    begin = snapshot(tables, cluster) if seen["has_snapshots"] else None
+    return None if seen["first"] is None and begin is None else _SeenLog(seen["first"], seen["last_ms"], begin)
 
 
 def first_hole(tables: TableReader, cluster: str) -> HistoryGap | None:
@@ -285,7 +288,7 @@ def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
     if not after or not tables.exists("end_offsets"):
         return False
     news = snapshot_news(tables, "end_offsets", cluster, after)
-    if news is None or _has_log(tables, cluster):
+    if news is None or _seen_log(tables, cluster) is not None:
         return False
     known = news.known_before
     if known is None:
