@@ -3,12 +3,11 @@
     python -m tests.mutations [READER...] [--wholly]
 
 A reader is named by its module, or its module and function: ``logs``, ``logs.lost_records``; a text of a step by its
-module and its name there: ``logs.RANGES``. Each is asked over the
-stores of ``damaged_tables``, first with its texts as they are. Then each place of each text is changed that one of
-``CHANGES`` finds, and the reader is asked again. Printed is a line for each text, and each change that no answer shows.
-``tests/data/same_relations.json`` says of some why they mean the same, such as a condition that another one implies. Of
-the others a row is missing in the stores that would tell the two apart, and ``test_both_engines`` would not notice if
-somebody made that change. ``--wholly``: also the readers that take seconds.
+module and its name there: ``logs.RANGES``. Each is asked over the stores of ``damaged_tables``, first with its texts as
+they are. Then each place of each text is changed that one of ``CHANGES`` finds, and the reader is asked again. Printed
+is a line for each text, and each change that no answer shows. ``tests/data/same_relations.json`` says of some why they
+change nothing. Of the others a row is missing in the stores that would tell the two apart, and ``test_both_engines``
+would not notice if somebody made that change; the text's own test may. ``--wholly``: also readers that take seconds.
 """
 
 from __future__ import annotations
