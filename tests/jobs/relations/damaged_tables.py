@@ -119,7 +119,9 @@ def unreadable_ones() -> list[dict[str, Any]]:
     """Records without a readable key in a row, at the offset up to which readers ask, and of another cluster."""
     of = {"run_id": "run 1", "log_topic": GROUP_LOG, "log_partition": 0, "part": "key"}
     own = [{**of, "log_offset": offset} for offset in (397, 398, 400, 401)]
-    return [*own, *({**of, "log_offset": offset, "cluster": "other"} for offset in (1, 399, 402))]
+    others = [{**of, "log_offset": offset} for offset in (1, 399, 402)]
+    others += [{**of, "log_topic": SHARE_LOG, "log_partition": number, "log_offset": 0} for number in range(3)]
+    return [*own, *({**row, "cluster": "other"} for row in others)]
 
 
 def of_silent_brokers() -> Iterator[dict[str, Any]]:
