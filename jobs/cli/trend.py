@@ -13,6 +13,7 @@ from jobs.cli.output import Line, print_lines, utc
 from jobs.cli.stored_source import open_stored
 from jobs.formatting import plain
 from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.relations.late_records import late_records
 from jobs.tables.night_rows import NightRow, stored_nights
 
 
@@ -28,7 +29,7 @@ def trend_command(
     """Show what each night found: groups, rebalances, findings, violations, unstable groups, lag.
 
     A night from before the table nights existed has no counts: they are unknown. A night counts what it had of the
-    logs, which may be less than a later one had.
+    logs; where it lacked records that a later one had, a warning names them.
     """
     console = Console.of(context)
     reader, chosen = open_stored(console, config, {"tables": tables, "cluster": cluster})
@@ -39,7 +40,10 @@ def trend_command(
     unknown = sum(night.groups is None for night in nights)
     if unknown:
         console.warn(f"{unknown} nights are from before the table nights existed: what they found is unknown")
+    late = late_records(reader, chosen.cluster, [night.night for night in nights if night.groups is not None])
     nights = nights if last is None else nights[-last:]
+    for night in (night.night for night in nights if night.night in late):
+        console.warn(f"night {night} lacked records that a later one has, of {', '.join(late[night])}: it counted less")
     lines = [plain(night) if json else _line(night) for night in nights]
     print_lines(lines, as_json=json, title=f"nights of {chosen.cluster}")
 

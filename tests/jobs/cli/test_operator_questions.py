@@ -7,7 +7,7 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
@@ -15,6 +15,8 @@ from jobs.cli.app import app
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.matrix.other_removals import next_night, tomorrow
+from tests.matrix.removals import cut, without_partition, without_segment
 from tests.matrix.sources import CLUSTER, StoredTables, ThisProcess
 
 REWOUND_MS = 1795257022767
@@ -91,6 +93,23 @@ def test_what_is_the_trend(tmp_path, absent):
     assert "1 nights are from before the table" in result.stderr
     assert ("1 of 4 partitions of __consumer_offsets were not given (3)" in result.stderr) is bool(absent)
     assert "(__share_group_state) was not given" in result.stderr
+
+
+@pytest.mark.parametrize("comes", ["partition 1", "last segment of 1"])
+def test_a_trend_says_what_an_earlier_night_lacked(tmp_path, comes):
+    """What was appended since is not missing; a partition that comes a night later is."""
+    place, logs = tmp_path / "tables", tmp_path / "logs"
+    shutil.copytree(SAMPLE_LOGS, logs)
+    cut(logs)
+    change = without_partition(1) if comes == "partition 1" else without_segment(-1, 1)
+    next_night(change)(logs)
+    StoredTables(ThisProcess(), place, [[logs], [tomorrow(logs)]])
+    runs = sorted(set(DeltaTable(str(place / "log_ranges")).to_pyarrow_table(columns=["run_id"])["run_id"].to_pylist()))
+    counts = {"cluster": CLUSTER, "groups": 3, "rebalances": 1, "ended_ms": 1}
+    write(place, NIGHTS, [{**counts, "night": run} for run in runs])
+    result = CliRunner().invoke(app, ["trend", "--tables", str(place), "--json"])
+    said = f"night {runs[0]} lacked records that a later one has, of __consumer_offsets-1: it counted less"
+    assert (said in result.stderr) == (comes != "last segment of 1")
 
 
 def write(folder, table, rows):

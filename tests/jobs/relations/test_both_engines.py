@@ -49,6 +49,7 @@ THROUGH_OTHERS = {
     "groups.kinds": "one_history",
     "groups.merged": "report_histories",
     "groups.rows_of": "one_history",
+    "late_records.late_records": "its text is asked of both engines in test_late_records",
     "knowledge.missing_of_shares": "rests_on_share_state",
     "knowledge.stored_knowledge": "its parts",
 }
