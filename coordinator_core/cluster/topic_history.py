@@ -403,6 +403,10 @@ class TopicHistory:
         """Return the dynamic configs of a resource at a version, empty when none are known."""
         return self._configs.at((resource_type, resource), version) or {}
 
+    def changes_config(self, resource_type: int, resource: str, after: int, upto: int) -> bool:
+        """Whether the dynamic configs of a resource change in the versions ``(after, upto]``."""
+        return any(True for _ in self._configs.changes((resource_type, resource), after, upto))
+
     def group_config(self, group_id: str, name: str, time_ms: int) -> str | None:
         """Return a config of a group at a time; None if it is unknown.
 

@@ -107,18 +107,30 @@ class Surroundings:
     settings_of: Callable[[str], Mapping[str, str] | None] = _no_settings
     of_brokers: OfBrokers = _no_setting
 
-    def with_brokers(self, topics: TopicHistory | None, time_ms: int | None) -> Surroundings:
-        """Return the same with what the history shows of the brokers at a time (None: at its end)."""
+    def with_brokers(
+        self, topics: TopicHistory | None, time_ms: int | None, upto_ms: int | None = None
+    ) -> Surroundings:
+        """Return the same with what the history shows of the brokers at a time (None: at its end).
+
+        ``upto_ms``: the moment may be as late as this. Settings of a group that changed by then are unknown.
+        """
         if topics is None or self.topics is None:
             return replace(self, settings_of=lambda group_id: None)
         default = topics.default_assignor(time_ms) or self.default_assignor
         version = len(topics) - 1 if time_ms is None else topics.version_at(time_ms)
+        last = version if upto_ms is None else topics.version_at(upto_ms)
         is_whole = self.topics.is_whole
+
+        def settings_of(group_id: str) -> Mapping[str, str] | None:
+            if not is_whole or topics.changes_config(GROUP_RESOURCE, group_id, version, last):
+                return None
+            return topics.config(GROUP_RESOURCE, group_id, version)
+
         return replace(
             self,
             oldest_broker=topics.oldest_broker(time_ms),
             default_assignor=default,
-            settings_of=lambda group_id: topics.config(GROUP_RESOURCE, group_id, version) if is_whole else None,
+            settings_of=settings_of,
             of_brokers=lambda name: topics.snapshots.of_brokers(name, time_ms),
         )
 

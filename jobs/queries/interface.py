@@ -42,6 +42,16 @@ def sure_ms(end: int | None, left_out: int | None, left_out_ms: int | None, last
     return -1 if last_ms is None else last_ms - 1
 
 
+def latest_ms(end: int | None, last: int | None, last_ms: int | None, left_out_ms: int) -> int:
+    """Return the latest time that the last record below the end offset of a log partition may have had.
+
+    ``last`` and ``last_ms`` are the offset and the time of the last one that is there. If it is not right below the end
+    offset, later ones may have been removed: they were not later than the first one that the moment leaves out.
+    """
+    is_last = end is not None and last == end - 1
+    return last_ms if is_last and last_ms is not None else left_out_ms
+
+
 class RebalanceFilter(NamedTuple):
     """Selects rebalances: by group (None: all), earliest time (-1: all, also without one), cause, and number of the
     slowest ones.

@@ -26,7 +26,8 @@ class StoredLogExtent:
 
     ``end`` is the first offset that is later than the moment, None if there is none, and ``asked`` the end offset that
     the moment names. Where the moment names an offset, and a record is left out for it, ``left_out`` is the offset of
-    the first one, ``left_out_ms`` its time, and ``last_ms`` that of the last record below it (None: there is none).
+    the first one, ``left_out_ms`` its time, and ``last`` and ``last_ms`` those of the last record below it (None: there
+    is none).
     ``gaps`` is what is missing as seen from the moment, and ``transactions_are_known`` says whether no transaction can
     have been open then of which nothing is left. ``may_hide_ends``: a dump by a consumer shows no transactions, and
     lacks offsets at which some may have ended.
@@ -38,6 +39,7 @@ class StoredLogExtent:
     asked: int | None = None
     left_out: int | None = None
     left_out_ms: int | None = None
+    last: int | None = None
     last_ms: int | None = None
     gaps: LogGaps = field(default_factory=LogGaps)
     transactions_are_known: bool = True
@@ -216,7 +218,7 @@ def _cut_off(extents: Extents, records: list[Mapping[str, Any]], tables: TableRe
     times = _times(tables, cluster, [*left_out.items(), *before.items()])
     for place, extent in extents.items():
         if place in before:
-            extent.last_ms = times[place, before[place]]
+            extent.last, extent.last_ms = before[place], times[place, before[place]]
         if place in left_out and extent.asked is not None and (extent.end is None or extent.asked < extent.end):
             extent.end, extent.left_out = extent.asked, left_out[place]
             extent.left_out_ms = times[place, left_out[place]]

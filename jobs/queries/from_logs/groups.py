@@ -32,13 +32,18 @@ from jobs.sources.topics import known_topics
 
 @dataclass(slots=True)
 class ReplayedGroups:
-    """The coordinator at a moment: the log ``partitions`` of groups; what was not given is None."""
+    """The coordinator at a moment: the log ``partitions`` of groups; what was not given is None.
+
+    ``time_ms`` is the moment's time (None: the end). Where records before it may be removed, it is at least that, and
+    at most ``upto_ms``.
+    """
 
     partitions: list[LogPartition] = field(default_factory=list)
     topics: TopicHistory | None = None
     share_state: ShareStateLog | None = None
     given_share_state: GivenShareState = field(default_factory=GivenShareState)
     time_ms: int | None = None
+    upto_ms: int | None = None
     logs: Sequence[LogPart] = ()
 
     def groups(self) -> Iterator[GroupThen]:
@@ -82,7 +87,7 @@ class ReplayedGroups:
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
-        return Surroundings(self.image(), self.share_state).with_brokers(self.topics, self.time_ms)
+        return Surroundings(self.image(), self.share_state).with_brokers(self.topics, self.time_ms, self.upto_ms)
 
 
 def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
@@ -110,6 +115,7 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     if cuts:
         share_time = min(cut.before_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
+        replayed.upto_ms = max(cut.latest_ms for cut in cuts)
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:

@@ -23,7 +23,7 @@ from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.interface import sure_ms
+from jobs.queries.interface import latest_ms, sure_ms
 from jobs.sources.log_reader import LogReader, LogRow, log_rows
 
 COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
@@ -39,12 +39,14 @@ class Cut(NamedTuple):
 
     ``last_ms`` is the time of the last record that counts (None: there is none), ``before_ms`` a time before the first
     one that is left out. Where records may have been removed between the end offset and that one, the moment may have
-    been earlier: ``sure_ms`` is the latest time that was not later than the moment.
+    been earlier: ``sure_ms`` is the latest time that was not later than the moment. ``latest_ms`` is the latest time
+    that the last record that counts may have had.
     """
 
     last_ms: int | None
     before_ms: int
     sure_ms: int
+    latest_ms: int
 
 
 class LogPartition:
@@ -91,7 +93,13 @@ class LogPartition:
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out, self.is_cut = next(log_rows(rest)), True
                 self._note_time(left_out.timestamp)
-                return Cut(last_ms, left_out.timestamp - 1, sure_ms(end, left_out.offset, left_out.timestamp, last_ms))
+                beyond_ms = left_out.timestamp
+                return Cut(
+                    last_ms,
+                    beyond_ms - 1,
+                    sure_ms(end, left_out.offset, beyond_ms, last_ms),
+                    latest_ms(end, last_offset, last_ms, beyond_ms),
+                )
         self._note_losses(last_offset, end)
         self._apply_commits()
         self.reader.finish_warnings()

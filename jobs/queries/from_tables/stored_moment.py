@@ -21,7 +21,7 @@ from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.groups import StoredGroups
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
-from jobs.queries.interface import sure_ms
+from jobs.queries.interface import latest_ms, sure_ms
 from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import Extents, before_end, extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import times_of_groups, without_times
@@ -37,7 +37,7 @@ class MomentTimes(NamedTuple):
 
     ``topics_ms``: topics are those of the last record that counts. ``shares_ms``: share state is that before the first
     record that does not count. ``sure_ms``: see ``interface.sure_ms``; None: the moment is a time, or the end, and each
-    log reaches it.
+    log reaches it. ``upto_ms``: the latest time that the last record that counts may have had; None: ``topics_ms``.
     ``is_timed``: no offset of the moment is that of a record without a time.
     """
 
@@ -45,6 +45,7 @@ class MomentTimes(NamedTuple):
     shares_ms: int | None
     sure_ms: int | None = None
     is_timed: bool = True
+    upto_ms: int | None = None
 
     @classmethod
     def of(cls, moment: AsOf, extents: Extents) -> MomentTimes:
@@ -61,6 +62,7 @@ class MomentTimes(NamedTuple):
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
             shares_ms,
             sure,
+            upto_ms=max(latest_ms(cut.asked, cut.last, cut.last_ms, cut.left_out_ms or 0) for cut in cuts),
         )
 
 
@@ -139,4 +141,5 @@ class StoredMoment:
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
         shares = self._shares.state(self._times.sure_ms)
-        return Surroundings(self.image(), shares).with_brokers(self._topics, self._times.topics_ms)
+        around = Surroundings(self.image(), shares)
+        return around.with_brokers(self._topics, self._times.topics_ms, self._times.upto_ms)

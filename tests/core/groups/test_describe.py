@@ -29,9 +29,11 @@ ASSIGNMENT = bytes.fromhex(
 )
 
 
-def settings_at(history: TopicHistory, group: Group, time_ms: int) -> tuple[list[str] | None, bool]:
+def settings_at(
+    history: TopicHistory, group: Group, time_ms: int, upto_ms: int | None = None
+) -> tuple[list[str] | None, bool]:
     """Return the values of the group's own settings at a time, and whether they are called unknown."""
-    around = Surroundings(history.image_at(time_ms)).with_brokers(history, time_ms)
+    around = Surroundings(history.image_at(time_ms)).with_brokers(history, time_ms, upto_ms)
     found = describe(group, GroupOffsets(), around)
     settings = found["settings"]
     return settings and [each["value"] for each in settings], "settings" in found["unknownFields"]
@@ -110,6 +112,16 @@ def test_settings_are_those_of_the_moment_or_unknown() -> None:
     assert "settings" in nothing["unknownFields"]
     classic = Group("g", ClassicGroup(), from_start=True)
     assert "settings" not in describe(classic, GroupOffsets(), Surroundings().with_brokers(None, 1_000))
+
+
+def test_settings_that_change_before_the_moment_can_have_been_are_unknown() -> None:
+    """Compaction removes the last record below an offset, and with it the time of the moment."""
+    log = Log().batch(topic("orders", ORDERS), config("consumer.session.timeout.ms", "50000"))
+    changed_ms = log.batch(config("consumer.session.timeout.ms", "55000")).history().last_seen_ms
+    history, group = log.history(), Group("g", ConsumerGroup(), from_start=True)
+    assert settings_at(history, group, changed_ms - 1, changed_ms - 1) == (["50000"], False)
+    assert settings_at(history, group, changed_ms - 1, changed_ms) == (None, True)
+    assert settings_at(history, group, changed_ms, changed_ms + 1)[0] == ["55000"]
 
 
 def test_brokers_before_4_0_do_not_tell_which_protocol_a_member_speaks() -> None:

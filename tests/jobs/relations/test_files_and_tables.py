@@ -13,19 +13,24 @@ from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.from_tables.stored_moment import MomentTimes
 from jobs.queries.interface import GroupsThen
 from jobs.relations.commit_sums import rewinds_of_group
+from jobs.relations.log_extent import extents_at
 from jobs.relations.moment import AsOf
 from jobs.settings import load
-from jobs.sources.files import find_logs
+from jobs.sources.files import GROUP_TOPICS, find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
+from tests.core.recorded_logs import write_cleaned
 from tests.jobs.logs import write_segment
 from tests.jobs.queries.same_answers import only_topics_missing
 from tests.jobs.relations.random_commits import GROUPS, RandomLog, write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, fill
+from tests.shared_data import ROOT
 
 NAMES = [f"{name}{partition}" for name in GROUPS for partition in (0, 1)]
 
@@ -158,3 +163,18 @@ def test_commits_that_went_back(tmp_path: Path, seed: int) -> None:
     }
     assert found == expected
     assert len(expected) > 5
+
+
+def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
+    """Compaction may have removed the last record below an offset: the next one that is left bounds its time."""
+    write_cleaned(ROOT / "data" / "samples" / "logs", tmp_path / "logs", 1.0, 1.0, Random(3))
+    fill(tmp_path / "tables", tmp_path / "logs")
+    reader, logs = FolderReader(str(tmp_path / "tables")), find_logs([tmp_path / "logs"])
+    is_later = []
+    for offset in range(1, 200, 9):
+        moment = AsOf(offsets=dict.fromkeys(range(4), offset))
+        files = replay(logs, moment, pytest.fail)
+        stored = MomentTimes.of(moment, extents_at(reader, CLUSTER, moment, GROUP_TOPICS))
+        assert (stored.topics_ms, stored.upto_ms) == (files.time_ms, files.upto_ms)
+        is_later.append(files.time_ms != files.upto_ms)
+    assert {*is_later} == {False, True}
