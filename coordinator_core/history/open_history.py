@@ -16,7 +16,7 @@ from coordinator_core.state_json import StoredAs
 
 STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
 
-MAY_BE_REPLACED: Final = "whether a static member was replaced: records without times do not say"
+JOINS_NOT_TOLD: Final = "who joined with the next epoch, and in whose place: records without times do not say"
 
 
 @dataclass(slots=True)
@@ -88,9 +88,9 @@ class OpenHistory:
             return
         if at.timestamp_ms < 0 and self.operation == (at.offset, -1):
             new = [each for each in self.memberships.values() if each.joined.offset > rebalance.at.offset]
-            joined = [each.member_id for each in new if each.subscribed_regex is None]
-            if any(each.instance_id is not None for each in new):
-                rebalance.knows_members, rebalance.missing = False, rebalance.missing or MAY_BE_REPLACED
+            joined = [each.member_id for each in new]
+            if any(each.instance_id is not None or each.subscribed_regex is not None for each in new):
+                rebalance.knows_members, rebalance.missing = False, rebalance.missing or JOINS_NOT_TOLD
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
 

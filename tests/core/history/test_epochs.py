@@ -11,7 +11,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.holdings import TOPICS_IN_DOUBT
-from coordinator_core.history.open_history import MAY_BE_REPLACED
+from coordinator_core.history.open_history import JOINS_NOT_TOLD
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
@@ -468,11 +468,18 @@ def test_without_times_who_joins_with_the_next_epoch_is_not_behind_in_the_one_be
     assert (superseded.outcome, superseded.behind) == ("superseded", ("m1", "m2"))
 
 
+def test_without_times_a_member_with_a_regex_may_have_waited_for_it():
+    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), current("m2", 2))
+    log.write(member("m3", subscribedTopicRegex="t.*"), epoch(4))
+    open_before = without_times(log).rebalances()[1]
+    assert (open_before.members_behind, open_before.missing) == (None, JOINS_NOT_TOLD)
+
+
 def test_without_times_a_static_member_may_have_replaced_another_one():
     log = alone(GroupLog()).write(member("s1", "t", instance="i"), epoch(3), current("s1", 2))
     log.write(*gone("s1"), member("s2", "t", instance="i"), current("s2", 2)).write(member("m3", "t"), epoch(4))
     open_before = without_times(log).rebalances()[1]
-    assert (open_before.members_behind, open_before.units_moved, open_before.missing) == (None, None, MAY_BE_REPLACED)
+    assert (open_before.members_behind, open_before.units_moved, open_before.missing) == (None, None, JOINS_NOT_TOLD)
 
 
 @pytest.mark.parametrize(("skipped", "outcome"), [(0, "unknown"), (1, "group deleted")])
