@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_changes import TopicInterval
@@ -31,6 +31,9 @@ from jobs.relations.unreadable import unreadable_of_groups
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
 
+BEFORE_ALL_MS: Final = -2
+"""A time before that of each record, also of one without a time (-1)."""
+
 
 class MomentTimes(NamedTuple):
     """The times (ms) that a moment of the logs of groups means in other logs; None: their end.
@@ -56,7 +59,7 @@ class MomentTimes(NamedTuple):
         sure = min((sure_ms(each.asked, each.left_out, each.left_out_ms, each.last_ms) for each in asked), default=None)
         if not cuts or moment.time_ms is not None:
             is_timed = moment.time_ms is not None or all(extent.left_out is None for extent in extents.values())
-            return cls(moment.time_ms, moment.time_ms, sure, is_timed)
+            return cls(moment.time_ms, moment.time_ms, sure if is_timed else BEFORE_ALL_MS, is_timed)
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
