@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.steps import CommitStep, LifeReaders, commit_steps
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.records import GROUP_LOG
 from jobs.queries.interface import Answers
 from jobs.queries.ownership import owned_by
 from jobs.relations.moment import AsOf
+
+NO_ENDS_SHOWN: Final = (
+    "whether its commits hold: the dump shows no transactions, one of which may have been aborted; give the segments"
+)
 
 
 class GroupSteps(NamedTuple):
@@ -37,7 +42,18 @@ def group_steps(answers: Answers, history: GroupHistory) -> GroupSteps:
         owned = {topic: owned_by(topic, groups).subtopologies for topic in topics}
         by_topic = {topic: tasks.get(history.group_id, frozenset()) for topic, tasks in owned.items()}
         readers.append(LifeReaders(life.since, by_topic))
-    return GroupSteps(commit_steps(history, commits, readers), commits.left_out)
+    rows = commit_steps(history, commits, readers)
+    blind = frozenset(answers.knowledge().without_ends)
+    return GroupSteps([_doubted(row) if _log_of(row) in blind else row for row in rows], commits.left_out)
+
+
+def _log_of(row: CommitStep) -> str:
+    return f"{GROUP_LOG}-{row.since.partition}"
+
+
+def _doubted(row: CommitStep) -> CommitStep:
+    """Return a step of a dump that does not show how transactions ended."""
+    return row._replace(history_complete=False, missing="; ".join(filter(None, (row.missing, NO_ENDS_SHOWN))))
 
 
 def streams_lives(history: GroupHistory) -> Iterator[StreamsLife]:

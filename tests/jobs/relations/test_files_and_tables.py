@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
 from coordinator_core.groups.offsets import TopicPartition
@@ -17,6 +18,7 @@ from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import MomentTimes
+from jobs.queries.group_steps import NO_ENDS_SHOWN, group_steps
 from jobs.queries.interface import GroupsThen
 from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.log_extent import extents_at
@@ -136,6 +138,12 @@ def test_a_dump_that_shows_no_transactions_says_so(tmp_path: Path, has_holes: bo
     for group, held, known in then.groups():
         assert known.commits_hold == (not has_holes or not held.committed)
         assert ("offsets" in unknown_fields(group, known)) == (not known.commits_hold)
+    doubts = [
+        row.missing is not None and NO_ENDS_SHOWN in row.missing and not row.history_complete
+        for name in NAMES
+        for row in group_steps(tables, GroupHistory(name, 0)).rows
+    ]
+    assert {*doubts} == {has_holes}
     for known in (then.knowledge(), tables.knowledge()):
         if not has_holes:
             assert known.about_offsets() == []
