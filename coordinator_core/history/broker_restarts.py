@@ -14,23 +14,27 @@ RESTART_MS: Final = 60_000
 
 
 def without_blame(
-    row: RebalanceRow, end: LogPosition | None, topics: TopicHistory | None, family: Family
+    row: RebalanceRow,
+    end: LogPosition | None,
+    topics: TopicHistory | None,
+    family: Family,
+    leader_epoch: int | None,
 ) -> RebalanceRow:
     """Return the row of a rebalance, without a member that delayed it if a broker was down within it.
 
     Members had to wait for the coordinator: another broker took over as the leader of the log partition, or one started
     again, which may have been it. ``end``: None while it lasts. ``family`` is that of the group's log.
+    ``leader_epoch`` is that of the last record; None: the dump has none. Leader epochs tell up to the last record,
+    without the clock of another log, that none took over.
     """
     if topics is None or row.held_up_by is None:
         return row
     after_ms = row.at.timestamp_ms - CLOCK_TOLERANCE_MS
     until_ms = topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
-    brokers = topics.brokers
-    if brokers.restarts(after_ms, until_ms, complete=topics.complete) or brokers.is_led_anew(
-        LOG_TOPICS[family], row.at.partition, after_ms, until_ms
-    ):
-        return row._replace(held_up_by=None)
-    return row
+    was_down = bool(topics.brokers.restarts(after_ms, until_ms, complete=topics.complete))
+    if end is None or leader_epoch is None:
+        was_down |= topics.brokers.is_led_anew(LOG_TOPICS[family], row.at.partition, after_ms, until_ms)
+    return row._replace(held_up_by=None) if was_down else row
 
 
 def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | None) -> str | None:

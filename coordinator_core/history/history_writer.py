@@ -393,7 +393,7 @@ class HistoryWriter:
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()
         row = rebalance.row(self.group.group_id, self._type, outcome, tally, at)
-        self.rows.append(without_blame(row, at, self.topics, self.group.family))
+        self.rows.append(without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch))
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
             open_history.past.settle()
@@ -473,7 +473,7 @@ class HistoryWriter:
         if rebalance is not None:
             tally = self.open_history.ownership.tally() if self._has_owners else None
             row = rebalance.row(self.group.group_id, self._type, "open", tally, None)
-            yield without_blame(row, None, self.topics, self.group.family)
+            yield without_blame(row, None, self.topics, self.group.family, self.open_history.leader_epoch)
 
     def _lasting(self) -> Iterator[HistoryRow]:
         open_history, group_id = self.open_history, self.group.group_id

@@ -438,8 +438,14 @@ def test_no_member_held_up_a_rebalance_while_another_broker_became_its_coordinat
 
 @pytest.mark.parametrize(("epochs", "blamed"), [((4, 4), "m1"), ((4, 5), None), ((4, None), "m1"), ((5, 5), "m1")])
 def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epochs, blamed):
-    """The records of the rebalance have the first one, all after its target the second one."""
-    fold, rows = GroupFold(Group(GROUP)), []
+    """The records of the rebalance have the first one, all after its target the second one.
+
+    They say it better than the metadata log, whose clock is another one: here it has a new leader 4 s into the log.
+    """
+    topics = TopicHistory()
+    topics.brokers.note_leader(GROUP_LOG, 0, LogPosition(0, 0, 4_000))
+    topics.last_seen_ms = 10**6
+    fold, rows = GroupFold(Group(GROUP), None, topics), []
     for record in two(GroupLog()).records:
         before, within = epochs
         rows += fold.feed(record, 4 if record.at.offset < 5 else before if record.at.offset < 10 else within)
