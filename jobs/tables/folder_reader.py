@@ -26,6 +26,9 @@ COMMENTS_DIFFER: Final = "SET datafusion.execution.skip_physical_aggregate_schem
 in others. It takes that for a fault of its own, unless it is told not to compare.
 """
 
+PRIVATE_USE: Final = range(0xE000, 0xF900)
+"""The characters that Unicode gives no meaning, so that hardly any text has them."""
+
 COLOUR: Final = re.compile(r"\x1b\[\d+m")
 """What delta-rs colours its errors with."""
 
@@ -118,8 +121,22 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''") + "'"
 
 
+def _many(values: Sequence[str]) -> str:
+    """Return a query for texts that are too many for a list: one literal, with a character between that none has.
+
+    DataFusion goes down a list by recursion: 50,000 group ids overflow the stack, which ends the process.
+    """
+    joined = "".join(values)
+    between = next(character for character in map(chr, PRIVATE_USE) if character not in joined)
+    return f"(SELECT unnest(string_to_array({_text(between.join(values))}, '{between}')))"
+
+
 DIALECT: Final = Dialect(
-    _text, bytes_of="octet_length(encode({}, 'hex')) / 2", each_of="unnest({})", numbers="generate_series({})"
+    _text,
+    bytes_of="octet_length(encode({}, 'hex')) / 2",
+    each_of="unnest({})",
+    numbers="generate_series({})",
+    many=_many,
 )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeGuard
 
 from coordinator_core.errors import InputError
 
 Value = str | int | None | Sequence[str] | Sequence[int]
 """What an SQL text may be given: a text, a number, NULL, or a list for ``IN``."""
+
+MOST_LISTED: Final = 5_000
+"""Texts that a list in SQL has at most, where an engine has another way for more."""
 
 CATALOG_NAME: Final = re.compile(r"\w+\.\w+(\.\w+)?")
 
@@ -74,13 +77,15 @@ class TableReader(Protocol):
 
 class Dialect(NamedTuple):
     """What engines write differently: a text as a literal, the bytes of a binary column, a row for each element of an
-    array, and the array of the whole numbers from one to another.
+    array, and the array of the whole numbers from one to another. ``many`` writes a list of more than ``MOST_LISTED``
+    texts; None: as any other list.
     """
 
     text: Callable[[str], str]
     bytes_of: str
     each_of: str
     numbers: str
+    many: Callable[[Sequence[str]], str] | None = None
 
 
 def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value], dialect: Dialect) -> str:
@@ -91,9 +96,17 @@ def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value
             return table(match["table"])
         if match["word"] is not None:
             return str(getattr(dialect, match["word"])).format(match["of"])
-        return literal(values[match["value"]], dialect.text)
+        value = values[match["value"]]
+        if dialect.many is not None and is_long(value):
+            return dialect.many(value)
+        return literal(value, dialect.text)
 
     return NAMED.sub(replacement, sql)
+
+
+def is_long(value: Value) -> TypeGuard[Sequence[str]]:
+    """Return whether a value is a list of more than ``MOST_LISTED`` texts."""
+    return not isinstance(value, str | int | None) and len(value) > MOST_LISTED and isinstance(value[0], str)
 
 
 def literal(value: Value, text: Callable[[str], str]) -> str:

@@ -46,6 +46,17 @@ def test_an_empty_list_equals_nothing(reader: FolderReader) -> None:
     assert not list(reader.rows("SELECT * FROM $groups WHERE size IN :sizes", sizes=[]))
 
 
+def test_more_texts_than_a_list_can_have(tmp_path: Path) -> None:
+    """As a list they overflow DataFusion's stack, which ends the process."""
+    given = [f"it's \ue000 {number}" for number in range(100_000)]
+    write_deltalake(str(tmp_path / "names"), pa.table({"name": [given[0], given[-1], "another", None]}))
+    reader = FolderReader(str(tmp_path))
+    named = "SELECT name FROM $names WHERE name IN :given ORDER BY name"
+    assert [row["name"] for row in reader.rows(named, given=given)] == sorted([given[0], given[-1]])
+    either = "SELECT count(*) AS found FROM $names WHERE name = 'another' OR name IN :given"
+    assert [*reader.tuples(either, given=given)] == [(3,)]
+
+
 def test_a_table_that_is_not_there(reader: FolderReader) -> None:
     assert reader.exists("groups")
     assert not reader.exists("runs")
