@@ -40,10 +40,10 @@ def trend_command(
     unknown = sum(night.groups is None for night in nights)
     if unknown:
         console.warn(f"{unknown} nights are from before the table nights existed: what they found is unknown")
-    late = late_records(reader, chosen.cluster, [night.night for night in nights if night.groups is not None])
     nights = nights if last is None else nights[-last:]
-    for night in (night.night for night in nights if night.night in late):
-        console.warn(f"night {night} lacked records that a later one has, of {', '.join(late[night])}: it counted less")
+    late = late_records(reader, chosen.cluster, [night.night for night in nights if night.groups is not None])
+    for night, lacked in late.items():
+        console.warn(f"night {night} lacked records that a later one has, of {', '.join(lacked)}: it counted less")
     lines = [plain(night) if json else _line(night) for night in nights]
     print_lines(lines, as_json=json, title=f"nights of {chosen.cluster}")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeGuard
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from coordinator_core.errors import InputError
 
@@ -96,28 +96,22 @@ def with_names(sql: str, table: Callable[[str], str], values: Mapping[str, Value
             return table(match["table"])
         if match["word"] is not None:
             return str(getattr(dialect, match["word"])).format(match["of"])
-        value = values[match["value"]]
-        if dialect.many is not None and is_long(value):
-            return dialect.many(value)
-        return literal(value, dialect.text)
+        return literal(values[match["value"]], dialect)
 
     return NAMED.sub(replacement, sql)
 
 
-def is_long(value: Value) -> TypeGuard[Sequence[str]]:
-    """Return whether a value is a list of more than ``MOST_LISTED`` texts."""
-    return not isinstance(value, str | int | None) and len(value) > MOST_LISTED and isinstance(value[0], str)
-
-
-def literal(value: Value, text: Callable[[str], str]) -> str:
+def literal(value: Value, dialect: Dialect) -> str:
     """Return a value in SQL; a list in parentheses, an empty one as a list that equals nothing."""
     if value is None:
         return "NULL"
     if isinstance(value, str):
-        return text(value)
+        return dialect.text(value)
     if isinstance(value, int):
         return str(value)
-    return f"({', '.join(literal(entry, text) for entry in value) or 'NULL'})"
+    if dialect.many is not None and len(value) > MOST_LISTED and isinstance(value[0], str):
+        return dialect.many(cast("Sequence[str]", value))
+    return f"({', '.join(literal(entry, dialect) for entry in value) or 'NULL'})"
 
 
 def is_catalog_name(location: str) -> bool:

@@ -128,7 +128,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
         snapshot_news.snapshot_news(tables, "end_offsets", CLUSTER, after) for after in RUNS
     ],
     topics.stored_topics: lambda tables: topics_of(tables),
-    topics.require_one_cluster: lambda tables: checked_topics(tables),
+    topics.require_one_cluster: checked_topics,
     topics.snapshot: lambda tables: [topics.snapshot(tables, CLUSTER)],
     topics.topics_given: lambda tables: topics.topics_given(tables, CLUSTER),
     topics.first_hole: lambda tables: topics.first_hole(tables, CLUSTER),
