@@ -14,7 +14,7 @@ from pathlib import Path
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Judged, judge, questions
 from tests.matrix.other_removals import all_removals, nights
-from tests.matrix.removals import SHARE, Removal, cut, segments
+from tests.matrix.removals import SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,7 +60,12 @@ def main() -> None:
     for name, removal in wanted.items():
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
-        source = _source(removal, folder, of_tables=chosen.tables)
+        try:
+            given = nights(removal, folder)
+        except NothingToRemoveError as error:
+            print(f"== {name}: left out, {error}", flush=True)
+            continue
+        source = _source(given, folder.parent, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
         for question, ask in asks.items():
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
@@ -75,27 +80,26 @@ def main() -> None:
     shutil.rmtree(place)
 
 
-def _source(removal: Removal, folder: Path, *, of_tables: bool) -> Files | StoredTables | Broken:
+def _source(given: list[list[Path]], place: Path, *, of_tables: bool) -> Files | StoredTables | Broken:
     """Return what answers; where its nights break, that is wrong for each question, and the other cells go on."""
     if not of_tables:
-        return Files(removal.change(folder) or [folder])
+        return Files(given[0])
     try:
-        return _stored(removal, folder)
+        return _stored(given, place)
     except Exception as error:
         return Broken(error)
 
 
-def _stored(removal: Removal, folder: Path) -> StoredTables:
+def _stored(given: list[list[Path]], place: Path) -> StoredTables:
     """Return the tables of what is left of the logs; with Spark only where that is needed."""
-    given = nights(removal, folder)
     try:
-        return StoredTables(ThisProcess(), folder.parent / "tables", given)
+        return StoredTables(ThisProcess(), place / "tables", given)
     except NeedsSparkError:
         from jobs import settings
         from jobs.tables import session
 
         spark = session.get_or_create(settings.load(flags={"spark.master": "local[1]"}).spark)
-        return StoredTables(spark, folder.parent / "tables in Spark", given)
+        return StoredTables(spark, place / "tables in Spark", given)
 
 
 def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:

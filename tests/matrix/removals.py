@@ -34,6 +34,10 @@ TOPICS = "topics|metadata"
 OTHER_CLUSTER = "another cluster|no topics are known"
 
 
+class NothingToRemoveError(Exception):
+    """The logs do not have what a removal takes away."""
+
+
 @dataclass(frozen=True)
 class Removal:
     """A change of a folder of logs. It returns what is given with ``--log`` instead of the folder, or None.
@@ -95,7 +99,10 @@ def cut(folder: Path, count: int = 5) -> None:
 
 def without_segment(number: int, partition: int) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
-        segments(folder, partition)[number].unlink()
+        files = segments(folder, partition)
+        if number >= len(files):
+            raise NothingToRemoveError(f"partition {partition} has {len(files)} segments")
+        files[number].unlink()
 
     return change
 
@@ -173,7 +180,8 @@ def metadata_unreadable(folder: Path) -> None:
                 records[number] = record._replace(value=record.value[:2] + b"\x63" + record.value[3:])
                 data, done = encode_batch(records, leader_epoch=header.leader_epoch), True
         found.append(data)
-    assert done
+    if not done:
+        raise NothingToRemoveError("no record of a topic")
     file.write_bytes(b"".join(found))
 
 
@@ -412,10 +420,7 @@ def _first_with_records(folder: Path) -> int:
 
 
 def marker_lost(partition: int) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        _without_marker(folder, partition)
-
-    return change
+    return lambda folder: _without_marker(folder, partition)
 
 
 def _without_marker(folder: Path, partition: int) -> None:
@@ -425,7 +430,7 @@ def _without_marker(folder: Path, partition: int) -> None:
             if read_header(data, 0, 0).attributes & CONTROL_BIT:
                 file.write_bytes(b"".join(found[:number] + found[number + 1 :]))
                 return
-    raise AssertionError("no end of a transaction")
+    raise NothingToRemoveError(f"no end of a transaction behind the first segment of {partition}")
 
 
 def linked(folder: Path) -> None:
@@ -517,6 +522,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
             )
         found[f"unreadable values in {number}"] = Removal(unreadable(number, newer_value, 13), NEWER, (number,))
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, newer_key, 40), NEWER, (number,))
+        found[f"marker lost in {number}"] = Removal(marker_lost(number), GAPS, (number,))
     some = partitions[0]
     found |= {
         "no log of groups": Removal(without_groups, "no log of groups|nothing of groups", tuple(partitions), True),
@@ -538,7 +544,6 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         ),
         "overlapping copies": Removal(overlapping),
         "another replica": Removal(other_replica),
-        "marker lost": Removal(marker_lost(some), GAPS, (some,)),
         "linked folders": Removal(linked),
         "linked files": Removal(linked_files),
         "tar": Removal(archived),
