@@ -37,12 +37,18 @@ class BrokerHistory:
 
     def __init__(self) -> None:
         self._registrations: list[Registration] = []
+        self._registered: set[int] = set()
+        self._restarts: list[Registration] = []
         self._unregistrations: list[Registration] = []
         self._new_leaders: list[NewLeader] = []
 
     def note_registration(self, broker: int, at: LogPosition, metadata_version: int | None = None) -> None:
         """Note that a broker registered; that alone does not make a version of the topics."""
-        self._registrations.append(Registration(at, broker, metadata_version))
+        start = Registration(at, broker, metadata_version)
+        self._registrations.append(start)
+        if broker in self._registered:
+            self._restarts.append(start)
+        self._registered.add(broker)
 
     def note_unregistration(self, broker: int, at: LogPosition) -> None:
         """Note that a broker was unregistered."""
@@ -55,23 +61,14 @@ class BrokerHistory:
 
     def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
         """Return the brokers that registered in ``(after_ms, upto_ms]``, in order."""
-        first, end = (
-            bisect_right(self._registrations, time_ms, key=lambda start: start.at.timestamp_ms)
-            for time_ms in (after_ms, upto_ms)
-        )
-        return self._registrations[first:end]
+        return _within(self._registrations, after_ms, upto_ms)
 
     def restarts(self, after_ms: int, upto_ms: int, *, complete: bool) -> list[Registration]:
         """Return the brokers that registered again in ``(after_ms, upto_ms]``: they had been down before.
 
         Where the history is not ``complete`` from the beginning of the cluster on, each registration counts as one.
         """
-        known, restarted = set[int](), []
-        for start in self._registrations:
-            if after_ms < start.at.timestamp_ms <= upto_ms and (start.broker in known or not complete):
-                restarted.append(start)
-            known.add(start.broker)
-        return restarted
+        return _within(self._restarts if complete else self._registrations, after_ms, upto_ms)
 
     def is_led_anew(self, topic: str, partition: int, after_ms: int, upto_ms: int) -> bool:
         """Whether a partition of a coordinator's log got another leader, or lost it, in ``(after_ms, upto_ms]``."""
@@ -92,3 +89,11 @@ class BrokerHistory:
     def metadata_versions(self) -> set[int]:
         """Return every ``metadata_version`` that a registration shows."""
         return {each.metadata_version for each in self._registrations if each.metadata_version is not None}
+
+
+def _within(starts: list[Registration], after_ms: int, upto_ms: int) -> list[Registration]:
+    """Return those in ``(after_ms, upto_ms]``."""
+    first, end = (
+        bisect_right(starts, time_ms, key=lambda start: start.at.timestamp_ms) for time_ms in (after_ms, upto_ms)
+    )
+    return starts[first:end]

@@ -20,21 +20,21 @@ def without_blame(
     family: Family,
     leader_epoch: int | None,
 ) -> RebalanceRow:
-    """Return the row of a rebalance, without a member that delayed it if a broker was down within it.
+    """Return the row of a rebalance; if a broker was down within it, it says so and names no member that delayed it.
 
     Members had to wait for the coordinator: another broker took over as the leader of the log partition, or one started
     again, which may have been it. ``end``: None while it lasts. ``family`` is that of the group's log.
     ``leader_epoch`` is that of the last record; None: the dump has none. Leader epochs tell up to the last record,
     without the clock of another log, that none took over.
     """
-    if topics is None or row.held_up_by is None:
+    if topics is None:
         return row
     after_ms = row.at.timestamp_ms - CLOCK_TOLERANCE_MS
     until_ms = topics.last_seen_ms if end is None else end.timestamp_ms + CLOCK_TOLERANCE_MS
     was_down = bool(topics.brokers.restarts(after_ms, until_ms, complete=topics.complete))
     if end is None or leader_epoch is None:
         was_down |= topics.brokers.is_led_anew(LOG_TOPICS[family], row.at.partition, after_ms, until_ms)
-    return row._replace(held_up_by=None) if was_down else row
+    return row._replace(held_up_by=None, broker_away=True) if was_down else row
 
 
 def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | None) -> str | None:

@@ -368,6 +368,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             held_up_by=None,
             members_behind=0,
             behind=(),
+            broker_away=None,
             skipped_generations=skipped,
             delay_ms=assigned.delay_ms,
             history_complete=missing is None,

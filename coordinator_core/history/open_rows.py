@@ -190,6 +190,7 @@ class OpenRebalance:
             self._held_up_by() if self.missing is None else None,
             len(self.behind) if self.knows_members else None,
             tuple(sorted(self.behind)[:NAMED_BEHIND]) if self.knows_members else (),
+            self.is_led_anew or None,
             0,
             None,
             self.missing is None,

@@ -153,6 +153,11 @@ class RebalanceRow(NamedTuple):
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"
     ]
     behind: Annotated[tuple[str, ...], "the first ten of them, sorted"]
+    broker_away: Annotated[
+        bool | None,
+        "true if a broker was down meanwhile, or another one took over as the coordinator (by the metadata log, whose "
+        "clock is another one, up to 10 s before or after): members may have waited for it; null: no log shows that",
+    ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]

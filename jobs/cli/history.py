@@ -164,7 +164,7 @@ def _rebalance_line(row: RebalanceRow) -> Line:
         "moved": row.units_moved,
         "lost": row.units_lost,
         "idle ms": row.idle_ms,
-        "held up by": row.held_up_by or ", ".join(row.behind) or None,
+        "held up by": row.held_up_by or (None if row.broker_away else ", ".join(row.behind) or None),
         "log": f"{row.at.partition}:{row.at.offset}",
         "missing": row.missing,
     }

@@ -29,9 +29,11 @@ OTHER = "another log|another cluster|not of the same log"
 NEAR_MS = (-300, -20, 20, 300)
 FAR_MS = (-10_000, -2_000, 2_000, 10_000)
 """Within the tolerance of clocks, and further apart than topics and generations are."""
-OF_TIMES = r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by"
+OF_TIMES = (
+    r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by|broker_away"
+)
 """Fields with a time of the metadata log, or with what happened about the same time."""
-TIMES = r".*_ms(\[\d+\])?|.*since|.*until|.*per_second|topics_at.*|topics_proven|fitted|causes.*|.*hint|held_up_by"
+TIMES = rf"{OF_TIMES}|.*_ms(\[\d+\])?|.*since|.*until|.*per_second|topics_at.*|topics_proven|fitted|causes.*|.*hint"
 """Fields with a time, a duration or a rate, or that were found by a time."""
 OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail"
 
@@ -121,7 +123,7 @@ def of_clocks() -> dict[str, Removal]:
     # The samples have topics that are created 250 ms before a classic group uses them, and others that come while
     # it does: no record says which of them it knew.
     for shift_ms in (-300, 300):
-        shifts[shift_ms] = replace(near, changes=OF_TOPICS, questions="^(?!whatif|explain)")
+        shifts[shift_ms] = replace(near, changes=OF_TOPICS, questions="^(?!whatif|explain)", moves_topics=True)
     return {
         f"clock of metadata {shift_ms:+} ms": replace(each, change=clock_of_metadata(shift_ms))
         for shift_ms, each in shifts.items()

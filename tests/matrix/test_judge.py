@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from tests.matrix.answers import Answer, judge, questions
-from tests.matrix.other_removals import of_clocks
+from tests.matrix.other_removals import of_clocks, of_dumps
 from tests.matrix.removals import Removal, removals
 
 ASKS = questions(["g"], "t", [])
-REMOVALS = removals([0]) | of_clocks()
+REMOVALS = removals([0]) | of_clocks() | of_dumps([0])
 SEGMENT = REMOVALS["middle segment of 0"]
 NO_METADATA = REMOVALS["metadata absent"]
+DUMP = REMOVALS["Parquet of a consumer"]
 LOST = '{"warning": "the log lacks records"}'
 NO_TOPICS = '{"warning": "no topics are known"}'
 AT = {"partition": 0, "offset": 7, "timestamp_ms": 1000}
@@ -24,6 +25,7 @@ REBALANCE = {
     "units_lost": 2,
     "idle_ms": 10,
     "held_up_by": "m1",
+    "broker_away": None,
     "causes": [{"kind": "topic_deleted", "detail": None}],
     "history_complete": True,
     "missing": None,
@@ -68,16 +70,22 @@ def test_a_row_that_is_missing_or_too_many() -> None:
 @pytest.mark.parametrize(
     ("removal", "warning", "true", "said", "judged"),
     [
-        (NO_METADATA, NO_TOPICS, None, "m1", "same"),
-        (NO_METADATA, NO_TOPICS, "m1", "m2", "wrong"),
-        (NO_METADATA, "", None, "m1", "wrong"),
-        (SEGMENT, LOST, None, "m1", "wrong"),
+        (NO_METADATA, NO_TOPICS, (None, True), ("m1", None), "same"),
+        (NO_METADATA, NO_TOPICS, (None, None), ("m1", None), "wrong"),
+        (NO_METADATA, NO_TOPICS, ("m1", None), ("m2", None), "wrong"),
+        (NO_METADATA, "", (None, True), ("m1", None), "wrong"),
+        (SEGMENT, LOST, (None, True), ("m1", None), "wrong"),
+        (DUMP, "", ("m1", None), (None, True), "same"),
+        (DUMP, "", ("m1", None), (None, None), "wrong"),
+        (DUMP, "", ("m1", None), ("m2", True), "wrong"),
+        (SEGMENT, "", ("m1", None), (None, True), "wrong"),
     ],
 )
-def test_a_member_is_blamed_where_only_the_metadata_log_shows_that_a_broker_was_down(
-    removal: Removal, warning: str, true: str | None, said: str, judged: str
+def test_a_member_is_blamed_unless_the_log_that_shows_a_broker_away_is_given(
+    removal: Removal, warning: str, true: tuple[str | None, bool], said: tuple[str | None, bool], judged: str
 ) -> None:
-    rows = [REBALANCE | {"held_up_by": member} for member in (true, said)]
+    """Leader epochs, which dumps lack, prove that a coordinator stayed; the metadata log that a broker was down."""
+    rows = [REBALANCE | {"held_up_by": member, "broker_away": is_away} for member, is_away in (true, said)]
     assert verdict("rebalances", *rows, removal, warning) == judged
 
 
@@ -96,6 +104,31 @@ def test_another_version_of_the_topics_behind_a_hole_of_the_metadata_log_only(
 def test_clocks_apart_change_what_only_times_tell(shift_ms: int, field: str, judged: str) -> None:
     said = REBALANCE | {field: "another"}
     assert verdict("rebalances", REBALANCE, said, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
+
+
+@pytest.mark.parametrize(
+    ("shift_ms", "group_type", "causes", "judged"),
+    [
+        (300, "CLASSIC", ["member_joined"], "same"),
+        (300, "CLASSIC", ["topic_deleted"], "wrong"),
+        (300, "CONSUMER", ["member_joined"], "wrong"),
+        (20, "CLASSIC", ["member_joined"], "wrong"),
+    ],
+)
+def test_clocks_apart_move_topics_past_classic_generations_only(
+    shift_ms: int, group_type: str, causes: list[str], judged: str
+) -> None:
+    rows = [
+        REBALANCE | {"group_type": group_type, "causes": [{"kind": kind, "detail": None} for kind in kinds]}
+        for kinds in (["member_joined", "topic_deleted"], causes)
+    ]
+    assert verdict("rebalances", *rows, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
+
+
+@pytest.mark.parametrize(("cause", "judged"), [("topic_deleted", "same"), ("member_joined", "wrong")])
+def test_clocks_apart_change_how_often_a_topic_was_the_cause(cause: str, judged: str) -> None:
+    line = f'coordinator_audit_rebalance_causes_total{{cause="{cause}",group="g",type="CLASSIC"}} 1'
+    assert verdict("metrics", {"line": line}, None, REMOVALS["clock of metadata -300 ms"]) == judged
 
 
 @pytest.mark.parametrize(("status", "judged"), [(None, "unknown"), ("NOT_READY", "wrong")])

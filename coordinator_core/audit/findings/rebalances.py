@@ -73,15 +73,16 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         took = row.duration_min_ms
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
-        away = absences_within(row, history.lines.away)
-        who = None if away else row.held_up_by
+        who = row.held_up_by
         name = history.client(who)
         state = f"has taken {took} ms so far" if row.outcome == "open" else f"took {took} ms"
         detail = f"the rebalance to {row.to_epoch} {state}"
         if who is not None:
             detail += f", delayed by {name}" + (f" ({who})" if name != who else "")
-        if away:
+        if away := absences_within(row, history.lines.away):
             detail += f"; the coordinator was away meanwhile ({away[0].until.place})"
+        elif row.broker_away:
+            detail += "; a broker was down meanwhile, or another one took over as the coordinator"
         end = row.finished or row.at
         yield history.finding(
             FindingKind.SLOW_REBALANCE,
@@ -124,7 +125,7 @@ def _unsettled(
         return
     # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members. While
     # the coordinator was away, no member could reach the target.
-    served = (row for row in rows if not absences_within(row, history.lines.away))
+    served = (row for row in rows if not row.broker_away)
     names = ({history.client(member_id) for member_id in row.behind} for row in served)
     behind = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
     who = behind.most_common(1)[0] if behind else None

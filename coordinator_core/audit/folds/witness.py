@@ -264,8 +264,8 @@ def _rebalance(
             at_ms = max(at_ms, row.began_after_ms)
         took = row.at.timestamp_ms - at_ms
         row = row._replace(began_after_ms=at_ms, began_before_ms=at_ms, duration_min_ms=took, duration_max_ms=took)
-    if row.held_up_by is not None and absences_within(row, away):
-        row = row._replace(held_up_by=None)
+    if absences_within(row, away):
+        row = row._replace(held_up_by=None, broker_away=True)
     return row
 
 

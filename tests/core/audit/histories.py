@@ -46,6 +46,7 @@ def rebalance(epoch: int, position: LogPosition, **more: Any) -> RebalanceRow:
         "held_up_by": None,
         "members_behind": 0,
         "behind": (),
+        "broker_away": None,
         "skipped_generations": 0,
         "delay_ms": None,
         "history_complete": True,

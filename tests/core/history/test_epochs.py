@@ -416,6 +416,7 @@ def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, bl
     topics.last_seen_ms = 10**6
     second = two(GroupLog()).rebalances(topics)[1]
     assert (second.outcome, second.held_up_by) == ("converged", blamed)
+    assert (second.broker_away is True) == (blamed is None)
 
 
 @pytest.mark.parametrize(
@@ -451,6 +452,7 @@ def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epoc
         rows += fold.feed(record, 4 if record.at.offset < 5 else before if record.at.offset < 10 else within)
     second = [row for row in rows if isinstance(row, RebalanceRow)][1]
     assert (second.outcome, second.held_up_by) == ("converged", blamed)
+    assert (second.broker_away is True) == (blamed is None)
 
 
 def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():

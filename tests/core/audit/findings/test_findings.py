@@ -142,6 +142,23 @@ def test_a_rebalance_in_progress_has_lasted_until_the_log_of_its_group_ends() ->
     assert lasted(LostRecords({("__consumer_offsets", 0): [(5, 9)]})) == [0, None], "it may have ended among them"
 
 
+def test_who_is_behind_while_a_broker_was_away_is_not_why_a_group_never_converges() -> None:
+    """Leader epochs or the metadata log show it; ``slow_rebalance`` says why it names no member."""
+    more = {"outcome": "superseded", "behind": ("m1",), "members_behind": 1}
+    rows = [rebalance(2, at(200), broker_away=True, **more), rebalance(3, at(300), **more)]
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
+    assert row.detail.endswith("m1 was behind in 1 of them")
+    rows = [row._replace(broker_away=True) for row in rows]
+    (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
+    assert (row.subject, "behind" in row.detail) == (None, False)
+    (slow,) = found(
+        FindingKind.SLOW_REBALANCE, rebalances=[rebalance(2, at(2), duration_min_ms=61_000, broker_away=True)]
+    )
+    assert slow.detail.endswith(
+        "took 61000 ms; a broker was down meanwhile, or another one took over as the coordinator"
+    )
+
+
 def test_superseded_rebalances_without_rest_never_converge() -> None:
     rows = [rebalance(e, at(100 * e), outcome="superseded", behind=("m1",), members_behind=1) for e in range(2, 6)]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
