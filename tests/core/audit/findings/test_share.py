@@ -151,6 +151,15 @@ def test_records_that_stay_locked_are_a_stall() -> None:
     assert stalls(records, since + 5 * MINUTE - 1) == []
 
 
+def test_no_member_is_named_as_the_one_that_holds_records() -> None:
+    """Locks are not written: that one member has the share partition does not say that it holds the records."""
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 3)]
+    (row,) = stalls(records, records[1].at.timestamp_ms + 5 * MINUTE)
+    assert "3 records were locked by members" in row.detail
+    assert (row.subject, "m1" in row.detail) == (f"{TOPIC_ID}-0", False)
+
+
 def test_offsets_of_an_aborted_transaction_are_not_locked() -> None:
     """Offsets 0 to 2 are complete without a state in the log."""
     log = ShareLog()
