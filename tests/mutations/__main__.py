@@ -9,9 +9,8 @@ is a line for each text, and each change that nothing shows. ``tests/data/same_r
 change nothing. Of the others a row is missing in the stores that would tell the two apart, and no test would notice if
 somebody made that change. ``--wholly``: also readers that take seconds.
 
-``--by-tests``: of what no answer shows, which quick test fails; PATH: of those below it. They run once, for the texts
-that they ask; then for each change those that ask its text, until one fails, no longer than ``--limit``. READER may be
-any module of jobs then.
+``--by-tests``: which quick test fails, the one of the kept answers among them; PATH: of those below it. READER may be
+any module of jobs then. Each change gets ``--limit`` seconds of each file's tests.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ import argparse
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.relations.damaged_tables import fill_stores
 from tests.jobs.relations.readers import Ask, as_json, asked_over
-from tests.mutations.by_tests import HOUR, Asked, QuickTests, in_child, run
+from tests.mutations.by_tests import QuickTests, Seen, run
 from tests.mutations.changes import asked_through, changed, inner, with_place_changed, without_numbers
 from tests.shared_data import ROOT
 
@@ -40,7 +39,7 @@ WIDTH: Final = 90
 SECONDS: Final = 0.5
 """A reader that takes longer is left out unless it is asked for."""
 ERRORS: Final = (CoordinatorAuditError, TypeError, ValueError, AttributeError, KeyError, IndexError, AssertionError)
-ANSWERS: Final = "kept answers"
+ANSWERS: Final = "test_answers_are_those_that_are_kept"
 
 
 def answer(ask: Ask, home: Path) -> str:
@@ -88,46 +87,36 @@ class Tally:
                     self.shown[place] = ANSWERS
         return True
 
-    def look_for(
-        self, chosen: list[str], reasons: Mapping[str, str], by_test: Mapping[str, Asked]
-    ) -> Iterator[tuple[str, list[str]]]:
-        """Yield each place whose change nothing shows, and the tests that ask its texts: fast ones first, file by file.
-
-        Not those with a reason why they change nothing.
+    def changes(self, chosen: list[str], reasons: Mapping[str, str], sql: str, module: str) -> list[str]:
+        """The places of a text, asked by this module, whose changes nothing shows.
 
         Texts that tests ask by themselves are those of relations in the tests of these.
         """
-        tests: dict[str, list[str]] = {}
-        for test, asked in sorted(by_test.items(), key=lambda of_test: of_test[1].seconds):
-            for sql, module in asked.texts:
-                name = module.removeprefix("jobs.").removeprefix("relations.")
-                if not module.startswith(("jobs.", "tests.jobs.relations")) or (chosen and not is_chosen(name, chosen)):
-                    continue
-                for place in self.add(sql, name):
-                    tests.setdefault(place, []).append(test)
-        for place in [place for places in self.places.values() for place in places]:
-            if place not in self.shown and place not in reasons and place in tests:
-                files = {test.partition("::")[0]: number for number, test in reversed([*enumerate(tests[place])])}
-                yield place, sorted(dict.fromkeys(tests[place]), key=lambda test: files[test.partition("::")[0]])
+        name = module.removeprefix("jobs.").removeprefix("relations.")
+        if not module.startswith(("jobs.", "tests.jobs.relations")) or (chosen and not is_chosen(name, chosen)):
+            return []
+        return [place for place in self.add(sql, name) if place not in self.shown and place not in reasons]
 
-    def note(self, progress: IO[str], place: str, test: str | None) -> None:
-        if test:
-            self.shown[place] = test
-        said = "no test within the limit" if test is None else test or "no test"
-        print(f"{said}: {place}", file=progress, flush=True)
+    def note(self, progress: IO[str], changes: Callable[[str, str], list[str]], seen: Seen) -> None:
+        """Take what a child has seen, and print which test shows which change."""
+        if seen.kind == "asked":
+            changes(seen.what, seen.by)
+        else:
+            self.shown[seen.what] = seen.by
+            print(f"{seen.by}: {seen.what}", file=progress, flush=True)
 
     def lines(self, reasons: Mapping[str, str]) -> Iterator[str]:
         """A line for each text, and below it what shows each change that no answer shows."""
         for text, places in sorted(self.places.items(), key=lambda of_text: self.asked_by[of_text[0]]):
             yield f"{self.asked_by[text]}: {self.sums(places, reasons)}: {text[:WIDTH]}"
             for place in places:
-                if (shown := self.shown.get(place)) != ANSWERS:
+                if ANSWERS not in (shown := self.shown.get(place, "")):
                     yield f"    {place}: {f'shown by {shown}' if shown else reasons.get(place, 'NOT SHOWN')}"
 
     def sums(self, places: Mapping[str, None], reasons: Mapping[str, str]) -> str:
         shown = [self.shown[place] for place in places if place in self.shown]
         missed = [place for place in places if place not in self.shown]
-        same, by_answers = sum(place in reasons for place in missed), shown.count(ANSWERS)
+        same, by_answers = sum(place in reasons for place in missed), sum(ANSWERS in by for by in shown)
         return (
             f"{len(places)} changes, {by_answers} shown by answers, {len(shown) - by_answers} by tests, "
             f"{same} change nothing, {len(missed) - same} not shown"
@@ -144,28 +133,27 @@ def main() -> None:
     parser.add_argument("readers", nargs="*")
     parser.add_argument("--wholly", action="store_true")
     parser.add_argument("--by-tests", metavar="PATH", nargs="?", const="tests/jobs")
-    parser.add_argument("--limit", type=float, default=60)
+    parser.add_argument("--limit", type=float, default=20)
     chosen = parser.parse_args()
     tally, reasons = Tally(), json.loads(REASONS.read_text("utf-8"))
-    # DataFusion's threads would not be there in the children of a process that has asked it.
-    vars(tally).update(in_child(partial(ask_all, tally, chosen.readers, wholly=chosen.wholly), HOUR))
     if chosen.by_tests:
+        changes = partial(tally.changes, chosen.readers, reasons)
         with os.fdopen(os.dup(1), "w") as progress:
-            look_for = partial(tally.look_for, chosen.readers, reasons)
-            run(QuickTests(look_for, partial(tally.note, progress), chosen.limit), chosen.by_tests)
+            run(QuickTests(changes, partial(tally.note, progress, changes), chosen.limit), chosen.by_tests)
+    else:
+        ask_all(tally, chosen.readers, wholly=chosen.wholly)
     print(*tally.lines(reasons), sep="\n")
     every = {place: None for places in tally.places.values() for place in places}
     print(f"{len(tally.places)} texts: {tally.sums(every, reasons)}")
 
 
-def ask_all(tally: Tally, chosen: list[str], *, wholly: bool) -> dict[str, Any]:
-    """Ask the readers over the stores. Return what the tally has."""
+def ask_all(tally: Tally, chosen: list[str], *, wholly: bool) -> None:
+    """Ask the readers over the stores."""
     with TemporaryDirectory() as folder:
         stores = fill_stores(Path(folder))
         for name, ask, store in asked_over():
             if (not chosen or is_chosen(name, chosen)) and not tally.ask(name, ask, stores[store], wholly=wholly):
                 print(f"{name} is left out over the store {store}: it takes long", flush=True)
-    return vars(tally)
 
 
 if __name__ == "__main__":

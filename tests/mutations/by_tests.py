@@ -1,25 +1,25 @@
 """Which quick tests fail when a text is changed in one place: a plugin of pytest that runs the tests many times.
 
-The tests are collected once. Each run is a child of the process that collected them, and has what that imported. There
-is no Spark. Tests of relations that hold both engines against each other and against what is expected hold DataFusion
-against it alone.
+The tests are collected once. Those of a file run in a child of the process that collected them: unchanged first, which
+says what texts each test asks, then those that ask a text again for each change of it. What is set up for a whole file
+stays as it was without a change, as setting it up takes most of the time. There is no Spark: tests of relations that
+hold both engines against each other and against what is expected hold DataFusion against it alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import select
-import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from unittest.mock import Mock, patch
 
 import pytest
@@ -34,15 +34,6 @@ from tests.shared_data import ROOT
 RELATIONS: Final = "tests/jobs/relations/"
 OPTIONS: Final = ("-m", "not long", "-k", "not mutated", "-p", "no:cacheprovider", "-qq", "--no-header")
 """The tests that change texts themselves say nothing of a text that is changed already."""
-HOUR: Final = 3600.0
-
-
-class Asked(NamedTuple):
-    """The texts that a test asks, those of its fixtures too, and the seconds that it takes alone."""
-
-    seconds: float
-    texts: list[tuple[str, str]]
-    """Each with the module that asks it."""
 
 
 def without_spark() -> ExitStack:
@@ -65,102 +56,102 @@ def asking_module() -> str:
     return module
 
 
-def in_child(work: Callable[[], Any], seconds: float) -> Any:
-    """Return what a child of this process makes, as JSON; None: it took longer."""
+class Seen(NamedTuple):
+    """What a child says: a text and the module that asks it, or a place and the test that shows its change."""
+
+    kind: Literal["asked", "shown"]
+    what: str
+    by: str
+
+
+def from_child(work: Callable[[], Iterator[Seen]]) -> Iterator[Seen]:
+    """Yield what a child of this process yields."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child == 0:
-        os.setsid()
         with os.fdopen(theirs, "w", encoding="utf-8") as answer:
-            json.dump(work(), answer)
+            for seen in work():
+                print(json.dumps(seen), file=answer, flush=True)
         os._exit(0)
     os.close(theirs)
-    until, parts = time.monotonic() + seconds, list[bytes]()
-    with os.fdopen(ours, "rb", buffering=0) as answer:
-        while select.select([answer], [], [], max(0.0, until - time.monotonic()))[0] and (part := answer.read(1 << 20)):
-            parts.append(part)
-    with suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
+    with os.fdopen(ours, encoding="utf-8") as answer:
+        yield from (Seen(*json.loads(line)) for line in answer)
     os.waitpid(child, 0)
-    try:
-        return json.loads(b"".join(parts))
-    except ValueError:
-        return None
 
 
 class QuickTests:
-    """Finds what each test asks, and then which test fails under each change that ``look_for`` yields.
+    """Finds which test fails under each change.
 
-    ``look_for`` is given what each test asks, and yields places and the tests to run; ``shown`` is given each place and
-    the test that shows its change.
+    ``changes``: the places of a text, asked by a module, whose changes nothing shows yet. ``note`` is given what is
+    seen. Each change gets no more than ``limit`` seconds of a file's tests.
     """
 
     def __init__(
-        self,
-        look_for: Callable[[Mapping[str, Asked]], Iterator[tuple[str, Iterable[str]]]],
-        shown: Callable[[str, str | None], None],
-        limit: float,
+        self, changes: Callable[[str, str], Iterable[str]], note: Callable[[Seen], None], limit: float
     ) -> None:
-        self._look_for, self._shown, self._limit = look_for, shown, limit
-        self._noted: set[tuple[str, str]] = set()
-        self._of_fixture: dict[str, tuple[float, set[tuple[str, str]]]] = {}
+        self._changes, self._note, self._limit = changes, note, limit
         self._seconds: dict[str, float] = defaultdict(float)
-        self._failed: list[str] = []
+        self._failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if not uses_spark(item) or item.nodeid.startswith(RELATIONS)]
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
-        outer, self._noted, begun = self._noted, set(), time.monotonic()
-        try:
-            return (yield)
-        finally:
-            self._of_fixture[fixturedef.argname] = time.monotonic() - begun, self._noted
-            self._noted = outer | self._noted
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._seconds[report.nodeid] += report.duration if report.when == "call" else 0
+        self._seconds[report.nodeid] += report.duration
         if report.failed:
-            self._failed.append(report.nodeid)
+            self._failed.add(report.nodeid)
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # What a child prints of its tests is of no use.
         session.config.pluginmanager.unregister(name="terminalreporter")
-        asked = in_child(partial(self._list, session), HOUR)
-        items = {item.nodeid: item for item in session.items}
-        for place, names in self._look_for({name: Asked(*of_test) for name, of_test in asked.items()}):
-            chosen = [items[name] for name in names]
-            self._shown(place, in_child(partial(self._first_failed, chosen, place), self._limit))
+        for _, items in groupby(session.items, key=lambda item: item.path):
+            for seen in from_child(partial(self._of_file, [*items])):
+                self._note(seen)
         return True
 
-    def _list(self, session: pytest.Session) -> dict[str, Asked]:
-        """What each test asks; not of those that fail unchanged."""
-        found = {}
+    def _of_file(self, items: list[pytest.Item]) -> Iterator[Seen]:
+        with without_spark():
+            asking: dict[str, list[pytest.Item]] = defaultdict(list)
+            for item, texts in self._asked_by(items):
+                for sql, module in texts:
+                    yield Seen("asked", sql, module)
+                    for place in self._changes(sql, module):
+                        asking[place].append(item)
+            for place, of_place in asking.items():
+                fast_first = sorted(dict.fromkeys(of_place), key=lambda item: self._seconds[item.nodeid])
+                if shown := self._shown_by(place, fast_first):
+                    yield Seen("shown", place, shown)
 
-        def note(sql: str) -> str:
-            self._noted.add((sql, asking_module()))
-            return sql
+    def _asked_by(self, items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, list[tuple[str, str]]]]:
+        """Yield each test and the texts that it asks; not those that fail unchanged."""
+        for item in items:
+            noted: dict[tuple[str, str], None] = {}
 
-        with asked_through(note), without_spark():
-            for item, following in zip(session.items, [*session.items[1:], None], strict=True):
-                self._noted = set()
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                fixtures = [
-                    self._of_fixture[name] for name in getattr(item, "fixturenames", ()) if name in self._of_fixture
-                ]
-                seconds = self._seconds[item.nodeid] + sum(of_fixture for of_fixture, _ in fixtures)
-                found[item.nodeid] = Asked(seconds, sorted(self._noted.union(*(texts for _, texts in fixtures))))
-        return {name: asked for name, asked in found.items() if asked.texts and name not in self._failed}
+            def note(sql: str, noted: dict[tuple[str, str], None] = noted) -> str:
+                noted[sql, asking_module()] = None
+                return sql
 
-    def _first_failed(self, items: list[pytest.Item], place: str) -> str:
-        """The first test that fails; an empty name: none does."""
-        with asked_through(with_place_changed(place)), without_spark():
-            for item, following in zip(items, [*items[1:], None], strict=True):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                if self._failed:
-                    return self._failed[0]
-        return ""
+            with asked_through(note):
+                if not self._fails(item):
+                    yield item, [*noted]
+
+    def _shown_by(self, place: str, items: list[pytest.Item]) -> str | None:
+        """Return the first test that fails under a change, and no longer without it."""
+        until = time.monotonic() + self._limit
+        for item in items:
+            with asked_through(with_place_changed(place)):
+                failed = self._fails(item)
+            if failed and not self._fails(item):
+                return item.nodeid
+            if time.monotonic() > until:
+                break
+        return None
+
+    def _fails(self, item: pytest.Item) -> bool:
+        """Run a test, and leave what is set up for its file."""
+        self._failed.discard(item.nodeid)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=item.getparent(pytest.Module))
+        return item.nodeid in self._failed
 
 
 def run(quick_tests: QuickTests, path: str) -> None:

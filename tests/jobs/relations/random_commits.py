@@ -95,7 +95,7 @@ def write_logs(folder: Path, seed: int, *, batches: int = 60, holes: bool = Fals
     for partition in (0, 1):
         log = RandomLog(rng, partition)
         for _ in range(batches):
-            producer_id = rng.choice([None, None, 7, 8])
+            producer_id = rng.choice([None, None, 0, 8])
             if producer_id in log.open and rng.random() < 0.4:
                 log.end(producer_id)
             else:

@@ -24,7 +24,7 @@ from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.relations.engines import of_both
 from tests.jobs.relations.random_commits import GROUPS, write_logs
-from tests.jobs.relations.tables_of_logs import CLUSTER, append, fill
+from tests.jobs.relations.tables_of_logs import CLUSTER, add_another_cluster, append, fill
 
 NAMES = [f"{name}{partition}" for name in GROUPS for partition in (0, 1)]
 
@@ -97,6 +97,7 @@ def log_of(place: Path, seed: int) -> Log:
             edges[group] += [(at["offset"], of_kind) for at in ends.values() if at is not None]
             planned = [{**of, "kind": "target", begun: position(offset)} for offset in range(0, 120, 9)]
             append(place / "tables", table, planned if of_partition else [])
+    add_another_cluster(place / "tables")
     answers = LogAnswers(find_logs([place / "logs"]), pytest.fail, load)
     commits = {group: answers.commits(group) for group in NAMES}
     return Log(place / "tables", FolderReader(str(place / "tables")), commits, edges)
