@@ -92,7 +92,7 @@ WITH begins AS ({{begins}}), history AS (
     coalesce(max(CASE WHEN f.place < d.place THEN f.log_offset END) + 1,
       min(CASE WHEN f.place > d.place THEN f.log_offset END) - 1) AS damaged_at
   FROM (SELECT * FROM log WHERE kind = 'damaged' AND batch_base IS NULL) AS d
-  LEFT JOIN (SELECT log_offset, source, place FROM log WHERE kind <> 'damaged') AS f ON f.source = d.source
+  JOIN (SELECT log_offset, source, place FROM log WHERE kind <> 'damaged') AS f ON f.source = d.source
   GROUP BY d.log_topic, d.log_partition, d.source, d.place
 ), damaged AS (
   SELECT DISTINCT g.log_topic AS log_topic, g.log_partition AS log_partition, g.first_offset AS first_offset

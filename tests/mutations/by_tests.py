@@ -56,6 +56,10 @@ def asking_module() -> str:
     return module
 
 
+def path_of(item: pytest.Item) -> Path:
+    return item.path
+
+
 class Seen(NamedTuple):
     """What a child says: a text and the module that asks it, or a place and the test that shows its change."""
 
@@ -104,7 +108,7 @@ class QuickTests:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # What a child prints of its tests is of no use.
         session.config.pluginmanager.unregister(name="terminalreporter")
-        for _, items in groupby(session.items, key=lambda item: item.path):
+        for _, items in groupby(sorted(session.items, key=path_of), path_of):
             for seen in from_child(partial(self._of_file, [*items])):
                 self._note(seen)
         return True

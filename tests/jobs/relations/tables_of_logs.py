@@ -86,9 +86,14 @@ def add_another_cluster(location: Path) -> None:
     """Let each table have its rows again, of another cluster whose same groups and producers wrote a little later."""
     for place in sorted(location.iterdir()):
         rows = pa.table(DeltaTable(place).to_pyarrow_table()).to_pylist()
-        of_another = {"cluster": f"not {CLUSTER}"}
-        moved = [row | ({"log_offset": row["log_offset"] + 7} if row.get("log_offset") else {}) for row in rows]
-        append(location, place.name, [row | of_another for row in moved if row.get("cluster") == CLUSTER])
+        others = [_later(row) for row in rows if row.get("cluster") == CLUSTER]
+        append(location, place.name, [row | {"cluster": f"not {CLUSTER}"} for row in others])
+
+
+def _later(row: dict[str, Any]) -> dict[str, Any]:
+    """A row, or the position in one, seven offsets later."""
+    moved = {name: _later(value) for name, value in row.items() if isinstance(value, dict)}
+    return row | moved | {name: row[name] + 7 for name in ("offset", "log_offset") if row.get(name) is not None}
 
 
 def _runs(ranges: Iterable[Mapping[str, Any]], run_id: str) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.records import GROUP_RECORDS
 from tests.core.known_topics import EVERYWHEN
 from tests.jobs.relations.engines import of_both, write
+from tests.jobs.relations.tables_of_logs import add_another_cluster
 
 CLUSTER = "c"
 GROUP = {"cluster": CLUSTER, "log_topic": "log", "log_partition": 0, "group_id": "g"}
@@ -108,7 +109,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for topic, (offset, expired, age, _) in REMOVED.items()
     ]
-    whole = [{**row, "hour_ms": None} for row in rewinds + removals]
+    # Those of all hours together are another step, so that it shows which ones are read.
+    whole = [
+        {**row, "hour_ms": None, kind: [{**row[kind][0], "at": at(7)}]}
+        for kind, rows in (("rewinds", rewinds), ("removals", removals))
+        for row in rows
+    ]
     current = ("topic", "member_id", "since", "until", "kind", "role", "group_id")
     owners = [{**GROUP, "partition": 0, **dict(zip(current, row, strict=True))} for row in OWNERS]
     rebalances = [
@@ -123,14 +129,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for offset, time_ms, kind, group in ENDS
     ]
     topic = {"cluster": CLUSTER, "topic": "with its topic", "topic_id": "1", "ended_by": "deleted", "until": at(DAY_MS)}
+    topic_elsewhere = {**topic, "cluster": "other", "topic": "young", "until": at(101)}
     tables = {
         COMMIT_SUMMARIES: rewinds + removals + whole,
         HISTORY["assignments"]: owners,
         HISTORY["rebalances"]: rebalances,
         GROUP_RECORDS: ends,
-        TOPIC_HISTORY: [topic],
+        TOPIC_HISTORY: [topic, topic_elsewhere],
     }
     write(made, tables)
+    add_another_cluster(made)
     return made
 
 
@@ -187,6 +195,7 @@ def test_lines_of_brokers_decide_what_tombstones_leave_open(home: Path, tmp_path
     place = tmp_path / "tables"
     shutil.copytree(home, place)
     rows = [{"cluster": CLUSTER, "kind": kind.value, "timestamp_ms": time_ms, **of} for kind, time_ms, of in LINES]
+    rows.append({**rows[0], "cluster": "other", "topic": "no age", "timestamp_ms": 103})
     write(place, {BROKER_EVENTS: [{"file": "server.log", "line": n, **row} for n, row in enumerate(rows)]})
     told = {"old": "expired", "with its group": "group expired", "behind its group": "topic deleted"}
     assert dict(causes(place)) == {topic: cause for topic, (*_, cause) in REMOVED.items()} | told

@@ -65,12 +65,24 @@ CASES: dict[str, tuple[list[Row], list[Gap]]] = {
         [record(0, "a"), record(1, "a"), record(2, batch=(2, 8), kind="damaged"), record(9)],
         [(2, 8, "damaged")],
     ),
+    "two damaged batches in it": (
+        [record(0), record(1), *(record(at, batch=(at, at + 3), kind="damaged") for at in (2, 6)), record(10)],
+        [(2, 9, "damaged")],
+    ),
+    "only a part of a batch before it": (
+        [record(0, "a"), record(1, "a", (1, 4)), record(7)],
+        [(2, 4, "compaction"), (5, 6, "missing")],
+    ),
+    "keys twice before each of two": (
+        [record(0, "a"), record(1, "a"), record(5, "b"), record(6, "b"), record(9)],
+        [(2, 4, "missing"), (7, 8, "missing")],
+    ),
     "bytes in it that tell no offset": (
         [record(0, "a"), record(1, "b"), untold(2), record(9)],
         [(2, 8, "damaged")],
     ),
     "such bytes before the first record of their file": (
-        [record(0, "a"), record(5, "b"), untold(3) | {"source": "g"}, record(9, "c") | {"source": "g"}],
+        [record(0, "a"), record(5, "b"), *(row | {"source": "g"} for row in (untold(3), record(9, "c"), record(10)))],
         [(1, 4, "compaction"), (6, 8, "damaged")],
     ),
     "a key twice between two": (
@@ -129,16 +141,23 @@ def test_rows_before_a_floor_are_left_out_but_their_keys_count(home: Path) -> No
 def test_the_summary_counts_all_and_lists_what_compaction_does_not_explain(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gaps, "LISTED", 2)
-    offsets = [(0, "a"), (1, "a"), (4, "b"), (15, "c"), (17, "d"), (21, "e")]
+    monkeypatch.setattr(gaps, "LISTED", 3)
+    offsets = [(0, "a"), (1, "a"), (4, "b"), (15, "c"), (17, "d"), (21, "e"), (23, "f")]
     log = [record(offset, key) for offset, key in offsets] + [record(18, batch=(18, 19), kind="damaged")]
     log[2] |= {"batch_base": 2}
-    row = {"cluster": "c", "log_topic": "t", "log_partition": 0}
+    log = [{"log_partition": 0, **each} for each in log]
+    log += [{"log_partition": 1, **record(offset)} for offset in (0, 5)]
+    row = {"cluster": "c", "log_topic": "t"}
     write(tmp_path, {LOG_RECORDS: [{**row, **each, "key_hash": hash(each["key"]) >> 1} for each in log]})
-    (found,) = summary(FolderReader(str(tmp_path)), "c", {("t", 0): 0}).values()
+    found, compacted = summary(FolderReader(str(tmp_path)), "c", {("t", 0): 0, ("t", 1): 0}).values()
+    assert compacted == dict.fromkeys(found, 0) | {"compacted_offsets": 4, "gaps": []}
     counts = {name: found[f"{name}_offsets"] for name in ("compacted", "unknown", "missing", "damaged")}
-    assert counts == {"compacted": 2, "unknown": 0, "missing": 11, "damaged": 3}
-    assert [tuple(gap.values()) for gap in found["gaps"]] == [(5, 14, "missing"), (18, 20, "damaged")]
+    assert counts == {"compacted": 2, "unknown": 0, "missing": 12, "damaged": 3}
+    assert [tuple(gap.values()) for gap in found["gaps"]] == [
+        (5, 14, "missing"),
+        (16, 16, "missing"),
+        (18, 20, "damaged"),
+    ]
 
 
 MUTATIONS = [

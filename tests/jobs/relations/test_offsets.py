@@ -62,6 +62,7 @@ COMMITS: dict[str, tuple[Row, list[Offset]]] = {
         {"committed": commit(5, 10), "pending": [commit(6, 1, 7, "unknown")]}, [("committed", True, 10, 90)]
     ),
     "behind the end": ({"committed": commit(5, 150)}, [("committed", True, 150, 0)]),
+    "at the beginning": ({"committed": commit(5, 0)}, [("committed", True, 0, 100)]),
     "no offset": ({"committed": commit(5, -1)}, [("committed", True, -1, None)]),
     "no end": ({"committed": commit(5, 10)}, [("committed", True, 10, None)]),
 }  # fmt: skip
@@ -71,8 +72,13 @@ SHARES: dict[str, tuple[list[Row], list[Offset]]] = {
     "not started": ([share(0, -1, 0)], [("share", True, None, None)]),
     "moved by an update": ([share(0, 5, 0), share(1, 9, 1, -1, "share_update")], [("share", True, 9, 90)]),
     "an update of counts": ([share(0, 5, 0), share(1, -1, 3, -1, "share_update")], [("share", True, 5, 92)]),
+    "new leader": (
+        [share(0, 5, 0), share(1, 5, 0, 5, "share_update"), share(2, 5, 0, -1, "share_update")],
+        [("share", True, 5, 95)],
+    ),
     "counts nothing": ([share(0, 5, -1)], [("share", True, 5, None)]),
     "deleted": ([share(0, 5, 0), no_share(1)], []),
+    "deleted twice": ([share(0, 5, 0), no_share(1), share(2, 6, 0), no_share(3)], []),
     "created again": ([share(0, 5, 0), no_share(1), share(2, 6, 0)], [("share", True, 6, 94)]),
     "unnamed": ([share(0, 5, 0)], [("share", True, 5, None)]),
 }
@@ -94,6 +100,10 @@ def rows() -> Iterator[tuple[Table, list[Row]]]:
             {**of_share, "log_offset": row["at"], "timestamp_ms": row["at"], "is_tombstone": row["is_tombstone"],
              row["kind"]: {"key": {"topicId": f"id {name}", "partition": 0}, "value": row["value"]}}
             for name, (of_case, _) in SHARES.items() for row in of_case
+        ] + [
+            {**of_share, "log_offset": 9, "is_tombstone": False},  # of another type
+            {**of_share, "log_offset": 9, "log_partition": None, "is_tombstone": False,
+             "share_snapshot": {"key": {"topicId": "id started", "partition": 0}, "value": share(9, 1, 1)["value"]}},
         ],
     )  # fmt: skip
     named = [name for name in SHARES if name != "unnamed"]
@@ -124,6 +134,13 @@ def test_offsets_and_lag(spark: SparkSession, home: Path) -> None:
     assert of_both(spark, home, CHOSEN.format(WITH_ENDS), run="1") == EXPECTED
     without = [tuple(row.values()) for row in FolderReader(str(home)).rows(CHOSEN.format(WITHOUT_ENDS), run="1")]
     assert sorted(set(without), key=repr) == WITHOUT
+
+
+def test_offsets_of_shares_have_the_leader_epoch_and_time_of_their_newest_records(home: Path) -> None:
+    text = f"SELECT topic, log_offset, timestamp_ms, leader_epoch FROM ({WITH_ENDS}) AS found"
+    found = {topic: values for topic, *values in FolderReader(str(home)).tuples(text, run="1")}
+    assert found["started"] == [1, 1, 0]
+    assert found["new leader"] == [2, 2, 5]
 
 
 def test_given_ends_change_offsets_that_are_stored(spark: SparkSession, home: Path) -> None:
