@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
@@ -30,6 +31,9 @@ from coordinator_core.records import LogPosition
 DUE_SLACK_MS = 100
 """A rebalance that Kafka Streams scheduled may come a little early, by the clock of the coordinator."""
 
+
+GOING = ("deleted", "replaced")
+"""Changes that take away what a topic was."""
 
 _NONE: Mapping[int, Any] = {}
 
@@ -179,7 +183,8 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     now = topics.version_at(step.at.timestamp_ms)
     later = topics.version_at(step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
     had, assigned = _highest_had(step.old), _highest_assigned(open_history)
-    open_history.unseen += _without_known(topics.changes(last.topics, last.topics_version, now), had)
+    gone = {change.name for change in open_history.unseen if change.kind in GOING}
+    open_history.unseen += _without_known(topics.changes(last.topics, last.topics_version, now), had, gone)
     ahead = topics.changes(still_subscribed, now, later)
     open_history.unseen += _without_known([each for each in ahead if _is_assigned(each, assigned)], had)
     if not open_history.unseen:
@@ -198,16 +203,29 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
     return causes + _first_assigned(topics, step, still_subscribed - changed.keys(), assigned)
 
 
-def _without_known(changes: list[TopicChange], had: dict[str, int]) -> list[TopicChange]:
+def leave_out_topics_known(open_history: OpenHistory, new: ClassicGroup) -> None:
+    """Leave out, of the changes that a consumer group had not seen when it became classic, those that its members know.
+
+    Its last epoch's hash tells which changes it had not seen; what a member has of a topic, this generation knows.
+    """
+    had = _highest_had(new) | _highest_assigned(open_history)
+    open_history.unseen = _without_known(open_history.unseen, had)
+
+
+def _without_known(
+    changes: list[TopicChange], had: dict[str, int], unseen: AbstractSet[str] = frozenset()
+) -> list[TopicChange]:
     """Leave out the topics and partitions that the generation before had already: the controller, whose clock says
     that they came later, is ahead.
+
+    It had those of ``unseen`` as they were before they were deleted.
     """
-    kept, gone = [], set[str]()
+    kept, gone = [], {*unseen}
     for change in changes:
         highest = -1 if change.name in gone else had.get(change.name, -1)
         if _is_assigned(change, {change.name: highest}):
             continue
-        if change.kind in ("deleted", "replaced"):
+        if change.kind in GOING:
             gone.add(change.name)
         kept.append(change)
     return kept
@@ -234,7 +252,8 @@ def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]
     }
     names = asked - (step.topics & set(last.topics))
     now = writer.topics.version_at(step.at.timestamp_ms)
-    final = {change.name: change for change in writer.topics.changes(names, last.topics_version, now)}
+    unseen = [change for change in open_history.unseen if change.name in names]
+    final = {change.name: change for change in [*unseen, *writer.topics.changes(names, last.topics_version, now)]}
     fitting = {True: "created", False: "deleted"}
     return topic_causes(change for change in final.values() if change.kind == fitting[change.name in step.topics])
 

@@ -19,6 +19,7 @@ from coordinator_core.history.classic_causes import (
     assignment,
     connect_causes,
     follow_up_causes,
+    leave_out_topics_known,
     matched_topic_causes,
     note_highest,
     subscription,
@@ -306,6 +307,8 @@ def _complete(writer: HistoryWriter, completed: _Completed) -> None:
     open_history.due_ms = assigned.due_ms
     if last is not None and not members:
         open_history.unseen.clear()
+    if last is None:
+        leave_out_topics_known(open_history, new)
 
 
 def _missing(writer: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:

@@ -23,7 +23,7 @@ from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import REACHED_NOT_READY, AssignmentRow, Cause, HistoryRow, RebalanceRow
-from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics
+from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics, changes_not_seen
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -160,16 +160,10 @@ class HistoryWriter:
                 open_history.past.lose(missing)
         elif may_convert:
             up = open_history.type == CLASSIC
-            open_history.crossing.update(open_history.memberships)
-            open_history.crossing.update(open_history.departed)
-            open_history.memberships.clear()
-            open_history.departed.clear()
-            for membership in open_history.crossing.values():
-                if membership.left is None and open_history.past.doubt is not None:
-                    membership.missing = membership.missing or open_history.past.doubt
-                membership.left = membership.left or at
-                membership.went_by = membership.went_by or ("upgrade" if up else "downgrade")
+            open_history.convert("upgrade" if up else "downgrade", at)
+            unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life("group upgraded" if up else "group downgraded", open_history.ended or at)
+            open_history.unseen = unseen
             kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
             open_history.changes.append(cause(kind, at, detail=f"{open_history.type} to {group_type}"))
         elif open_history.ended is not None:
@@ -206,6 +200,7 @@ class HistoryWriter:
         open_history.ownership.clear()
         open_history.highest.clear()
         open_history.resubscribed.clear()
+        open_history.unseen.clear()
         open_history.due_ms = None
         open_history.reborn = True
         if how == "group deleted":

@@ -94,6 +94,18 @@ class OpenHistory:
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
 
+    def convert(self, how: str, at: LogPosition) -> None:
+        """Keep the members, which may continue under another type; those that do not went by the conversion."""
+        self.crossing.update(self.memberships)
+        self.crossing.update(self.departed)
+        self.memberships.clear()
+        self.departed.clear()
+        for membership in self.crossing.values():
+            if membership.left is None and self.past.doubt is not None:
+                membership.missing = membership.missing or self.past.doubt
+            membership.left = membership.left or at
+            membership.went_by = membership.went_by or how
+
     def copy(self) -> OpenHistory:
         """Return a copy, on which the present operation can be ended."""
         return replace(

@@ -8,8 +8,10 @@ from typing import Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.history.causes import topic_causes
+from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
 from coordinator_core.records import LogPosition
 
@@ -84,3 +86,10 @@ def changes_between(topics: TopicHistory | None, names: set[str], before: int, n
     if topics is None or before < 0 or now <= before:
         return []
     return topic_causes(topics.changes(names, before, now))
+
+
+def changes_not_seen(topics: TopicHistory | None, epoch: OpenEpoch | None, at: LogPosition) -> list[TopicChange]:
+    """Return the changes of its topics that an epoch has not seen at a position, as far as its hash tells."""
+    if topics is None or epoch is None or not epoch.topics_proven:
+        return []
+    return topics.changes(epoch.topics, epoch.topics_version, topics.version_at(at.timestamp_ms))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.cluster.test_metadata_log import Log, partition, topic
+from tests.core.cluster.test_metadata_log import Log, hash_of, partition, topic
 from tests.core.history.logs import (
     GROUP,
     A,
@@ -31,6 +32,8 @@ from tests.core.history.logs import (
     target_epoch,
     worker,
 )
+
+C, D = "AAAAAAAAAAAAAAAAAAAAAw", "AAAAAAAAAAAAAAAAAAAABA"
 
 
 def born(log: GroupLog) -> GroupLog:
@@ -461,6 +464,32 @@ def test_what_the_first_leader_behind_a_downgrade_assigns_is_not_new() -> None:
     assert (kinds(downgraded), kinds(again)) == (["group_downgraded"], ["group_downgraded"])
     log.write(generation(3, {"a": classic({"t": [0, 1, 2]})}))
     assert kinds(log.rebalances()[-1]) == ["topic_metadata_changed"]
+
+
+@pytest.mark.parametrize("shift_ms", [-300, 0, 300])
+def test_what_a_consumer_group_had_not_seen_by_its_hash_is_a_cause_behind_its_downgrade(shift_ms: int) -> None:
+    """The group becomes classic at 3,000 ms. Topic u is deleted about then, and created again with two partitions.
+
+    A member that reads by a pattern takes topic v out of its subscription.
+    """
+    known = [Topic("t", A, 1), Topic("u", B, 1), Topic("v", C, 1)]
+    topics = existing(t=1, u=1)
+    topics.put_topic(known[2])
+    topics.open_version(LogPosition(0, 1, 2_900 + shift_ms))
+    topics.remove_topic("u")
+    topics.remove_topic("v")
+    topics.open_version(LogPosition(0, 2, 2_910 + shift_ms))
+    topics.put_topic(Topic("u", D, 2))
+    log = GroupLog().write(member("a", "t", "u", "v"), epoch(1, hash_of(*known)), target("a", 0), target_epoch(1))
+    log.write(*gone("a"), *group_gone(), generation(1, {"a": classic({"t": [0], "u": [0]}, "t", "u", "v")}))
+    log.write(generation(2, {"a": classic({"t": [0], "u": [0, 1]}, "t", "u")}))
+    causes = [(cause.kind, cause.topics) for cause in log.rebalances(topics)[-1].causes]
+    assert [cause for cause in causes if cause[1]] == [
+        ("subscription_changed", ("v",)),
+        ("topic_deleted", ("v",)),
+        ("topic_deleted", ("u",)),
+        ("topic_created", ("u",)),
+    ]
 
 
 def test_what_a_hole_before_took_away_says_nothing_of_a_static_member_that_comes_back() -> None:
