@@ -124,11 +124,17 @@ class HistoryWriter:
         memberships.clear()
 
     def _doubt_joins(self) -> None:
-        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
+        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex.
+
+        A static one may also have replaced a member that joined in records that are missing.
+        """
         open_history = self.open_history
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
-            if membership is not None and membership.subscribed_regex is None:
+            if membership is None:
+                continue
+            may_replace = membership.instance_id is not None and open_history.past.doubt is not None
+            if membership.subscribed_regex is None or may_replace:
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
                 self.withdraw(member_id, _JOIN)
                 open_history.current.doubt(member_id)

@@ -132,7 +132,7 @@ def _delivery(
         "status": "set" if is_set else not_set,
         "startOffset": state.start_offset if is_set else None,
         "nextOffset": state.next_offset if is_set and is_whole else None,
-        "endOffset": state.end_offset if is_set else None,
+        "endOffset": state.end_offset if is_set and is_whole else None,
         "logEndOffset": end,
         "lag": _lag(state, end),
         "deliveryCompleteCount": None if state.delivery_complete_count == UNSET else state.delivery_complete_count,

@@ -220,7 +220,7 @@ def test_counts_of_deliveries_are_all_there_are_or_unknown(is_whole: bool) -> No
     log.partitions[which] = replace(log.partitions[which], is_whole=is_whole)
     group = ShareGroup(state_partitions=StatePartitionMetadata(initialized={TOPIC_ID: ShareTopic("orders", [0, 1])}))
     known, none = describe_share_partitions("g", group, log, None)
-    assert (known["status"], known["counts"], known["available"]) == (
-        ("set", [], 0) if is_whole else ("set", None, None)
+    assert (known["status"], known["counts"], known["available"], known["endOffset"]) == (
+        ("set", [], 0, 5) if is_whole else ("set", None, None, None)
     )
     assert (none["status"], none["counts"], none["available"]) == ("unknown", None, None)

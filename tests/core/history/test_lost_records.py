@@ -80,3 +80,16 @@ def test_a_static_member_replaced_behind_lost_records_has_no_known_first_epoch()
     assert (came.came_by, came.first_epoch, came.history_complete) == ("static replacement", None, False)
     (whole,) = [row for row in log.rows() if isinstance(row, MembershipRow) and row.member_id == "s2"]
     assert (whole.first_epoch, whole.history_complete) == (2, True)
+
+
+@pytest.mark.parametrize(("instance", "begin", "came_by"), [("i", 10, "unknown"), (None, 10, "join"), ("i", 0, "join")])
+def test_a_static_member_behind_lost_records_may_have_replaced_another(
+    instance: str | None, begin: int, came_by: str
+) -> None:
+    """It opens no epoch, as one that waits for its regex; the tombstones of the member before name no instance id."""
+    log = GroupLog(offset=begin)
+    log.write(member("m1", "t"), epoch(5 if begin else 1), target("m1", 0), target_epoch(5 if begin else 1))
+    log.write(*(gone("s1") if begin else ()), member("s2", instance=instance, subscribedTopicRegex="t.*"))
+    coverage = Coverage({0: [(0, 3), (10, 100)] if begin else [(0, 100)]})
+    (row,) = [row for row in log.rows(coverage=coverage) if isinstance(row, MembershipRow) and row.member_id == "s2"]
+    assert (row.came_by, row.history_complete) == (came_by, came_by == "join")
