@@ -245,6 +245,11 @@ def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) ->
         names = [*names, "partitionAssignor"]
     if group.type in WITH_SETTINGS and around.settings_of(group.group_id) is None:
         names = [*names, "settings"]
+    state = group.state
+    if isinstance(state, StreamsGroup) and not streams.knows_subtopologies(
+        state, around.topics, reloaded=group.reloaded
+    ):
+        names = [*names, "subtopologies"]
     return sorted({*names})
 
 

@@ -124,17 +124,11 @@ class HistoryWriter:
         memberships.clear()
 
     def _doubt_joins(self) -> None:
-        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex.
-
-        A static one may also have replaced a member that joined in records that are missing.
-        """
+        """A member that is new here, yet opened no epoch, was there before, unless it waits for its regex."""
         open_history = self.open_history
         for member_id in open_history.joined:
             membership = open_history.memberships.get(member_id)
-            if membership is None:
-                continue
-            may_replace = membership.instance_id is not None and open_history.past.doubt is not None
-            if membership.subscribed_regex is None or may_replace:
+            if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
                 self.withdraw(member_id, _JOIN)
                 open_history.current.doubt(member_id)

@@ -225,6 +225,12 @@ class OpenMembership:
     last_epoch: int | None = None
     missing: str | None = None
 
+    def waits_for_regex(self, doubt: str | None) -> bool:
+        """Whether the member, which opened no epoch, joined and waits for its regex. Where records are missing
+        (``doubt``), a static one may instead have replaced a member that joined in them.
+        """
+        return self.subscribed_regex is not None and (self.instance_id is None or doubt is None)
+
     def row(self, group_id: str, group_type: str, *, final: bool) -> MembershipRow:
         """Return the row of ``memberships``."""
         return MembershipRow(

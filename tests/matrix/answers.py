@@ -295,7 +295,7 @@ def _without_leader_epochs(said: Row, true: Row) -> Row:
 def _without_moved_topics(rows: Sequence[Row]) -> list[Row]:
     """Return the rows without changes of topics as causes in classic groups, whose records have no metadata hash."""
     return [
-        row | {"causes": [each for each in row["causes"] if each["kind"] not in TOPIC_CAUSES]}
+        row | {"causes": [each for each in row["causes"] if each["kind"] not in MOVED_CAUSES]}
         if row.get("group_type") == "CLASSIC" and "causes" in row
         else row
         for row in rows
@@ -353,7 +353,11 @@ def _at_time(of_finding: Key) -> Key:
 
 TOPIC_ID: Final = re.compile(r"[\w-]{22}")
 TOPIC_CAUSES: Final = ("topic_created", "topic_deleted", "topic_grown", "rack_changed", "regex_resolved")
-OF_CLASSIC_TOPICS: Final = re.compile(rf'\w+_causes_total{{cause="({"|".join(TOPIC_CAUSES)})".*type="CLASSIC"')
+MOVED_CAUSES: Final = (*TOPIC_CAUSES, "topic_metadata_changed")
+"""With the last one, a leader that did not know a topic yet."""
+OF_CLASSIC_TOPICS: Final = re.compile(rf'\w+_causes_total{{cause="({"|".join(MOVED_CAUSES)})".*type="CLASSIC"')
+OF_STATUS: Final = re.compile(r"; from epoch \d+: .*")
+NO_STATUS: Final = re.compile(r"; from epoch \d+: its status is not known: ")
 OF_STORM: Final = re.compile(r"; causes: .*")
 
 
@@ -375,8 +379,10 @@ def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
         if len(said) == len(true) and all(isinstance(each, str) for each in [*said, *true]):
             return _are_named_by_ids(said, true, ids)
         return len(said) == len(true) and all(_says_less(*both, ids) for both in zip(said, true, strict=True))
-    if isinstance(said, str) and isinstance(true, str) and OF_STORM.search(said):
-        return OF_STORM.sub("", said) == OF_STORM.sub("", true)
+    if isinstance(said, str) and isinstance(true, str):
+        # Causes may be called unknown in the text of a storm, and the status of a topology in that of ``not_ready``.
+        parts = [OF_STORM] if OF_STORM.search(said) else [OF_STATUS] if NO_STATUS.search(said) else []
+        return any(part.sub("", said) == part.sub("", true) for part in parts)
     return False
 
 

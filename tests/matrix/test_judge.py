@@ -138,6 +138,21 @@ def test_the_reason_of_an_unknown_status_is_no_claim(status: str | None, judged:
     assert verdict("describe", *rows, NO_METADATA, NO_TOPICS) == judged
 
 
+@pytest.mark.parametrize(
+    ("text", "judged"),
+    [
+        ("not ready for 9 ms; from epoch 4: its status is not known: no topics", "unknown"),
+        ("not ready for 9 ms; from epoch 4: MISSING_SOURCE_TOPICS: x", "wrong"),
+        ("not ready for 8 ms; from epoch 4: its status is not known: no topics", "wrong"),
+    ],
+)
+def test_the_text_of_a_finding_may_say_that_a_status_is_not_known(text: str, judged: str) -> None:
+    finding = {"group_id": "g", "kind": "not_ready", "subject": None, "since_ms": 5, "history_complete": True}
+    true = "not ready for 9 ms; from epoch 3: INCORRECTLY_PARTITIONED_TOPICS: y"
+    rows = [finding | {"detail": each} for each in (true, text)]
+    assert verdict("findings", *rows, NO_METADATA, NO_TOPICS) == judged
+
+
 def test_only_a_question_about_a_moment_may_miss_the_time_of_a_compacted_record() -> None:
     removal = REMOVALS["0 compacted without tombstones"]
     assert [removal.touches_all(question) for question in ("groups then", "groups")] == [True, False]

@@ -79,22 +79,36 @@ def describe_streams(
     not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat. A
     count that the topics decide is null where they are not known.
     In a log of KIP-1071 the subtopologies are null, as the document has it, where source topics are missing or topics
-    are incorrectly partitioned.
+    are incorrectly partitioned; and where topics that may be so, or that a pattern may match, are not known.
     """
     topology = group.topology
-    is_recorded = reloaded and not group.members
-    topics = None if is_recorded else topics
+    is_recorded = _is_recorded(group, reloaded=reloaded)
     tells_counts = is_recorded or (topics is not None and topics.is_whole)
+    is_known = knows_subtopologies(group, topics, reloaded=reloaded)
+    topics = None if is_recorded else topics
     return {
         "coordinator": None,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": group_state(group, certainty),
         "members": [_member(group, member, certainty) for _, member in sorted(group.members.items())],
-        "subtopologies": None if topology is None else _subtopologies(group, topology, topics, tells_counts),
+        "subtopologies": _subtopologies(group, topology, topics, tells_counts)
+        if topology is not None and is_known
+        else None,
         "targetAssignmentEpoch": group.assignment_epoch,
         "topologyEpoch": None if topology is None else topology.epoch,
     }
+
+
+def knows_subtopologies(group: StreamsGroup, topics: TopicImage | None, *, reloaded: bool) -> bool:
+    """Whether what is known of topics decides which subtopologies a description has: in a log of a release always."""
+    is_decided = _is_recorded(group, reloaded=reloaded) or (topics is not None and topics.is_whole)
+    return is_decided or group.topology is None or not shows_kip_1071(group)
+
+
+def _is_recorded(group: StreamsGroup, *, reloaded: bool) -> bool:
+    """Whether a description has the topology as recorded, whatever the topics are."""
+    return reloaded and not group.members
 
 
 def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) -> DescribedStreamsMember:

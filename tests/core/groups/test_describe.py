@@ -223,6 +223,18 @@ def test_streams_group_with_its_topology_on_the_topics() -> None:
     assert unready["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": 0}}
 
 
+def test_what_a_pattern_may_match_is_unknown_without_topics() -> None:
+    """With them KIP-1071 has the sources, or no subtopologies where they do not fit: an empty list would be a claim."""
+    log = GroupLog()
+    sources = subtopology("0", [], sourceTopicRegex=["ord.*"])
+    records = [log.streams_member("a"), log.topology([sources]), log.streams_epoch(2)]
+    for topics, shown in ((TOPICS, [["orders"]]), (None, None), (replace(TOPICS, is_whole=False), None)):
+        group = described(records, Surroundings(topics))
+        found = group["describe_streams"]["subtopologies"]
+        assert (found and [each["sourceTopics"] for each in found]) == shown
+        assert ("subtopologies" in group["unknownFields"]) == (shown is None)
+
+
 def test_a_coordinator_that_loaded_an_empty_streams_group_has_not_configured_it() -> None:
     log, shard = GroupLog(), CoordinatorShard()
     for record in (log.streams_member("a"), log.topology(), log.streams_epoch(2)):
