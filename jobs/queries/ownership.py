@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.owners import Owner
@@ -75,7 +76,8 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
             ended is None or ended.timestamp_ms > row.since.timestamp_ms
         )
         if overlaps:
-            is_whole = begun.timestamp_ms <= row.since.timestamp_ms
+            # The task may be why the partition is known to be there; the metadata log has another clock.
+            is_whole = begun.timestamp_ms <= row.since.timestamp_ms + CLOCK_TOLERANCE_MS
             outlives = ended is not None and (row.until is None or row.until.timestamp_ms > ended.timestamp_ms)
             end = ended if outlives else row.until
             parts.append(
