@@ -108,18 +108,19 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> list[Log]:
     return [log_of(tmp_path_factory.mktemp("runs"), seed) for seed in range(2)]
 
 
-def test_runs_are_the_commits_of_the_log_files(logs: list[Log]) -> None:
-    lengths, left_out = set(), 0
+@pytest.mark.parametrize("group", NAMES)
+def test_runs_are_the_commits_of_the_log_files(logs: list[Log], group: str) -> None:
     for log in logs:
-        for group in NAMES:
-            stored, files = log.stored(group), log.commits[group]
-            assert by_partition(stored.runs) == log.expected(group)
-            assert vars(stored.coverage) == vars(files.coverage)
-            assert stored._replace(runs=(), coverage=files.coverage) == files._replace(runs=())
-            left_out += stored.left_out
-            lengths.update(min(run.commits, 3) for run in stored.runs)
-    assert lengths == {1, 2, 3}
-    assert left_out > 10
+        stored, files = log.stored(group), log.commits[group]
+        assert by_partition(stored.runs) == log.expected(group)
+        assert vars(stored.coverage) == vars(files.coverage)
+        assert stored._replace(runs=(), coverage=files.coverage) == files._replace(runs=())
+
+
+def test_the_logs_have_runs_of_all_lengths_and_commits_to_leave_out(logs: list[Log]) -> None:
+    runs = [run for log in logs for group in NAMES for of in log.expected(group).values() for run in of]
+    assert {min(run.commits, 3) for run in runs} == {1, 2, 3}
+    assert sum(log.commits[group].left_out for log in logs for group in NAMES) > 10
 
 
 def test_a_dump_that_shows_no_transactions_leaves_none_out(tmp_path: Path) -> None:
