@@ -19,6 +19,7 @@ from coordinator_core.audit.broker_sentences import (
 from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
 from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
+from coordinator_core.audit.folds.moves import Moves
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
@@ -156,7 +157,22 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
     """Return what happened in a rebalance: its epochs, what has two owners since, its causes, target, revocations, end,
     moves and broken rules.
     """
-    twice = [overlap for overlap in two_owners_of(history) if _within(rebalance, overlap.at)]
+    (sentences,) = explanations(history, [rebalance])
+    return sentences
+
+
+def explanations(history: GroupHistory, rebalances: Iterable[RebalanceRow]) -> Iterator[list[Sentence]]:
+    """Yield what happened in each of these rebalances of a history; what all of them need is made once."""
+    moves, overlaps = Moves(history.assignments), list(two_owners_of(history))
+    for rebalance in rebalances:
+        twice = [overlap for overlap in overlaps if _within(rebalance, overlap.at)]
+        yield _explained(history, rebalance, moves.within(rebalance), twice)
+
+
+def _explained(
+    history: GroupHistory, rebalance: RebalanceRow, changed: Iterable[AssignmentRow], twice: list[TwoOwners]
+) -> list[Sentence]:
+    """``changed`` are the assignments that begin or end during the rebalance."""
     return [
         *_opening(history, rebalance),
         *_two_owners(history, twice),
@@ -170,7 +186,7 @@ def explain(history: GroupHistory, rebalance: RebalanceRow) -> list[Sentence]:
         *_ending(history, rebalance),
         *_sentences(rebalance, about_coordinator(rebalance, history.lines)),
         *_sentences(rebalance, about_refusals(rebalance, history.lines)),
-        *_moves(history, rebalance, twice),
+        *_moves(history, rebalance, changed, twice),
         *_broken(history, rebalance),
         *_unknown(rebalance),
     ]
@@ -346,10 +362,12 @@ def _behind(history: GroupHistory, row: RebalanceRow) -> str:
     return f"{names}{f' and {more} more' if more else ''} had not reached the target"
 
 
-def _moves(history: GroupHistory, row: RebalanceRow, twice: Iterable[TwoOwners]) -> Iterator[Sentence]:
-    changed = [assignment for assignment in history.assignments if assignment.kind == "current"]
-    got = [assignment for assignment in changed if _within(row, assignment.since)]
-    gave = [assignment for assignment in changed if assignment.until is not None and _within(row, assignment.until)]
+def _moves(
+    history: GroupHistory, row: RebalanceRow, changed: Iterable[AssignmentRow], twice: Iterable[TwoOwners]
+) -> Iterator[Sentence]:
+    current = [assignment for assignment in changed if assignment.kind == "current"]
+    got = [assignment for assignment in current if _within(row, assignment.since)]
+    gave = [assignment for assignment in current if assignment.until is not None and _within(row, assignment.until)]
     if row.units_moved is not None:
         noun = _unit_of(history, {assignment.role for assignment in (*got, *gave)})
         second = sum(len(overlap.units) for overlap in twice)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
-from coordinator_core.audit.explain import explain, with_log
+from coordinator_core.audit.explain import explanations, with_log
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -18,7 +16,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
 from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
@@ -164,14 +162,16 @@ def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], t
 
 def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
-    moves = [_Moves(part.assignments) for part in parts]
+    stories = []
+    for index, part in enumerate(parts):
+        own = [row for of_part, row in rows if of_part == index]
+        stories.append(dict(zip((row.at for row in own), explanations(part, own), strict=True)))
     members = [{row.member_id: row for row in part.memberships} for part in parts]
     began = [dict(zip(part.rebalances, origins(part.rebalances), strict=True)) for part in parts]
     for index, row in rows:
         origin = began[index][row]
         target = None if row.target is None else targets[index].get(row.target.offset)
-        part = replace(parts[index], assignments=moves[index].within(row))
-        sentences = explain(part, row)
+        part, sentences = parts[index], stories[index][row.at]
         yield Rebalance(
             group_type=row.group_type,
             log_topic=log_topic(part),
@@ -212,25 +212,6 @@ def _judged(target: TargetAuditRow) -> str:
     if target.more_differences > 0:
         parts.append(f"{target.more_differences} more differences")
     return "; ".join(parts)
-
-
-class _Moves:
-    """Index of the assignments by the offsets at which they begin and end."""
-
-    def __init__(self, rows: Sequence[AssignmentRow]) -> None:
-        ends = [(at.offset, index) for index, row in enumerate(rows) for at in (row.since, row.until) if at is not None]
-        ends.sort()
-        self._rows = rows
-        self._offsets = [offset for offset, _ in ends]
-        self._indexes = [index for _, index in ends]
-
-    def within(self, rebalance: RebalanceRow) -> list[AssignmentRow]:
-        """Return the assignments that begin or end during the rebalance."""
-        first = bisect_left(self._offsets, rebalance.at.offset)
-        end = len(self._offsets)
-        if rebalance.finished is not None:
-            end = bisect_right(self._offsets, rebalance.finished.offset)
-        return [self._rows[index] for index in sorted(set(self._indexes[first:end]))]
 
 
 def _broken(row: Violation) -> Broken:

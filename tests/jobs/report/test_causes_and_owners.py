@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from coordinator_core.audit.explain import explain
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.groups.rules import Rule
+from coordinator_core.groups.violations import Violation
 from coordinator_core.history.causes import CauseKind
 from jobs.report.causes import FAMILY_OF, CauseFamily
+from jobs.report.group_page import detail
 from jobs.report.ownership import MOST_UNITS, _natural, owned_units
+from jobs.settings import load
+from tests.core.audit.histories import assignment, at, rebalance
+from tests.core.audit.histories import member as membership
 from tests.core.history.logs import GroupLog, alone, current, epoch, gone, member, target, target_epoch
 from tests.jobs.report.test_report import SAMPLES, run
 
@@ -137,3 +145,15 @@ def test_owners_are_those_of_the_command(sample):
 def test_partitions_are_sorted_by_the_numbers_in_their_names():
     names = ["t10", "t9", "t" + "9" * 5_000, "t", "s2", "t09", "10"]
     assert sorted(names, key=_natural) == ["10", "s2", "t", "t9", "t09", "t10", "t" + "9" * 5_000]
+
+
+def test_the_story_of_a_rebalance_is_what_the_command_explains() -> None:
+    """Member a has t-0 since before, and keeps it, when the rebalance gives it to b as well."""
+    broken = Violation(Rule.ASSIGNED_TO_TWO, at(5), "g", "b", "t-0 is also assigned to a")
+    rows = [rebalance(2, at(1), finished=at(2)), rebalance(3, at(4), finished=at(6)), rebalance(4, at(8))]
+    held = [assignment("a", 0, at(1)), assignment("b", 0, at(5), at(9)), assignment("b", 1, at(5))]
+    members = [membership("a", at(1)), membership("b", at(4))]
+    history = GroupHistory("g", 10_000, rebalances=rows, assignments=held, memberships=members, violations=[broken])
+    shown = detail(history, load(environment={}).findings, {}).rebalances
+    assert [row.story for row in shown] == [tuple(explain(history, row)) for row in rows]
+    assert "Two owners: it gave" in str(shown[1].story)
