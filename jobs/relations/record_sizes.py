@@ -20,14 +20,11 @@ def _at(offset: str) -> str:
 
 
 _BODY: Final = (
-    f"(3 + {_varint('(log_offset - base)')} + {_varint('key_bytes')} + key_bytes"
-    f" + {_varint('value_bytes')} + value_bytes)"
+    f"3 + {_varint('(log_offset - base)')} + {_varint('key_bytes')} + key_bytes"
+    f" + {_varint('value_bytes')} + value_bytes"
 )
-
-RECORD_BYTES: Final = f"CAST({_BODY} + {_varint(_BODY)} AS BIGINT)"
-"""The bytes of a record within its batch, from ``key_bytes``, ``value_bytes``, ``log_offset`` and ``base``, the first
-offset of the batch. Attributes, time and number of headers take a byte each: a coordinator writes no headers, and the
-records of a batch within a few milliseconds.
+"""The bytes of a record behind its length. Attributes, time and number of headers take a byte each: a coordinator
+writes no headers, and the records of a batch within a few milliseconds.
 """
 
 SIZES: Final = f"""
@@ -36,8 +33,11 @@ WITH measured AS (
     CAST(bytes_of(key) AS BIGINT) AS key_bytes, CAST(coalesce(bytes_of(value), 0) AS BIGINT) AS value_bytes
   FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND {{among}} AND log_offset IS NOT NULL
     AND log_partition IS NOT NULL
+), bodies AS (
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, base, CAST({_BODY} AS BIGINT) AS body FROM measured
 ), sized AS (
-  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, base, {RECORD_BYTES} AS size FROM measured
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, base, CAST(body + {_varint("body")} AS BIGINT) AS size
+  FROM bodies
 ), in_batches AS (
   SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, size, base,
     row_number() OVER (PARTITION BY {OF_LOG}, record_type ORDER BY size DESC, log_offset) AS nth,

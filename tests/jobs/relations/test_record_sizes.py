@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import RecordSize
+from coordinator_core.records import LogPosition
+from coordinator_core.wire.batch_format import HEADER_SIZE
+from coordinator_core.wire.batch_writer import NewRecord, record_bytes
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.groups import SUMS, given, rows_of
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.relations.engines import through_spark
-from tests.jobs.relations.tables_of_logs import CLUSTER, fill
+from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, append, fill
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "data" / "samples" / "logs"
@@ -40,6 +44,75 @@ def test_the_sql_text_measures_what_the_fold_measures(tables: Path, in_logs: Siz
         found[group_id].add(size)
     assert found == in_logs
     assert any(row.record_type is None and row.records > 1 for rows in found.values() for row in rows)
+
+
+def around(bound: int) -> tuple[int, int]:
+    return bound - 1, bound
+
+
+BOUNDS = [length for bound in (1 << 6, 1 << 13, 1 << 20) for length in around(bound)]
+"""A varint takes a byte more from each second of these on; the next one would need records of 128 MB."""
+BATCHES = {
+    **{f"key of {length}": [(0, length, 1)] for length in BOUNDS},
+    **{f"value of {length}": [(0, 1, length)] for length in BOUNDS},
+    # attributes, time, offset, number of headers and two lengths are before and behind a key of one byte
+    **{
+        f"body of {length} with a length of {1 + more}": [(0, 1, length - 7 - more)]
+        for length in BOUNDS
+        for more in (0, 1, 2)
+    },
+    **{f"offset {delta} behind the first": [(0, 1, 1), (delta, 1, 9)] for delta in [*BOUNDS, *around(1 << 27)]},
+    "a tombstone": [(0, 5, 0)],
+    "two of one size": [(0, 2, 3), (1, 3, 2)],
+    "the last one is not the largest": [(0, 2, 30), (1, 2, 3), (2, 2, 4)],
+}
+"""By group, the records of one batch: offset behind the first, bytes of the key, bytes of the value."""
+
+
+def row_of(group_id: str, base: int, record: tuple[int, int, int], **fields: Any) -> dict[str, Any]:
+    delta, key, value = record
+    place = {"log_topic": GROUP_LOG, "log_partition": 0, "log_offset": base + delta, "batch_base": base}
+    bytes_ = {"key": bytes(key), "value": bytes(value) if value else None}
+    return {"cluster": CLUSTER, "group_id": group_id, "record_type": 3, "timestamp_ms": delta} | place | bytes_ | fields
+
+
+def test_sizes_at_each_bound_are_those_of_a_broker(tmp_path: Path) -> None:
+    rows, expected = [], defaultdict(set)
+    for number, (group_id, records) in enumerate(BATCHES.items()):
+        base = number << 28
+        rows += [row_of(group_id, base, record) for record in records]
+        sizes = []
+        for delta, key, value in records:
+            record = NewRecord(base + delta, 0, bytes(key), bytes(value) if value else None)
+            sizes.append(len(record_bytes(record, delta, 0)))
+        largest = sizes.index(max(sizes))
+        at = LogPosition(0, base + records[largest][0], records[largest][0])
+        whole = LogPosition(0, base, records[-1][0])
+        expected[group_id] = {
+            RecordSize(GROUP_LOG, 3, HEADER_SIZE + max(sizes), 1, at),
+            RecordSize(GROUP_LOG, None, HEADER_SIZE + sum(sizes), len(records), whole),
+        }
+    # What is not measured: of another cluster or log, and rows without a place.
+    large, group_id = (0, 1, 99_000), "a tombstone"
+    rows += [
+        row_of(group_id, 0, large, cluster="another"),
+        row_of(group_id, 0, large, log_topic="another"),
+        row_of(group_id, 0, large, log_offset=None),
+        row_of(group_id, 0, large, log_partition=None),
+    ]
+    # Larger records come first in a log than in the next batch, and equal ones count once.
+    again = "two batches of one size"
+    rows += [row_of(again, base, (0, 4, 4), batch_base=None) for base in (5, 7)]
+    rows += [row_of(again, 9, (0, 4, 4), record_type=5), row_of(again, 10, (0, 1, 1), record_type=5)]
+    alone = HEADER_SIZE + len(record_bytes(NewRecord(5, 0, bytes(4), bytes(4)), 0, 0))
+    expected[again] = {
+        RecordSize(GROUP_LOG, kind, alone, 1, LogPosition(0, offset, 0)) for kind, offset in ((3, 5), (5, 9), (None, 5))
+    }
+    append(tmp_path, "group_records", rows)
+    found: Sizes = defaultdict(set)
+    for of_group, size in rows_of(FolderReader(str(tmp_path)), SUMS["sizes"], **given(CLUSTER)):
+        found[of_group].add(size)
+    assert found == expected
 
 
 def test_spark_measures_the_same(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
