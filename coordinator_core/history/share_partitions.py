@@ -127,7 +127,10 @@ class SharePartitionFold:
         start = None if after.start_offset == UNSET else after.start_offset
         next_offset = after.next_offset if is_whole and start is not None else None
         totals = after.by_state
-        advanced = record.at if old is None or old.next_offset != next_offset else old.advanced
+        if old is not None and old.next_offset == next_offset:
+            advanced, shown = old.advanced, old.next_offset_shown
+        else:
+            advanced, shown = record.at if before.is_whole else None, record.at
         end = after.end_offset if after.batches else start
         covered = None if start is None or end is None else end - start - totals.total()
         return SharePartitionRow(
@@ -159,6 +162,7 @@ class SharePartitionFold:
             redelivered_now=sum(_records(part) for part in changed if _is_redelivered(part)),
             passed_over=_passed_over(before.state, after) if before.is_whole else None,
             advanced=advanced,
+            next_offset_shown=shown,
             history_complete=before.is_whole,
             missing=None if before.is_whole else _missing(before, record.at),
         )

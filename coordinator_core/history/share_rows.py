@@ -85,7 +85,10 @@ class SharePartitionRow(NamedTuple):
     ]
     redelivered_now: Annotated[int, "records in this write that had been delivered before"]
     passed_over: Annotated[int | None, "records given back that the start moved past; null: not known"]
-    advanced: Annotated[At, "the record with which next_offset last moved"]
+    advanced: Annotated[
+        MaybeAt, "the record with which next_offset last moved; null: it may have done so in records that are missing"
+    ]
+    next_offset_shown: Annotated[At, "the first record that shows next_offset as it is now"]
     history_complete: Annotated[bool, "what was before it was seen"]
     missing: Annotated[str | None, "what was not seen"]
 

@@ -134,8 +134,8 @@ def _stalled_since(row: SharePartitionRow, now_ms: int, limit_ms: int) -> LogPos
     if (row.available or _locked(row)) and now_ms - row.since.timestamp_ms >= limit_ms:
         return row.since
     held_up = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
-    if held_up and row.since.timestamp_ms - row.advanced.timestamp_ms >= limit_ms:
-        return row.advanced
+    if held_up and row.since.timestamp_ms - row.next_offset_shown.timestamp_ms >= limit_ms:
+        return row.next_offset_shown
     return None
 
 

@@ -43,7 +43,8 @@ def rows(seed: int) -> list[SharePartitionRow]:
                 counts = tuple(StateCount("archived", rng.randrange(1, 9), 2) for _ in range(rng.randrange(3)))
                 row = {
                     **dict.fromkeys(SharePartitionRow._fields),
-                    **{"group_id": group_id, "topic_id": topic_id, "partition": partition, "since": at, "advanced": at},
+                    **{"group_id": group_id, "topic_id": topic_id, "partition": partition},
+                    **{"since": at, "advanced": at, "next_offset_shown": at},
                     **{"topic": rng.choice(("orders", None)), "is_open": is_open, "counts": counts},
                     **{
                         "until": None if is_open else at,
