@@ -257,6 +257,8 @@ def judge(
             other = _on_other_topics(question, other, row)
         if removal.is_dump:
             other = _without_leader_epochs(other, row)
+        if told:
+            other = _since_shown(other, row)
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
     times = {_at_time(key) for key in truth}
     begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
@@ -279,6 +281,17 @@ def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
     if true.get("broker_away"):
         names |= {"held_up_by", "broker_away"}
     return said | {name: true[name] for name in names}
+
+
+def _since_shown(said: Row, true: Row) -> Row:
+    """Return what is said of a share partition with the true record that first shows its next offset.
+
+    That is the first one that is there. Behind missing records it is a later one, and the row leaves open which record
+    moved the offset.
+    """
+    if true.get("advanced") and said.get("advanced", "") is None:
+        return said | {"next_offset_shown": true["next_offset_shown"]}
+    return said
 
 
 def _without_leader_epochs(said: Row, true: Row) -> Row:

@@ -163,3 +163,14 @@ def test_a_gate_that_passes_in_silence_or_fails_without_a_finding() -> None:
         return judge(ASKS["findings gate"], Answer([], "", true), Answer([], warning, said), SEGMENT, bool).verdict
 
     assert [gate(3, 0, ""), gate(0, 3, LOST), gate(3, 0, LOST)] == ["wrong", "wrong", "same"]
+
+
+@pytest.mark.parametrize(
+    ("advanced", "warning", "judged"), [(None, LOST, "unknown"), (None, "", "wrong"), (AT, LOST, "wrong")]
+)
+def test_a_later_record_shows_an_offset_only_where_none_is_named_that_moved_it(
+    advanced: dict[str, int] | None, warning: str, judged: str
+) -> None:
+    true = {"table": "share_partitions", "since": AT, "advanced": AT, "next_offset_shown": AT, "history_complete": True}
+    said = true | {"advanced": advanced, "next_offset_shown": AT | {"offset": 9}}
+    assert verdict("history g", true, said, SEGMENT, warning) == judged

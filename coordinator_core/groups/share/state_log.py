@@ -137,7 +137,10 @@ def _snapshot(value: ShareSnapshotValue, at: LogPosition, merge: Merge) -> Share
 def _updated(
     known: SharePartitionState | None, value: ShareUpdateValue, at: LogPosition, merge: Merge
 ) -> SharePartitionState:
-    """An update without its snapshot stands for itself: no more is known."""
+    """An update without its snapshot stands for itself: no more is known.
+
+    One that names another snapshot than the last comes behind one that is missing, whose state epoch is not known.
+    """
     new = state_batches(value["stateBatches"])
     start, leader_epoch = value["startOffset"], value["leaderEpoch"]
     count = value.get("deliveryCompleteCount", UNSET)
@@ -148,8 +151,8 @@ def _updated(
         )
     start = known.start_offset if start == UNSET else start
     return SharePartitionState(
-        known.snapshot_epoch,
-        known.state_epoch,
+        value["snapshotEpoch"],
+        known.state_epoch if value["snapshotEpoch"] == known.snapshot_epoch else None,
         known.leader_epoch if leader_epoch == UNSET else leader_epoch,
         start,
         count,

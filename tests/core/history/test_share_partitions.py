@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
+from coordinator_core.audit.rules.share_state import judge_share_state
 from coordinator_core.groups.share.delivery import DeliveryState, changes
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateLog, next_state
 from coordinator_core.history.coverage import Coverage
@@ -218,3 +219,14 @@ def test_a_log_that_begins_in_the_middle_knows_only_what_its_records_say() -> No
     assert (first.accepted_now, first.redelivered_now, first.state_epoch) == (2, 2, None)
     assert first.missing == "records of __share_group_state-0 from the beginning of the log, up to offset 50"
     assert (second.available, second.acknowledged, second.history_complete) == (2, 2, False)
+
+
+def test_updates_behind_a_snapshot_that_is_lost_break_no_rule() -> None:
+    """Offset 1 is missing; the updates behind it name the snapshot that was there."""
+    log = ShareLog()
+    first, _lost = log.snapshot(), log.snapshot()
+    records = [first, log.update(0, [(0, 3, 2, 1)], 4), log.update(0, [(4, 5, 2, 1)], 6)]
+    fold = SharePartitionFold(OpenShareHistory("g"), None, Coverage({0: [(0, 0), (2, 3)]}))
+    for record in records:
+        assert judge_share_state(fold.known_before(record), record) == []
+        fold.feed(record)
