@@ -162,16 +162,15 @@ def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], t
 
 def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
-    stories = []
-    for index, part in enumerate(parts):
-        own = [row for of_part, row in rows if of_part == index]
-        stories.append(dict(zip((row.at for row in own), explanations(part, own), strict=True)))
+    stories = [
+        explanations(part, [row for of_part, row in rows if of_part == index]) for index, part in enumerate(parts)
+    ]
     members = [{row.member_id: row for row in part.memberships} for part in parts]
     began = [dict(zip(part.rebalances, origins(part.rebalances), strict=True)) for part in parts]
     for index, row in rows:
         origin = began[index][row]
         target = None if row.target is None else targets[index].get(row.target.offset)
-        part, sentences = parts[index], stories[index][row.at]
+        part, sentences = parts[index], next(stories[index])
         yield Rebalance(
             group_type=row.group_type,
             log_topic=log_topic(part),
