@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -237,10 +237,7 @@ def judge(
         found.wrong.append("the gate passes")
     if question.is_gate and said.code == 3 and true.code == 0:
         found.wrong.append("the gate fails")
-    truth, mine = (
-        _by_key(question, _without_moved_topics(each.rows) if removal.moves_topics else each.rows)
-        for each in (true, said)
-    )
+    truth, mine = (_by_key(question, rows) for rows in _without_moved_topics(true.rows, said.rows, removal))
     for key, row in truth.items():
         other = mine.get(key)
         touched = is_touched(question.group(row))
@@ -305,15 +302,47 @@ def _without_leader_epochs(said: Row, true: Row) -> Row:
     return said
 
 
-def _without_moved_topics(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows without changes of topics as causes in classic groups, whose records have no metadata hash."""
-    return [
-        row | {"causes": [each for each in row["causes"] if each["kind"] not in MOVED_CAUSES]}
-        if row.get("group_type") == "CLASSIC" and "causes" in row
-        else row
-        for row in rows
-        if OF_CLASSIC_TOPICS.match(row.get("line", "")) is None
-    ]
+def _near_generations(rows: Sequence[Row], apart_ms: int) -> frozenset[tuple[str, str]]:
+    """Return group and topic of each change of a topic that is nearer to a classic generation than clocks are apart.
+
+    A classic group's records have no metadata hash, so that only times tell on which side of the generation it was.
+    """
+    of_classic = [row for row in rows if apart_ms and _is_classic_rebalance(row)]
+    began: dict[str, list[int]] = {}
+    for row in of_classic:
+        began.setdefault(row["group_id"], []).append(row["at"]["timestamp_ms"])
+    return frozenset(
+        (row["group_id"], topic)
+        for row in of_classic
+        for each in row["causes"]
+        if each["source"] == "cluster metadata"
+        for topic in each["topics"]
+        if any(abs(each["at"]["timestamp_ms"] - began_ms) <= apart_ms for began_ms in began[row["group_id"]])
+    )
+
+
+def _without_moved_topics(true: Sequence[Row], said: Sequence[Row], removal: Removal) -> Iterator[list[Row]]:
+    """Yield both rows without causes about topics that may have moved to another classic generation, and their counts.
+
+    The counts name no topic.
+    """
+    near = _near_generations([*true, *said], removal.moves_topics_ms)
+    for rows in (true, said):
+        yield [
+            row | {"causes": [each for each in row["causes"] if not _is_moved(row["group_id"], each, near)]}
+            if _is_classic_rebalance(row)
+            else row
+            for row in rows
+            if not removal.moves_topics_ms or OF_CLASSIC_TOPICS.match(row.get("line", "")) is None
+        ]
+
+
+def _is_classic_rebalance(row: Row) -> bool:
+    return row.get("group_type") == "CLASSIC" and "causes" in row
+
+
+def _is_moved(group: str, reason: Row, near: frozenset[tuple[str, str]]) -> bool:
+    return reason["kind"] in MOVED_CAUSES and any((group, topic) in near for topic in reason["topics"])
 
 
 def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:

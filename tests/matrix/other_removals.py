@@ -123,7 +123,7 @@ def of_clocks() -> dict[str, Removal]:
     # The samples have topics that are created 250 ms before a classic group uses them, and others that come while
     # it does: no record says which of them it knew.
     for shift_ms in (-300, 300):
-        shifts[shift_ms] = replace(near, changes=OF_TOPICS, questions="^(?!whatif|explain)", moves_topics=True)
+        shifts[shift_ms] = replace(near, changes=OF_TOPICS, questions="^(?!whatif|explain)", moves_topics_ms=300)
     return {
         f"clock of metadata {shift_ms:+} ms": replace(each, change=clock_of_metadata(shift_ms))
         for shift_ms, each in shifts.items()

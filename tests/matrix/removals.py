@@ -49,8 +49,8 @@ class Removal:
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
     pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, and what
-    other logs say of it. ``moves_topics``: a change of a topic may come before or after a classic generation, as only
-    times tell.
+    other logs say of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may come
+    before or after it, as only times tell.
     """
 
     change: Callable[[Path], list[Path] | None]
@@ -64,7 +64,7 @@ class Removal:
     changes: str = "(?!)"
     questions: str = ""
     hides_time: bool = False
-    moves_topics: bool = False
+    moves_topics_ms: int = 0
 
     def touches_all(self, question: str) -> bool:
         """Whether an answer about any group may lack something."""

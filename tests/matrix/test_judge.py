@@ -107,22 +107,26 @@ def test_clocks_apart_change_what_only_times_tell(shift_ms: int, field: str, jud
 
 
 @pytest.mark.parametrize(
-    ("shift_ms", "group_type", "causes", "judged"),
+    ("shift_ms", "group_type", "apart_ms", "lacks", "judged"),
     [
-        (300, "CLASSIC", ["member_joined"], "same"),
-        (300, "CLASSIC", ["topic_deleted"], "wrong"),
-        (300, "CONSUMER", ["member_joined"], "wrong"),
-        (20, "CLASSIC", ["member_joined"], "wrong"),
+        (300, "CLASSIC", 200, "topic_deleted", "same"),
+        (300, "CLASSIC", 400, "topic_deleted", "wrong"),
+        (300, "CLASSIC", 200, "member_joined", "wrong"),
+        (300, "CONSUMER", 200, "topic_deleted", "wrong"),
+        (20, "CLASSIC", 10, "topic_deleted", "wrong"),
     ],
 )
-def test_clocks_apart_move_topics_past_classic_generations_only(
-    shift_ms: int, group_type: str, causes: list[str], judged: str
+def test_clocks_apart_move_a_change_of_a_topic_past_a_classic_generation_that_is_near(
+    shift_ms: int, group_type: str, apart_ms: int, lacks: str, judged: str
 ) -> None:
-    rows = [
-        REBALANCE | {"group_type": group_type, "causes": [{"kind": kind, "detail": None} for kind in kinds]}
-        for kinds in (["member_joined", "topic_deleted"], causes)
+    deleted_at = AT | {"timestamp_ms": AT["timestamp_ms"] + apart_ms}
+    causes = [
+        {"kind": "member_joined", "topics": [], "source": "group log", "at": AT},
+        {"kind": "topic_deleted", "topics": ["t"], "source": "cluster metadata", "at": deleted_at},
     ]
-    assert verdict("rebalances", *rows, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
+    true = REBALANCE | {"group_type": group_type, "causes": causes}
+    said = true | {"causes": [each for each in causes if each["kind"] != lacks]}
+    assert verdict("rebalances", true, said, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
 
 
 @pytest.mark.parametrize(("cause", "judged"), [("topic_deleted", "same"), ("member_joined", "wrong")])
