@@ -79,9 +79,10 @@ class CommitStream:
 
     def close(self, now: int, *, once_more: bool = False, crashed: bool = False) -> None:
         """Stop the commits now, with ``once_more`` after a last commit; if ``crashed``, the open transaction is
-        not committed.
+        not committed. A commit of this very millisecond may be in the log already; it stays there.
         """
-        self.until_ms, self.crashed = now, crashed
+        written_ms = self.first_ms + (self.written - 1) * self.every_ms
+        self.until_ms, self.crashed = max(now, written_ms + 1) if self.written else now, crashed
         if once_more and not self._busy_at(now):
             self.last_ms = now
 
