@@ -22,8 +22,7 @@ UNDECIDED: Final = f"kind = 'record' AND is_transactional AND outcome IN ('{OPEN
 COUNT: Final = f"SELECT count(*) FROM $log_records WHERE cluster = :cluster AND {UNDECIDED}"
 
 BEGINS: Final = (
-    "SELECT log_topic, log_partition, min(log_offset) AS floor FROM $log_records "
-    f"WHERE cluster = :cluster AND {UNDECIDED} GROUP BY log_topic, log_partition"
+    "SELECT log_topic, log_partition, min(log_offset) AS floor FROM undecided GROUP BY log_topic, log_partition"
 )
 SAID: Final = " ".join(f"WHEN '{name}' THEN '{outcome.value}'" for name, outcome in BY_CONTROL_TYPE.items())
 KEY: Final = "cluster, log_topic, log_partition, log_offset, kind, stray"
@@ -33,10 +32,11 @@ CROSSED: Final = (
 )
 
 DECIDED: Final = f"""
-WITH lost AS (SELECT * FROM ({GAPS.format(begins=BEGINS)}) AS gaps WHERE cause <> 'compaction'
+WITH undecided AS (SELECT * FROM $log_records WHERE cluster = :cluster AND {UNDECIDED}
+), lost AS (SELECT * FROM ({GAPS.format(begins=BEGINS)}) AS gaps WHERE cause <> 'compaction'
 ), both_kinds AS (
   SELECT {KEY}, producer_id, producer_epoch, outcome AS outcome_before, 0 AS is_marker, NULL AS marker_here
-  FROM $log_records WHERE cluster = :cluster AND {UNDECIDED}
+  FROM undecided
   UNION ALL
   SELECT {KEY}, producer_id, NULL, NULL, 1, named_struct('log_offset', log_offset, 'producer_epoch', producer_epoch,
     'said', CASE control_type {SAID} ELSE '{UNKNOWN}' END)

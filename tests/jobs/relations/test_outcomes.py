@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,23 +18,34 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.pipeline.transaction_outcomes import CHANGE
-from jobs.relations.gaps import GAPS, NEVER_COMPACTED
-from jobs.relations.outcomes import BEGINS, COUNT, DECIDED
+from jobs.relations.gaps import GAPS, NEVER_COMPACTED, listed
+from jobs.relations.outcomes import COUNT, DECIDED
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.local_table import LocalTable
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import TableReader
 from tests.jobs.relations.engines import through_spark
 from tests.jobs.relations.random_commits import write_logs
-from tests.jobs.relations.tables_of_logs import CLUSTER, fill
+from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, add_another_cluster, fill
 
 VALUES: dict[str, Any] = {"cluster": CLUSTER, "never": NEVER_COMPACTED}
-Outcomes = set[tuple[Any, ...]]
+Outcomes = list[tuple[Any, ...]]
+SAID = {"COMMIT": "committed", "ABORT": "aborted"}
+
+
+class Store(NamedTuple):
+    """Tables, and the outcomes that are decided there."""
+
+    home: str
+    decided: Outcomes
 
 
 @pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Tables of logs in which no transaction is decided yet; some markers have a lower epoch, or say nothing."""
+def stores(tmp_path_factory: pytest.TempPathFactory) -> list[Store]:
+    """Tables of logs in which few transactions are decided; some markers have a lower epoch, or say nothing.
+
+    There are records that are in no transaction and whose outcome is unknown, as in a dump by a consumer.
+    """
     found = []
     for seed in range(4):
         place = tmp_path_factory.mktemp("outcomes")
@@ -40,8 +55,9 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         rows = table.to_pyarrow_table()
         is_marker, offset = pc.is_valid(rows["control_type"]), rows["log_offset"]
         tens = pc.subtract(offset, pc.multiply(pc.divide(offset, 10), 10))
+        undecided = pc.if_else(pc.less(tens, 5), pa.scalar("unknown"), pa.scalar("open"))
         changed = {
-            "outcome": pc.if_else(rows["is_transactional"], pa.scalar("unknown"), rows["outcome"]),
+            "outcome": pc.if_else(pc.equal(tens, 7), rows["outcome"], undecided),
             "producer_epoch": pc.if_else(
                 pc.and_(is_marker, pc.equal(tens, 3)),
                 pa.scalar(-2, rows["producer_epoch"].type),
@@ -51,79 +67,83 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         }
         for name, column in changed.items():
             rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), column)
-        others = rows.set_column(0, "cluster", pa.array(["other"] * rows.num_rows))
-        write_deltalake(table, pa.concat_tables([rows, others.cast(rows.schema)]), mode="overwrite")
-        found.append(str(place / "tables"))
+        write_deltalake(table, rows, mode="overwrite")
+        add_another_cluster(place / "tables")
+        found.append(Store(str(place / "tables"), expected(str(place / "tables"))))
     return found
 
 
 def found(tables: TableReader, text: str = DECIDED) -> Outcomes:
-    names = "log_topic, log_partition, log_offset, outcome"
-    return set(tables.tuples(f"SELECT {names} FROM ({text}) AS f", **VALUES))
+    return sorted((*place, outcome) for *place, _, _, outcome in tables.tuples(text, **VALUES))
 
 
 def expected(home: str) -> Outcomes:
     """The next marker of the producer decides, unless data is missing before it."""
     tables = FolderReader(home)
-    log = list(tables.rows("SELECT * FROM $log_records WHERE cluster = :cluster", **VALUES))
-    gaps = [row for row in tables.rows(GAPS.format(begins=BEGINS), **VALUES) if row["cause"] != "compaction"]
-    said = {"COMMIT": "committed", "ABORT": "aborted"}
-    rows = set()
+    log = list(tables.rows("SELECT * FROM $log_records WHERE cluster = :cluster ORDER BY log_offset", **VALUES))
+    lost, markers = defaultdict[Any, list[int]](list), defaultdict[Any, list[dict[str, Any]]](list)
+    begins, values = listed({(GROUP_LOG, number): 0 for number in (0, 1)})
+    for gap in tables.rows(GAPS.format(begins=begins), **VALUES, **values):
+        if gap["cause"] != "compaction":
+            lost[gap["log_topic"], gap["log_partition"]].append(gap["first_offset"])
     for row in log:
-        if row["kind"] != "record" or not row["is_transactional"]:
-            continue
-        place = row["log_topic"], row["log_partition"]
-        behind = [
-            other
-            for other in log
-            if (other["log_topic"], other["log_partition"]) == place
-            and other["control_type"] is not None
-            and other["is_transactional"]
-            and other["producer_id"] == row["producer_id"]
-            and other["log_offset"] > row["log_offset"]
-        ]
-        marker = min(behind, key=lambda other: other["log_offset"], default=None)
-        outcome = "open"
-        if marker is not None:
-            is_theirs = marker["producer_epoch"] >= row["producer_epoch"]
-            outcome = said.get(marker["control_type"], "unknown") if is_theirs else "unknown"
-        for gap in gaps:
-            is_before = marker is None or gap["first_offset"] < marker["log_offset"]
-            if (
-                (gap["log_topic"], gap["log_partition"]) == place
-                and row["log_offset"] < gap["first_offset"]
-                and is_before
-            ):
-                outcome = "unknown"
-        if outcome != "unknown":
-            rows.add((*place, row["log_offset"], outcome))
-    return rows
+        if row["control_type"] is not None and row["is_transactional"]:
+            markers[row["log_topic"], row["log_partition"], row["producer_id"]].append(row)
+    rows = []
+    for row in log:
+        if is_undecided(row):
+            place = row["log_topic"], row["log_partition"]
+            ends = markers[*place, row["producer_id"]]
+            behind = bisect_right(ends, row["log_offset"], key=itemgetter("log_offset"))
+            outcome = outcome_of(row, ends[behind] if behind < len(ends) else None, lost[place])
+            if outcome != row["outcome"]:
+                rows.append((CLUSTER, *place, row["log_offset"], outcome))
+    return sorted(rows)
 
 
-def test_outcomes_are_those_of_the_rule(stores: list[str]) -> None:
-    outcomes = [expected(home) for home in stores]
-    assert {each[-1] for of_store in outcomes for each in of_store} == {"open", "committed", "aborted"}
-    for home, of_store in zip(stores, outcomes, strict=True):
-        assert found(FolderReader(home)) == of_store
-        assert next(FolderReader(home).tuples(COUNT, **VALUES))[0] > len(of_store)
+def is_undecided(row: Mapping[str, Any]) -> bool:
+    return row["kind"] == "record" and row["is_transactional"] and row["outcome"] in ("open", "unknown")
 
 
-def test_rows_have_the_key_of_the_log(stores: list[str]) -> None:
-    assert {*next(FolderReader(stores[0]).rows(DECIDED, **VALUES))} == {*LOG_RECORDS.key, "outcome"}
+def outcome_of(row: Mapping[str, Any], marker: Mapping[str, Any] | None, lost: Iterable[int]) -> str:
+    """What the next marker of its producer says of a record, where these offsets begin what is missing."""
+    if any(row["log_offset"] < first and (marker is None or first < marker["log_offset"]) for first in lost):
+        return "unknown"
+    if marker is None:
+        return "open"
+    is_theirs = marker["producer_epoch"] >= row["producer_epoch"]
+    return SAID.get(marker["control_type"], "unknown") if is_theirs else "unknown"
 
 
-def test_a_log_with_the_outcomes_that_were_decided_leaves_nothing_to_decide(stores: list[str], tmp_path: Path) -> None:
-    schema, home = to_arrow_schema(CHANGE), shutil.copytree(stores[1], tmp_path / "tables")
+def test_outcomes_are_those_of_the_rule(stores: list[Store]) -> None:
+    assert {row[-1] for store in stores for row in store.decided} == {"open", "committed", "aborted", "unknown"}
+    for store in stores:
+        assert found(FolderReader(store.home)) == store.decided
+
+
+def test_undecided_records_are_counted(stores: list[Store]) -> None:
+    for store in stores:
+        tables = FolderReader(store.home)
+        log = tables.rows("SELECT * FROM $log_records WHERE cluster = :cluster", **VALUES)
+        assert list(tables.tuples(COUNT, **VALUES)) == [(sum(map(is_undecided, log)),)]
+
+
+def test_rows_have_the_key_of_the_log(stores: list[Store]) -> None:
+    assert {*next(FolderReader(stores[0].home).rows(DECIDED, **VALUES))} == {*LOG_RECORDS.key, "outcome"}
+
+
+def test_a_log_with_the_outcomes_that_were_decided_leaves_nothing(stores: list[Store], tmp_path: Path) -> None:
+    schema, home = to_arrow_schema(CHANGE), shutil.copytree(stores[1].home, tmp_path / "tables")
     made = pa.Table.from_batches(FolderReader(str(home)).folded(DECIDED, (), iter, schema, **VALUES), schema)
     local = LocalTable.open(str(home / "log_records"))
     assert local is not None
     local.merge(made, LOG_RECORDS.key, {"outcome": "s.outcome"}, "true", insert=False)
     assert made.num_rows > 10
-    assert found(FolderReader(str(home))) == set()
+    assert found(FolderReader(str(home))) == []
 
 
-def test_spark_says_the_same(stores: list[str], spark: SparkSession) -> None:
-    assert found(through_spark(spark, Path(stores[1]))) == expected(stores[1])
+def test_spark_says_the_same(stores: list[Store], spark: SparkSession) -> None:
+    assert found(through_spark(spark, Path(stores[1].home))) == stores[1].decided
 
 
 MUTATIONS = [
@@ -141,8 +161,8 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("part", "instead"), MUTATIONS, ids=[part for part, _ in MUTATIONS])
-def test_a_mutated_text_is_found(stores: list[str], part: str, instead: str) -> None:
+def test_a_mutated_text_is_found(stores: list[Store], part: str, instead: str) -> None:
     """Each part of the text matters to some records."""
     assert part in DECIDED
     mutated = DECIDED.replace(part, instead)
-    assert any(found(FolderReader(home), mutated) != found(FolderReader(home)) for home in stores)
+    assert any(found(FolderReader(store.home), mutated) != store.decided for store in stores)
