@@ -109,10 +109,17 @@ def hold_back(log: Path, out: Path, share: float) -> None:
 
 
 def night(tables: Tables, chosen: settings.Settings) -> dict[str, Any]:
-    """Run one night; return its figures."""
+    """Run one night; return its figures.
+
+    Raises:
+        RuntimeError: a step failed: then the figures are of another night.
+    """
     times, start, before = ProcessorTimes(), time.monotonic(), processor_seconds()
     steps = nightly_run.run(tables, chosen, times).steps
     seconds = time.monotonic() - start
+    failed = [f"{step.step}: {step.error}" for step in steps if step.error is not None]
+    if failed:
+        raise RuntimeError("; ".join(failed))
     records = next(step.counts.get("records", 0) for step in steps)
     return {
         "records": records,
@@ -121,7 +128,6 @@ def night(tables: Tables, chosen: settings.Settings) -> dict[str, Any]:
         "records_a_second": round(records / seconds),
         "steps": {
             step.step: {"seconds": step.seconds, "processor_seconds": times.spent[step.step], **step.counts}
-            | ({} if step.error is None else {"error": step.error})
             for step in steps
         },
     }

@@ -117,8 +117,6 @@ def measure(master: str, records: int, groups: int) -> NightCost:
         with peaks() as found:
             done = night(tables, chosen)
         tables.spark.stop()
-        if errors := {name: step["error"] for name, step in done["steps"].items() if "error" in step}:
-            raise RuntimeError(f"the night failed: {errors}")
         metrics = list(tasks(events))
         data = [file for file in home.rglob("*.parquet") if "_delta_log" not in file.parts]
         return NightCost(

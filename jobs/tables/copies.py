@@ -16,6 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import check_format
@@ -23,6 +24,21 @@ from jobs.tables.spark_reader import read, sql_name
 
 FILE_BYTES: Final = 1 << 16
 """What a file of a table has beside its rows, as far as a size that decides about copying has to know it."""
+
+ARROW_BYTES: Final = 64 << 20
+"""The largest copy in Arrow, about. Spark's driver has a few copies of it in memory, and by default a heap of 1 GiB.
+
+The size of the files does not bound it: a null struct takes the bytes of all its fields in Arrow, and next to none in
+Parquet. 200,000 rows with a struct for each kind of history were below 8 MiB, and more than a gigabyte.
+"""
+
+SURELY_SMALL: Final = 1 << 16
+"""Bytes of the files of a table that is not that large in Arrow, whatever its columns."""
+
+TEXT_BYTES: Final = 32
+"""A text, or a list, about."""
+OFFSET_BYTES: Final = 4
+"""Where a value without a fixed width begins."""
 
 ASKED_TOGETHER: Final = 8
 """Of how many tables Spark is asked at a time whether they have changed: it waits for files, not for a processor."""
@@ -32,7 +48,8 @@ class TableCopies:
     """Copies of the tables at one location, in a folder of this machine that lasts as long as they do.
 
     A copy is made when it is asked for, and stays as it was until ``forget``: whoever has the lease knows what has
-    changed, and others ask (``renew``). ``most_bytes``: the largest table that is copied, as Parquet.
+    changed, and others ask (``renew``). ``most_bytes``: the largest table that is copied, as Parquet;
+    in Arrow that is ``ARROW_BYTES``.
     """
 
     def __init__(self, spark: SparkSession, location: str, most_bytes: int) -> None:
@@ -58,7 +75,7 @@ class TableCopies:
             self._places[name] = self._copied(name)
         folder = self._places[name]
         if folder is None:
-            raise UnsupportedTableError(f"table {sql_name(self.location, name)} has more than {self._most} bytes")
+            raise UnsupportedTableError(f"table {sql_name(self.location, name)} is too large to be copied")
         return folder
 
     def is_new(self, name: str) -> None:
@@ -99,6 +116,9 @@ class TableCopies:
         rows = read(self._spark, self.location, name)
         size = self._size(name)
         if size > self._most:
+            return None
+        # Delta counts rows by its log, without a Spark job.
+        if size > SURELY_SMALL and rows.count() * row_bytes(rows.schema) > ARROW_BYTES:
             return None
         self._made += 1
         place = Path(self._home.name, f"{name}-{self._made}")
@@ -141,6 +161,26 @@ def _rows(rows: DataFrame, *, is_empty: bool) -> pa.Table:
     """Return the rows of a small table; its times are in UTC, whatever the session's zone is."""
     schema = to_arrow_schema(rows.schema)
     return schema.empty_table() if is_empty else rows.toArrow().cast(schema)
+
+
+def row_bytes(columns: StructType) -> int:
+    """Return how many bytes a row takes in Arrow, about.
+
+    Null values take as much as others. A struct counts as if it were null: of the structs of a row, nearly all are.
+    """
+    types = [field.type for field in to_arrow_schema(columns)]
+    return sum(_fixed_bytes(each) + (TEXT_BYTES if _has_offsets(each) else 0) for each in types)
+
+
+def _fixed_bytes(of_type: pa.DataType) -> int:
+    if pa.types.is_struct(of_type):
+        return sum(_fixed_bytes(of_type.field(number).type) for number in range(of_type.num_fields))
+    return OFFSET_BYTES if _has_offsets(of_type) else -(-of_type.bit_width // 8)
+
+
+def _has_offsets(of_type: pa.DataType) -> bool:
+    """Whether values of any length follow one another: texts, bytes, lists and maps."""
+    return not (pa.types.is_struct(of_type) or pa.types.is_primitive(of_type))
 
 
 class CopiesReader(FolderReader):

@@ -6,12 +6,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.settings import EngineLimits
-from jobs.tables.copies import TableCopies
-from jobs.tables.delta import Tables, few
+from jobs.tables import copies
+from jobs.tables.copies import TableCopies, row_bytes
+from jobs.tables.delta import Table, Tables, few
+from jobs.tables.history import HISTORY, REPLAYED
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.spark_reader import SparkReader
 
@@ -83,6 +87,28 @@ def test_a_table_that_is_too_large_is_read_by_spark(spark: SparkSession, catalog
         assert [row["number"] for row in tables.engine().rows(STEPS)] == [1]
         assert not tables.are_copied([NIGHTLY_STEPS])
     assert asked == [STEPS_IN_SPARK]
+
+
+def test_a_table_with_many_rows_of_few_bytes_is_read_by_spark(
+    spark: SparkSession, catalog: str, asked: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "SURELY_SMALL", 0)
+    tables = Tables(spark, catalog)
+    tables.create(NIGHTLY_STEPS)
+    tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(1), step(2)]), "1")
+    for most in (2, 1):
+        monkeypatch.setattr(copies, "ARROW_BYTES", most * row_bytes(NIGHTLY_STEPS.schema))
+        with tables.copying():
+            assert [row["number"] for row in tables.engine().rows(STEPS)] == [1, 2]
+    assert asked == [STEPS_IN_SPARK]
+
+
+@pytest.mark.parametrize("table", [REPLAYED, HISTORY["assignments"]], ids=lambda table: table.name)
+def test_rows_of_nulls_take_as_many_bytes_as_their_types_say(table: Table) -> None:
+    schema = to_arrow_schema(table.schema)
+    # As Spark makes them: all fields of a null struct have their bytes.
+    rows = pa.Table.from_batches([pa.RecordBatch.from_pylist([dict.fromkeys(schema.names)] * 1000, schema)])
+    assert rows.nbytes / 2 <= 1000 * row_bytes(table.schema) <= 5 * rows.nbytes
 
 
 def test_spark_is_not_asked_twice_for_the_same_few_rows(
