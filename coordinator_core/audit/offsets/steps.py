@@ -96,6 +96,7 @@ NAMELESS: Final = _Owner(
     missing="the owner: the log has topic ids without names; give the metadata log, or a snapshot of the cluster"
 )
 UNSEEN: Final = _Owner(missing="the owner: the log shows no member that had this partition at this position")
+NOT_SHOWN_SINCE: Final = _Owner(missing="the owner: records are missing since the log showed who had the partition")
 GAP_BEFORE_FIRST: Final = "earlier records: an offset may have been committed before"
 GAP_SINCE: Final = "records since the commit before: there may have been other commits in between"
 BEGIN_IN_DOUBT: Final = "records before: the step may have begun earlier"
@@ -121,18 +122,25 @@ NO_REASON: Final = _Reason()
 class _Step(NamedTuple):
     """A run with what was around it: whether the log proves that the group was empty, and the owner.
 
-    ``is_alone``: the step is one record, as it does not go forward from the commit before.
+    ``is_alone``: the step is one record, as it does not go forward from the commit before. ``in_doubt``: records are
+    lost since the owner was assigned the partition. A step that goes on behind them is still one step.
     """
 
     run: CommitRun
     kind: StepKind
     is_alone: bool
     was_empty: bool
-    owner: _Owner
+    last_owner: _Owner
+    in_doubt: bool
+
+    @property
+    def owner(self) -> _Owner:
+        """Return the owner at the first commit, as far as the log proves it."""
+        return NOT_SHOWN_SINCE if self.in_doubt else self.last_owner
 
     def continues(self, later: _Step) -> bool:
         """Return whether the later run is the same step."""
-        both = (self.kind, self.was_empty, self.owner) == (later.kind, later.was_empty, later.owner)
+        both = (self.kind, self.was_empty, self.last_owner) == (later.kind, later.was_empty, later.last_owner)
         return both and not self.is_alone and not later.is_alone
 
     def with_later(self, later: _Step) -> _Step:
@@ -165,8 +173,8 @@ def commit_steps(history: GroupHistory, commits: GroupCommits, readers: Sequence
         of_partition = steps[run.partition]
         was_empty = empty.proven_at(run.first)
         kind, is_alone = _kind(run, was_empty=was_empty, is_joined=is_joined)
-        owner = NO_OWNER if was_empty else owners.at(run.partition, run.first)
-        step = _Step(run, kind, is_alone, was_empty, owner)
+        owner, in_doubt = (NO_OWNER, False) if was_empty else owners.at(run.partition, run.first)
+        step = _Step(run, kind, is_alone, was_empty, owner, in_doubt)
         if of_partition and of_partition[-1].continues(step):
             of_partition[-1] = of_partition[-1].with_later(step)
         else:
@@ -200,14 +208,17 @@ class _Owners:
         self._has_nameless = False
         self._opened = sorted(row.opened.offset for row in history.epochs if row.group_type == GroupType.CLASSIC)
         self._left = {row.member_id: row.left for row in history.memberships}
+        self._lost = history.lost
         for row in history.assignments:
             if row.kind == "current" and row.role in ("partition", "active"):
                 name = row.subtopology if row.topic is None else row.topic
                 self._has_nameless |= name is None
                 self._intervals[row.role, name or "", row.partition].append(row)
 
-    def at(self, partition: TopicPartition, at: LogPosition) -> _Owner:
-        """Return the owner; of several the one that got the partition last, with the others beside it."""
+    def at(self, partition: TopicPartition, at: LogPosition) -> tuple[_Owner, bool]:
+        """Return the owner, of several the one that got the partition last, with the others beside it; and whether
+        records are lost that may have changed owners.
+        """
         life = bisect_right(self._readers, at.offset, key=lambda readers: readers.since) - 1
         tasks = self._readers[life].by_topic.get(partition.topic, ()) if life >= 0 else ()
         names = (("partition", partition.topic), *(("active", task) for task in sorted(tasks)))
@@ -218,8 +229,16 @@ class _Owners:
             row = max(holding, key=lambda span: (span.since.offset, span.member_id))
             others = tuple(sorted({span.member_id for span in holding} - {row.member_id}))
             missing = TWO_OWNERS if others else EPOCH_MISSING if row.epoch is None else None
-            return _Owner(row.member_id, self._clients.get(row.member_id), row.epoch, missing, others)
-        return NAMELESS if self._has_nameless else UNSEEN
+            owner = _Owner(row.member_id, self._clients.get(row.member_id), row.epoch, missing, others)
+            return owner, any(self._is_in_doubt(span, at) for span in holding)
+        return NAMELESS if self._has_nameless else UNSEEN, False
+
+    def _is_in_doubt(self, row: AssignmentRow, at: LogPosition) -> bool:
+        """Return whether records are lost since the log showed that a member had the partition; a generation of a
+        classic group shows it of all its members.
+        """
+        shown = max([row.since.offset, *self._opened[: bisect_right(self._opened, at.offset)][-1:]])
+        return self._lost.any_within(GROUP_LOG, at.partition, shown + 1, at.offset)
 
     def _is_giving_up(self, row: AssignmentRow, at: LogPosition) -> bool:
         """Return whether the present generation took the partition from a member that is still in it, without

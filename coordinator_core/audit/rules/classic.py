@@ -46,8 +46,10 @@ def on_generation(judged: JudgedGroup, record: GroupMetadataRecord, before: Gene
     facts, operation = judged.facts, judged.operation
     known = facts.knows(EPOCH)
     if record.value is None:
+        if not known:
+            operation.converted = True  # it may be: whether the group had members is in records that are missing
         # A group of workers continues on KIP-848 in another log.
-        if before.members and known and before.protocol_type != CONNECT_PROTOCOL_TYPE:
+        elif before.members and before.protocol_type != CONNECT_PROTOCOL_TYPE:
             operation.crossed, operation.crossed_epoch = record.at, before.generation
         judged.current.clear()
         judged.target.clear()

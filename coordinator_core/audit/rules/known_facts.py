@@ -55,7 +55,8 @@ class WriteGroup:
     targets that no target assignment metadata followed yet, ``clashes`` their units that another member's target
     contains too. ``crossed`` is the end of a group that had members, until it continues as another type;
     ``crossed_epoch`` is its generation or, with ``reached``, its assignment epoch, and ``converting`` has its members
-    that use the classic protocol, with their instance ids. ``converted``: the group has continued as another type.
+    that use the classic protocol, with their instance ids. ``converted``: the group has continued as another
+    type, or may have, as the records before are missing.
     ``targetless`` is the end of the target assignment metadata, until the group ends too. ``left_targets`` are the
     targets of members that were removed, until the member that takes their place has a copy.
     """

@@ -12,6 +12,8 @@ from coordinator_core.audit.offsets.steps import (
     END_IN_DOUBT,
     EPOCH_MISSING,
     GAP_BEFORE_FIRST,
+    GAP_SINCE,
+    NOT_SHOWN_SINCE,
     SAME_TOMBSTONES,
     TOPICS_MISSING,
     TWO_OWNERS,
@@ -253,7 +255,18 @@ def test_a_step_may_go_on_in_records_that_are_lost():
     assert all(each.history_complete for each in (*whole, first))
     assert (forward.history_complete, forward.missing) == (False, END_IN_DOUBT)
     assert (rewound.history_complete, last.history_complete) == (False, False)
-    assert last.missing == BEGIN_IN_DOUBT
+    assert last.missing.startswith(BEGIN_IN_DOUBT)
+
+
+def test_who_had_a_partition_before_lost_records_need_not_be_its_owner_behind_them():
+    log = GroupLog()
+    records = [generation(log, 1, a=[0], b=[1]), log.commit("orders", 0, 10), generation(log, 2, b=[0, 1])]
+    records += [log.no_commit("orders", 0), generation(log, 3, a=[0], b=[1]), log.commit("orders", 0, 5)]
+    lost = LostRecords(ranges={("__consumer_offsets", 0): [(2, 2)]})
+    whole, found = steps_of(records), steps_of([*records[:2], *records[3:]], lost=[2], unreadable=lost)
+    assert [each.owner for each in whole] == ["a", "b", "a"]
+    assert [each.owner for each in found] == ["a", None, "a"], "the next generation shows the owner again"
+    assert found[1].missing == f"{GAP_SINCE}; {NOT_SHOWN_SINCE.missing}"
 
 
 def test_an_owner_that_is_not_known_to_have_kept_the_partition_makes_no_step_certain():

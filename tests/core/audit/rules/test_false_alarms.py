@@ -145,6 +145,21 @@ def test_a_group_that_ends_as_a_type_that_was_not_seen_was_something_else_meanwh
     assert list(judge([before, *downgrade], Group("g", from_start=True), gap)) == []
 
 
+def test_a_classic_group_whose_generations_are_lost_may_have_been_converted() -> None:
+    """Its tasks are copied before the topology is written (KIP-1071)."""
+    log = GroupLog()
+    log.offset += 10
+    copied = [log.tombstone(RecordType.GROUP_METADATA), log.streams_member("m1"), log.streams_epoch(1, -1)]
+    target_epoch: Fields = {"assignmentEpoch": 1}
+    copied += [log.streams_target("m1", {"0": [0]})]
+    copied += [log.record(RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA, target_epoch)]
+    copied += [log.streams_current("m1", 1, {"0": [0]}), log.topology()]
+    lost, empty = Coverage({0: [(10, 100)]}), Coverage({0: [(0, 100)]})
+    assert list(judge(at_once(copied), Group("g", from_start=True), lost)) == []
+    found = {str(each.rule) for each in judge(at_once(copied), Group("g", from_start=True), empty)}
+    assert {"topology_epoch_wrong", "task_outside_topology"} <= found, "no group was there that had members"
+
+
 def test_a_conversion_with_a_lost_record_removes_no_member_in_part() -> None:
     """The end of the group comes after the gap, and makes all that follows known."""
     log = GroupLog()
