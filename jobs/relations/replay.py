@@ -24,13 +24,17 @@ BLOCK: Final = 1 << 20
 """Number of offsets in which one task searches what was read of the log: a busy log partition is no single task."""
 
 
+def _some(runs: str) -> str:
+    return f"cluster = :cluster AND {runs} AND log_topic IN :topics"
+
+
 def _records(runs: str) -> str:
     """Return a text of the records of groups from these runs, without those that have no place in the log.
 
     Of each partition it has the first and the last commit between two records of its group: the fold needs no others.
     Records that cannot be decoded have no key here, but the key that was read tells the group.
     """
-    some = f"cluster = :cluster AND {runs} AND log_topic IN :topics"
+    some = _some(runs)
     return f"""
 SELECT {GROUP}, log_partition, log_offset, timestamp_ms, batch_base, key, value, NULL AS committed_topic,
   NULL AS committed_partition, NULL AS committed_topic_id, FALSE AS is_unreadable
@@ -218,7 +222,7 @@ BYTES_AGAIN: Final = BEGINNING_AGAIN.format("sum(bytes_of(value))")
 
 BYTES: Final = f"""
 SELECT sum(bytes) FROM (
-  SELECT bytes_of(value) AS bytes FROM ({_records(NEW)}) AS n
+  SELECT bytes_of(value) AS bytes FROM $group_records WHERE {_some(NEW)} AND {PLACED}
   UNION ALL SELECT length(s.state) FROM $group_states AS s
   LEFT SEMI JOIN ({_records(NEW)}) AS n ON {_same("n", "s")} WHERE s.cluster = :cluster
 ) AS both_kinds"""

@@ -43,6 +43,8 @@ def added(
         ([added("night 2 run", 1, 0, 9, 1_008)], LATE[1]),
         ([added("night 2 run", 1, 0, 9, 1_010)], []),
         ([added("night 2 run", 1, 0, 9, None)], []),
+        ([added("night 2 run", 0, 3, 5, 1_003), added("night 2 run", 0, 10, 19, 1_010)], LATE[0]),
+        ([added("night 2 run", 1, 0, 1, 1_008), added("night 2 run", 1, 5, 9, 1_015)], LATE[1]),
         ([added("night 3 run", 0, 3, 5, 1_003), added("night 3 run", 1, 0, 9, 1_000)], [*LATE[0], *LATE[1]]),
     ],
     ids=[
@@ -52,6 +54,8 @@ def added(
         "a partition",
         "a new partition",
         "without times",
+        "a hole, and appended",
+        "a partition, and later",
         "two nights later",
     ],
 )

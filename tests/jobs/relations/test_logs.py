@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from jobs.pipeline.log_ranges import NEW
 from jobs.relations.logs import OF_RANGE, RANGES
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
@@ -19,6 +20,11 @@ from tests.jobs.relations.engines import of_both, write
 
 CASES = 60
 """Log partitions, each with a history of its own."""
+
+PLACELESS = (("log_offset",), ("log_partition",), ("log_offset", "log_partition"))
+"""What rows lack that have no place in a log."""
+GIVEN = {"cluster": "c", "done": "run 0", "upto": "run 2", "block": 8}
+TEXT = RANGES.format(which=NEW)
 
 Row = dict[str, Any]
 
@@ -75,16 +81,19 @@ def rows() -> list[Row]:
 
 @pytest.fixture(scope="module")
 def home(rows: list[Row], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rows, and others: of another cluster, of runs before and behind, and without a place."""
     made = tmp_path_factory.mktemp("logs")
-    tables: dict[Table, list[Row]] = {LOG_RECORDS: [*rows, {"cluster": "c", "kind": "record", "run_id": "run 1"}]}
+    some = {**rows[0], "kind": "record"}
+    others = [{**some, **of} for of in ({"cluster": "other"}, {"run_id": "run 0"}, {"run_id": "run 3"})]
+    placeless = [{**some, **dict.fromkeys(names)} for names in PLACELESS]
+    tables: dict[Table, list[Row]] = {LOG_RECORDS: [*rows, *others, *placeless]}
     write(made, tables)
     return made
 
 
 def test_ranges(spark: SparkSession, home: Path, rows: list[Row]) -> None:
     """With blocks of 8 offsets, ranges begin and end within blocks and between them, and span many."""
-    text = RANGES.format(which="cluster = :cluster")
-    assert of_both(spark, home, text, cluster="c", block=8) == expected_ranges(rows)
+    assert of_both(spark, home, TEXT, **GIVEN) == expected_ranges(rows)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +119,6 @@ def test_ranges(spark: SparkSession, home: Path, rows: list[Row]) -> None:
 )
 def test_a_mutated_text_is_found(home: Path, rows: list[Row], part: str, instead: str) -> None:
     """Each part of the text matters to one of the cases."""
-    assert part in RANGES
-    text = RANGES.replace(part, instead).format(which="cluster = :cluster")
-    found = (tuple(row.values()) for row in FolderReader(str(home)).rows(text, cluster="c", block=8))
+    assert part in TEXT
+    found = (tuple(row.values()) for row in FolderReader(str(home)).rows(TEXT.replace(part, instead), **GIVEN))
     assert sorted(found, key=repr) != expected_ranges(rows)

@@ -17,6 +17,8 @@ from jobs.pipeline.replay_arrow import INPUT
 from jobs.relations.replay import (
     BYTES,
     BYTES_AGAIN,
+    LATE,
+    MOVED,
     NEW_GROUPS,
     RANGES,
     ROWS,
@@ -48,18 +50,43 @@ SPANS = [
     ),
     *((LOG, 21, "1", 0, 9), (LOG, 21, "3", 10, 19), (LOG, 22, "1", 0, 9)),
     *((SHARES, 5, "3", 0, 9), (SHARES, 6, "1", 0, 9)),
+    *((LOG, 23, "2", 10, 19), (LOG, 23, "3", 0, 4)),
+    *((LOG, 24, "1", 10, 19), (LOG, 24, "3", 0, 4), (LOG, 24, "3", 20, 29)),
+    *((LOG, 25, "1", 10, 19), (LOG, 25, "4", 0, 4)),
+    *((SHARES, 7, "2", 10, 19), (SHARES, 7, "3", 0, 4), (SHARES, 8, "1", 0, 9)),
+    (LOG, 26, "1", 10, 19),
 ]
+OTHER_SPANS = [(LOG, 26, "3", 0, 4)]
+"""Those of another cluster."""
 RARE = [
     # group, topic, log partition, run, offset, and the place of its state
     ("right before late records", LOG, 20, "1", 9, (20, 9)),
     ("right before new records", LOG, 21, "1", 9, (21, 9)),
     ("at the place of its state", LOG, 22, "3", 5, (22, 5)),
     ("shared, in an earlier partition", SHARES, 5, "3", 7, (6, 5)),
+    ("behind late records, of the newest known run", LOG, 23, "2", 15, (23, 15)),
+    ("between new records", LOG, 24, "1", 15, (24, 15)),
+    ("behind records of a run that is not asked for", LOG, 25, "1", 15, (25, 15)),
+    ("behind late records of another cluster", LOG, 26, "1", 15, (26, 15)),
+    ("shared, behind late records, with a later state", SHARES, 7, "2", 15, (8, 5)),
+    *((name, LOG, 22, "1", 5, (22, 5)) for name in ("unreadable", "unreadable offset", "unreadable, of a share log")),
 ]
+UNREADABLE = [
+    # group, topic, and record type
+    ("unreadable", LOG, RecordType.CONSUMER_GROUP_METADATA.value),
+    ("only unreadable", LOG, RecordType.CONSUMER_GROUP_METADATA.value),
+    ("unreadable offset", LOG, RecordType.OFFSET_COMMIT.value),
+    ("only unreadable offset", LOG, RecordType.OFFSET_COMMIT.value),
+    ("unreadable, of a share log", SHARES, RecordType.CONSUMER_GROUP_METADATA.value),
+    ("only unreadable, of a share log", SHARES, RecordType.CONSUMER_GROUP_METADATA.value),
+    (None, LOG, RecordType.CONSUMER_GROUP_METADATA.value),
+]
+"""Records of the newest run in partition 22."""
 """Cases that random tables hardly have."""
 RUNS = ["1", "2", "3", "4"]
 Rows = dict[Table, list[dict[str, Any]]]
 Group = tuple[str, str]
+Answer = list[tuple[Any, ...]]
 
 
 class Case(NamedTuple):
@@ -102,6 +129,10 @@ def tables_of(rng: random.Random) -> Rows:
     for topic, partition, run, first, last in SPANS:
         range_ = {"run_id": run, "first_offset": first, "last_offset": last, "has_start": False}
         rows[LOG_RANGES].append({"cluster": CLUSTER, "log_topic": topic, "log_partition": partition, **range_})
+    for group_id, topic, record_type in UNREADABLE:
+        at = {"log_topic": topic, "log_partition": 22, "log_offset": 7, "timestamp_ms": 7}
+        of_run = {"cluster": CLUSTER, "run_id": "3", "group_id": group_id}
+        rows[QUARANTINE].append(of_run | at | {"part": "value", "record_type": record_type})
     for group_id, topic, partition, run, offset, place in RARE:
         ends[topic, group_id] = (place, False)
         at = {"log_topic": topic, "log_partition": partition, "log_offset": offset, "timestamp_ms": 0, "batch_base": 0}
@@ -117,8 +148,15 @@ def tables_of(rng: random.Random) -> Rows:
     ]
     for of_table in rows.values():
         of_table += [
-            {**row, "cluster": "other", "group_id": f"{row.get('group_id')}?"} for row in of_table if rng.random() < 0.3
+            {**row, "cluster": "other", "group_id": f"{row.get('group_id')}{rng.choice(('', '?'))}"}
+            for row in of_table
+            if rng.random() < 0.3
         ]
+    old_state = {"log_topic": LOG, "log_partition": 22, "log_offset": 5, "version": "6", "state": "{}"}
+    rows[GROUP_STATES].append({"cluster": "other", "group_id": "unreadable", "timestamp_ms": 5} | old_state)
+    for topic, partition, run, first, last in OTHER_SPANS:
+        range_ = {"run_id": run, "first_offset": first, "last_offset": last, "has_start": False}
+        rows[LOG_RANGES].append({"cluster": "other", "log_topic": topic, "log_partition": partition, **range_})
     return rows
 
 
@@ -240,8 +278,7 @@ def expected(asked: Case, *, rebuilds: bool) -> list[tuple[Any, ...]]:
 
 
 def found(tables: TableReader, asked: Case, text: str, **more: str) -> list[tuple[Any, ...]]:
-    names = ", ".join(INPUT)
-    rows = tables.tuples(f"SELECT {names} FROM ({text}) AS f", **asked.values, **more)
+    rows = ([row[name] for name in INPUT] for row in tables.rows(text, **asked.values, **more))
     plain = (tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in rows)
     return sorted(plain, key=repr)
 
@@ -278,31 +315,40 @@ CASES = [
 """After some runs; the same with news of the time of one state, or with topics of the time of one record; all again."""
 
 
+@pytest.fixture(scope="module")
+def answers() -> dict[bool, list[Answer]]:
+    """What the rules say of each case, with groups that begin again and without."""
+    return {rebuilds: [expected(asked, rebuilds=rebuilds) for asked in CASES] for rebuilds in (False, True)}
+
+
 @pytest.mark.parametrize("rebuilds", [False, True])
-def test_a_replay_reads_what_the_rules_say(home: Path, rebuilds: bool) -> None:
-    for asked in CASES:
-        rows = found(FolderReader(str(home)), asked, replayed_rows(rebuilds=rebuilds))
-        assert rows == expected(asked, rebuilds=rebuilds)
+def test_a_replay_reads_what_the_rules_say(home: Path, answers: dict[bool, list[Answer]], rebuilds: bool) -> None:
+    for asked, answer in zip(CASES, answers[rebuilds], strict=True):
+        assert found(FolderReader(str(home)), asked, replayed_rows(rebuilds=rebuilds)) == answer
 
 
-def test_a_first_replay_reads_no_states(home: Path) -> None:
-    rows = found(FolderReader(str(home)), SOME, replayed_rows(is_first=True))
-    assert rows == [row for row in expected(SOME, rebuilds=False) if row[INPUT.index("state")] is None]
-    assert len(rows) < len(expected(SOME, rebuilds=False))
+def test_a_first_replay_reads_no_states(home: Path, answers: dict[bool, list[Answer]]) -> None:
+    rows, whole = found(FolderReader(str(home)), SOME, replayed_rows(is_first=True)), answers[False][0]
+    assert rows == [row for row in whole if row[INPUT.index("state")] is None]
+    assert len(rows) < len(whole)
 
 
-@pytest.mark.parametrize("size", [1, 7])
-def test_the_parts_of_a_replay_have_the_rows_of_the_whole(home: Path, size: int) -> None:
+@pytest.mark.parametrize("size", [3, 20])
+def test_the_parts_of_a_replay_have_the_rows_of_the_whole(
+    home: Path, answers: dict[bool, list[Answer]], size: int
+) -> None:
     tables = FolderReader(str(home))
-    for asked in (SOME, CASES[3]):
+    for number in (0, 3):
+        asked = CASES[number]
         groups = [group_id for (group_id,) in tables.tuples(NEW_GROUPS, **asked.values)]
+        assert groups == sorted({row["group_id"] for row in records(asked.rows, asked.done)})
         parts = [groups[begin : begin + size] for begin in range(0, len(groups), size)]
         assert len(parts) > 2
         of_parts = [
             found(tables, asked, replayed_rows(among=SOME_GROUPS), first_group=part[0], last_group=part[-1])
             for part in parts
         ]
-        assert sorted((row for rows in of_parts for row in rows), key=repr) == expected(asked, rebuilds=False)
+        assert sorted((row for rows in of_parts for row in rows), key=repr) == answers[False][number]
 
 
 def test_the_cases_have_groups_that_begin_again_and_others() -> None:
@@ -333,11 +379,55 @@ def test_sizes_of_groups_that_begin_again_are_those_of_all_their_rows(home: Path
 
 
 @pytest.mark.parametrize("rebuilds", [False, True])
-def test_spark_reads_the_same(home: Path, spark: SparkSession, rebuilds: bool) -> None:
+def test_spark_reads_the_same(
+    home: Path, answers: dict[bool, list[Answer]], spark: SparkSession, rebuilds: bool
+) -> None:
     tables = through_spark(spark, home)
-    for asked in CASES[::3]:  # after some runs, and all again
-        rows = found(tables, asked, replayed_rows(rebuilds=rebuilds))
-        assert rows == expected(asked, rebuilds=rebuilds)
+    for number in (0, 3):  # after some runs, and all again
+        assert found(tables, CASES[number], replayed_rows(rebuilds=rebuilds)) == answers[rebuilds][number]
+
+
+NEWS = [
+    # group, topic, log partition, run and cluster of a record or a commit; the state of each group is in partition 3
+    ("moved", LOG, 2, "3", CLUSTER),
+    ("known before", LOG, 2, "2", CLUSTER),
+    ("not asked for", LOG, 2, "4", CLUSTER),
+    ("stays", LOG, 3, "3", CLUSTER),
+    ("behind", LOG, 4, "3", CLUSTER),
+    ("of another log", "another", 2, "3", CLUSTER),
+    ("of another log, too", "another", 2, "3", CLUSTER),
+    ("of another cluster", LOG, 2, "3", "other"),
+    ("whose state is of another cluster", LOG, 2, "3", CLUSTER),
+]
+
+
+def test_groups_have_moved_of_which_new_rows_lie_in_an_earlier_partition(tmp_path: Path) -> None:
+    names = ("group_id", "log_topic", "log_partition", "run_id", "cluster")
+    news = [dict(zip(names, row, strict=True)) for row in NEWS]
+    commits = [{**row, "hour_ms": 0} for row in news if row["log_topic"] == LOG]
+    of_all_hours = [{**news[0], "hour_ms": None, "topic": topic} for topic in ("t", "u")]
+    states = [{**row, "log_partition": 3, "cluster": CLUSTER} for row in news]
+    states[-1]["cluster"] = "other"
+    write(tmp_path, {GROUP_RECORDS: news, COMMIT_SUMMARIES: [*commits, *of_all_hours], GROUP_STATES: states})
+    moved = list(FolderReader(str(tmp_path)).tuples(MOVED, **SOME.values))
+    assert moved == [(2,)], "a record and a commit of the first group"
+
+
+def test_new_records_are_late_that_lie_before_known_ones(tmp_path: Path) -> None:
+    spans = [
+        *((LOG, 0, "1", 0, 9), (LOG, 0, "3", 10, 19)),
+        *((LOG, 1, "2", 10, 19), (LOG, 1, "3", 0, 4), (LOG, 1, "3", 20, 29)),
+        *((LOG, 2, "1", 0, 9), (LOG, 2, "1", 30, 39), (LOG, 2, "3", 20, 29)),
+        *((LOG, 3, "1", 10, 19), (LOG, 3, "4", 0, 4)),
+        *((LOG, 4, "1", 10, 19), (LOG, 4, "2", 0, 4)),
+        *(("another", 0, "1", 10, 19), ("another", 0, "3", 0, 4)),
+        (LOG, 5, "1", 10, 19),
+    ]
+    names = ("log_topic", "log_partition", "run_id", "first_offset", "last_offset")
+    ranges = [{"cluster": CLUSTER, **dict(zip(names, span, strict=True))} for span in spans]
+    ranges.append({**ranges[-1], "cluster": "other", "run_id": "3", "first_offset": 0, "last_offset": 4})
+    write(tmp_path, {LOG_RANGES: ranges})
+    assert sorted(FolderReader(str(tmp_path)).tuples(LATE, **SOME.values)) == [(LOG, 1, 0), (LOG, 2, 20)]
 
 
 MUTATIONS = [
@@ -382,9 +472,10 @@ MUTATIONS = [
 
 
 @pytest.mark.parametrize(("part", "instead"), MUTATIONS, ids=[part for part, _ in MUTATIONS])
-def test_a_mutated_text_is_found(home: Path, part: str, instead: str) -> None:
+def test_a_mutated_text_is_found(home: Path, answers: dict[bool, list[Answer]], part: str, instead: str) -> None:
     """Each part of the text matters to some rows."""
     text = replayed_rows(rebuilds=True)
     assert part in text
     mutated, tables = text.replace(part, instead), FolderReader(str(home))
-    assert any(found(tables, asked, mutated) != expected(asked, rebuilds=True) for asked in CASES[1:])
+    cases = zip(CASES[1:], answers[True][1:], strict=True)
+    assert any(found(tables, asked, mutated) != answer for asked, answer in cases)
