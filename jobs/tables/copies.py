@@ -29,7 +29,7 @@ ARROW_BYTES: Final = 64 << 20
 """The largest copy in Arrow, about. Spark's driver has a few copies of it in memory, and by default a heap of 1 GiB.
 
 The size of the files does not bound it: a null struct takes the bytes of all its fields in Arrow, and next to none in
-Parquet. 200,000 rows with a struct for each kind of history were below 8 MiB, and more than a gigabyte.
+Parquet. 226,438 rows with a struct for each kind of history were 7.4 MB in files, and 388 MB in Arrow.
 """
 
 SURELY_SMALL: Final = 1 << 16
