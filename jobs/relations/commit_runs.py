@@ -97,8 +97,7 @@ SELECT count(*) AS commits FROM $offset_commits AS c LEFT JOIN (
 ) AS t ON c.log_topic = t.log_topic AND c.log_partition = t.log_partition AND c.topic = t.topic
   AND c.partition = t.partition
 WHERE c.cluster = :cluster AND c.group_id = :group_id AND c.log_offset > coalesce(t.ended, -1)
-  AND c.outcome IS NOT NULL AND c.outcome NOT IN ('committed', '{ABORTED}')
-  AND coalesce(c.producer_id >= 0, FALSE)
+  AND c.outcome NOT IN ('committed', '{ABORTED}') AND coalesce(c.producer_id >= 0, FALSE)
 """
 
 

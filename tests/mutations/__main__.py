@@ -1,6 +1,6 @@
 """Change the SQL of relations in one place at a time, and say which changes neither kept answers nor tests show.
 
-    python -m tests.mutations [READER...] [--wholly] [--by-tests [PATH] [--limit SECONDS]]
+    python -m tests.mutations [READER...] [--wholly] [--by-tests [PATH...] [--limit SECONDS]]
 
 A reader is named by its module, or its module and function: ``logs``, ``logs.lost_records``; a text of a step by its
 module and its name there: ``logs.RANGES``. Each is asked over the stores of ``damaged_tables``, first with its texts as
@@ -9,8 +9,9 @@ is a line for each text, and each change that nothing shows. ``tests/data/same_r
 change nothing. Of the others a row is missing in the stores that would tell the two apart, and no test would notice if
 somebody made that change. ``--wholly``: also readers that take seconds.
 
-``--by-tests``: which quick test fails, the one of the kept answers among them; PATH: of those below it. READER may be
-any module of jobs then. Each change gets ``--limit`` seconds of each file's tests.
+``--by-tests``: which quick test fails, the one of the kept answers among them; PATH: of those below these paths, in
+their order: a change that the tests of one relation show is not asked again of slower ones. READER may be any module of
+jobs then. Each change gets ``--limit`` seconds of each file's tests.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ WIDTH: Final = 90
 SECONDS: Final = 0.5
 """A reader that takes longer is left out unless it is asked for."""
 ERRORS: Final = (CoordinatorAuditError, TypeError, ValueError, AttributeError, KeyError, IndexError, AssertionError)
+PATHS: Final = ["tests/jobs"]
 ANSWERS: Final = "test_answers_are_those_that_are_kept"
 
 
@@ -132,14 +134,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations")
     parser.add_argument("readers", nargs="*")
     parser.add_argument("--wholly", action="store_true")
-    parser.add_argument("--by-tests", metavar="PATH", nargs="?", const="tests/jobs")
+    parser.add_argument("--by-tests", metavar="PATH", nargs="*")
     parser.add_argument("--limit", type=float, default=20)
     chosen = parser.parse_args()
     tally, reasons = Tally(), json.loads(REASONS.read_text("utf-8"))
-    if chosen.by_tests:
+    if chosen.by_tests is not None:
         changes = partial(tally.changes, chosen.readers, reasons)
         with os.fdopen(os.dup(1), "w") as progress:
-            run(QuickTests(changes, partial(tally.note, progress, changes), chosen.limit), chosen.by_tests)
+            run(QuickTests(changes, partial(tally.note, progress, changes), chosen.limit), chosen.by_tests or PATHS)
     else:
         ask_all(tally, chosen.readers, wholly=chosen.wholly)
     print(*tally.lines(reasons), sep="\n")

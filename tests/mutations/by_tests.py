@@ -108,7 +108,7 @@ class QuickTests:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # What a child prints of its tests is of no use.
         session.config.pluginmanager.unregister(name="terminalreporter")
-        for _, items in groupby(sorted(session.items, key=path_of), path_of):
+        for _, items in groupby(session.items, path_of):
             for seen in from_child(partial(self._of_file, [*items])):
                 self._note(seen)
         return True
@@ -158,8 +158,8 @@ class QuickTests:
         return item.nodeid in self._failed
 
 
-def run(quick_tests: QuickTests, path: str) -> None:
-    """Collect the quick tests below a path, and let the plugin run them."""
+def run(quick_tests: QuickTests, paths: list[str]) -> None:
+    """Collect the quick tests below these paths, and let the plugin run them in that order."""
     os.chdir(ROOT)
     with TemporaryDirectory() as folder:
-        pytest.main([path, *OPTIONS, "--basetemp", str(Path(folder) / "tests")], plugins=[quick_tests])
+        pytest.main([*paths, *OPTIONS, "--basetemp", str(Path(folder) / "tests")], plugins=[quick_tests])

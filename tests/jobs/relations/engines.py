@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,10 +44,12 @@ def through_spark(spark: SparkSession, home: Path) -> SparkReader:
     return SparkReader(spark, str(home), {name: f"SELECT * FROM {view}" for name, view in views.items()})
 
 
-def of_both(spark: SparkSession, home: Path, sql: str, **values: Value) -> list[tuple[Any, ...]]:
-    """The rows of a text, sorted; both engines say the same."""
+def of_both(
+    spark: SparkSession, home: Path, sql: str, names: Sequence[str] = (), **values: Value
+) -> list[tuple[Any, ...]]:
+    """The rows of a text, sorted, with these columns (none: all); both engines say the same."""
     here, in_spark = (
-        sorted((tuple(row.values()) for row in reader.rows(sql, **values)), key=repr)
+        sorted((tuple(row[name] for name in names or row) for row in reader.rows(sql, **values)), key=repr)
         for reader in (FolderReader(str(home)), through_spark(spark, home))
     )
     assert here == in_spark

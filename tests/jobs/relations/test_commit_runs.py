@@ -22,7 +22,8 @@ from jobs.relations.commit_sums import REWINDS_OF_GROUP, rewinds_of_group
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
-from tests.jobs.relations.engines import of_both
+from jobs.tables.records import OFFSET_COMMITS
+from tests.jobs.relations.engines import of_both, write
 from tests.jobs.relations.random_commits import GROUPS, write_logs
 from tests.jobs.relations.tables_of_logs import CLUSTER, add_another_cluster, append, fill
 
@@ -128,6 +129,41 @@ def test_a_dump_that_shows_no_transactions_leaves_none_out(tmp_path: Path) -> No
     fill(tmp_path / "tables", tmp_path / "logs", by_consumer=True)
     tables = FolderReader(str(tmp_path / "tables"))
     assert [stored_commits(tables, CLUSTER, group).left_out for group in NAMES] == [0] * len(NAMES)
+
+
+OF = {"cluster": CLUSTER, "group_id": "g", "log_topic": "log", "log_partition": 0, "topic": "t", "partition": 0}
+TOMBSTONES = [
+    *({"log_offset": offset} for offset in (5, 10)),
+    *({"log_offset": 20, name: "another"} for name in ("cluster", "group_id", "log_topic", "topic")),
+    *({"log_offset": 20, name: 1} for name in ("log_partition", "partition")),
+    *({"log_offset": 6, name: "a third"} for name in ("log_topic", "topic")),
+    *({"log_offset": 6, name: 2} for name in ("log_partition", "partition")),
+    {"log_offset": None},
+]
+OPEN_COMMITS = [
+    # offset, outcome, producer id
+    (7, "open", 0),
+    (12, "open", 0),
+    (13, "unknown", 8),
+    (14, "committed", 0),
+    (15, "aborted", 0),
+    *((offset, "committed", 0) for offset in (19, 21)),
+    (16, "unknown", -1),
+    (17, "unknown", None),
+    (18, None, 0),
+]
+
+
+def test_commits_of_transactions_without_an_end_are_left_out_unless_a_tombstone_follows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = [{**OF, "is_tombstone": True, **row} for row in TOMBSTONES]
+    names = ("log_offset", "outcome", "producer_id")
+    commits = [{**OF, "is_tombstone": False, **dict(zip(names, row, strict=True))} for row in OPEN_COMMITS]
+    others = [{**commits[1], "log_offset": 30, **of} for of in ({"cluster": "another"}, {"group_id": "another"})]
+    commits.append({**commits[1], "topic": "without tombstones"})
+    write(tmp_path, {OFFSET_COMMITS: [*rows, *commits, *others]})
+    assert of_both(spark, tmp_path, LEFT_OUT, cluster=CLUSTER, group_id="g") == [(3,)], "offset 12 twice, and 13"
 
 
 def test_rewinds_are_the_runs_that_go_back(logs: list[Log]) -> None:

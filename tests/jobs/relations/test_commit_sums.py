@@ -10,19 +10,25 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.folds.commits import PartitionCommits
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED, SHORTEST_RETENTION_MS, shows_deletions
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
+from coordinator_core.records import LogPosition
 from jobs.api import REMOVALS_SCHEMA
 from jobs.relations.brokers import lines_about_removals
 from jobs.relations.commit_sums import (
     END_TYPES,
+    GROUP_ENDS_TEXT,
     REMOVALS,
     REWINDS,
+    REWINDS_OF_GROUP,
+    SUMMARIES,
     GroupEnd,
     Summary,
     removal_rows,
+    rewinds_of_group,
     sums_of_group,
     topic_ends,
 )
@@ -142,11 +148,11 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-BACK = "SELECT topic, log_offset, owner, rebalance_to, in_rebalance FROM ({}) AS found"
+BACK = ("topic", "log_offset", "owner", "rebalance_to", "in_rebalance")
 
 
 def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home: Path) -> None:
-    assert of_both(spark, home, BACK.format(REWINDS), **VALUES) == EXPECTED_REWINDS
+    assert of_both(spark, home, REWINDS, BACK, **VALUES) == EXPECTED_REWINDS
 
 
 def causes(home: Path, text: str = REMOVALS, reach: TopicReach = EVERYWHEN) -> list[tuple[str, str]]:
@@ -180,6 +186,48 @@ def test_a_tombstone_without_a_time_proves_neither_group_nor_topic(home: Path) -
     assert isinstance(sums, PartitionCommits)
     assert [(each.at.timestamp_ms, each.how) for each in sums.removals] == [(-1, EXPIRED_OR_DELETED)]
     assert not shows_deletions(EVERYWHEN, -1)
+
+
+def summary_of(group: str = "g", cluster: str = CLUSTER, hour_ms: int | None = None, **steps: Any) -> dict[str, Any]:
+    """A row of ``commit_summaries`` with steps of some kinds, and none of the others."""
+    none: dict[str, list[Any]] = {"rewinds": [], "removals": [], "pending": []}
+    of = {"cluster": cluster, "group_id": group, "topic": "t", "partition": 0, "hour_ms": hour_ms}
+    return {**GROUP, **of, **none, **steps}
+
+
+NESTED_STEPS = ("group_id", "rewinds", "removals", "pending")
+WENT_BACK = [{"at": at(3), "before": 9, "after": 4}]
+REMOVALS_OF = [{"at": at(4), "offset": 9, "past_expiry": True, "age_ms": 1}]
+PENDING = [{"log_offset": 5, "outcome": "open"}]
+SUMMED = [
+    summary_of("back", rewinds=WENT_BACK),
+    summary_of("removed", removals=REMOVALS_OF),
+    summary_of("open", pending=PENDING),
+    summary_of("back", hour_ms=0, rewinds=WENT_BACK * 2),
+    summary_of("back", "other", rewinds=WENT_BACK),
+]
+
+
+def test_summaries_have_the_steps_of_all_hours_where_there_are_any(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, {COMMIT_SUMMARIES: SUMMED})
+    found = of_both(spark, tmp_path, SUMMARIES, NESTED_STEPS, cluster=CLUSTER)
+    steps = [(name, *(each and len(each) for each in of_group)) for name, *of_group in found]
+    assert steps == [("back", 1, None, None), ("open", None, None, 1), ("removed", None, 1, None)]
+
+
+def test_rewinds_are_those_of_one_group(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, {COMMIT_SUMMARIES: [*SUMMED, summary_of("back too", rewinds=WENT_BACK), summary_of("back")]})
+    found = of_both(spark, tmp_path, REWINDS_OF_GROUP, NESTED_STEPS, cluster=CLUSTER, group_id="back")
+    assert [(name, len(rewinds), *others) for name, rewinds, *others in found] == [("back", 1, None, None)]
+    rewinds = rewinds_of_group(FolderReader(str(tmp_path)), CLUSTER, "back")
+    assert list(rewinds) == [PartitionRewind("t", 0, 9, 4, LogPosition(0, 3, 3))]
+
+
+def test_ends_of_groups_are_their_tombstones_that_have_a_place(tmp_path: Path) -> None:
+    end = {**GROUP, "log_offset": 1, "timestamp_ms": 2, "record_type": END_TYPES[0], "is_tombstone": True}
+    others = ({"cluster": "other"}, {"is_tombstone": False}, {"record_type": -1, "log_offset": 7}, {"log_offset": None})
+    write(tmp_path, {GROUP_RECORDS: [end, *({**end, **of} for of in others)]})
+    assert list(FolderReader(str(tmp_path)).tuples(GROUP_ENDS_TEXT, **VALUES)) == [("g", "log", 0, 1, 2)]
 
 
 LINES: list[tuple[EventKind, int, dict[str, Any]]] = [
@@ -237,5 +285,5 @@ def test_a_mutated_text_is_found(home: Path, text: str, part: str, instead: str)
     if text is REMOVALS:
         assert causes(home, mutated) != causes(home)
     else:
-        found = FolderReader(str(home)).tuples(BACK.format(mutated), **VALUES)
+        found = [tuple(row[name] for name in BACK) for row in FolderReader(str(home)).rows(mutated, **VALUES)]
         assert sorted(found, key=repr) != EXPECTED_REWINDS

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.relations import gaps
-from jobs.relations.gaps import GAPS, NEVER_COMPACTED, listed, summary
+from jobs.relations.gaps import GAPS, NEVER_COMPACTED, OF_PLACE, listed, summary
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS
 from tests.jobs.relations.engines import of_both, write
@@ -129,6 +129,37 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_gap_has_the_cause_that_the_rows_around_it_prove(spark: SparkSession, home: Path) -> None:
     assert of_both(spark, home, GAPS.format(begins=BEGINS), **GIVEN) == EXPECTED
+
+
+PLACED = [
+    record(0),
+    record(1, batch=(1, 4)),
+    record(7),
+    record(12, batch=(10, 12)),
+    record(25, batch=(20, 25), kind="empty"),
+    record(40),
+    record(50, batch=(42, 50)),
+    record(60, batch=(60, 65)),
+    record(64, batch=(60, 65)),
+    record(71, batch=(70, 71), kind="empty") | {"control_type": "COMMIT"},
+    record(75) | {"log_topic": "u"},
+    record(76) | {"log_partition": 1},
+    record(15) | {"cluster": "other"},
+]
+"""Rows of one log partition, and of others."""
+BETWEEN = [(5, 6), (8, 9), (13, 19), (26, 39), (41, 41), (51, 59), (66, 69)]
+LACKING = {2: None, 3: 2, 5: 4, 11: 10, 22: 21, 40: 25, 45: 44, 61: 49, 62: 61, 1_000: 65}
+"""By an end: the last offset below it that a batch lacks."""
+
+
+def test_holes_of_a_place_lie_between_batches_or_within_one(spark: SparkSession, tmp_path: Path) -> None:
+    of_place: dict[str, Any] = {"cluster": "c", "topic": "t", "partition": 0}
+    write(tmp_path, {LOG_RECORDS: [{"cluster": "c", "log_topic": "t", "log_partition": 0, **row} for row in PLACED]})
+    for end, lacking in LACKING.items():
+        rows = FolderReader(str(tmp_path)).rows(OF_PLACE, end=end, **of_place)
+        found = {(row["first_offset"], row["last_offset"]) for row in rows}
+        assert found == {*BETWEEN, (None, lacking)}
+    assert len(of_both(spark, tmp_path, OF_PLACE, end=1_000, **of_place)) == len(BETWEEN) + 1
 
 
 def test_rows_before_a_floor_are_left_out_but_their_keys_count(home: Path) -> None:

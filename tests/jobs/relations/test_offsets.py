@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import offsets
-from jobs.relations.offsets import WITH_ENDS, WITHOUT_ENDS
+from jobs.relations.offsets import OFFSETS, WITH_ENDS, WITHOUT_ENDS
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -127,20 +127,34 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-CHOSEN = "SELECT coalesce(topic, 'unnamed') AS topic, status, is_stable, committed_offset, lag FROM ({}) AS found"
+CHOSEN = ("topic", "status", "is_stable", "committed_offset", "lag")
+
+
+def named(found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    return sorted((("unnamed" if topic is None else topic, *values) for topic, *values in found), key=repr)
 
 
 def test_offsets_and_lag(spark: SparkSession, home: Path) -> None:
-    assert of_both(spark, home, CHOSEN.format(WITH_ENDS), run="1") == EXPECTED
-    without = [tuple(row.values()) for row in FolderReader(str(home)).rows(CHOSEN.format(WITHOUT_ENDS), run="1")]
-    assert sorted(set(without), key=repr) == WITHOUT
+    assert named(of_both(spark, home, WITH_ENDS, CHOSEN, run="1")) == EXPECTED
+    without = FolderReader(str(home)).rows(WITHOUT_ENDS, run="1")
+    assert named({tuple(row[name] for name in CHOSEN) for row in without}) == WITHOUT
+
+
+def test_offsets_of_commits_are_those_of_one_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    of = {"log_topic": "log", "log_partition": 0, "group_id": "g", "topic": "t", "partition": 0}
+    of |= {"committed": commit(5, 10), "pending": [commit(6, 1, 7, "open"), commit(7, 3, 7, "open")]}
+    write(tmp_path, {COMMIT_SUMMARIES: [{**of, "cluster": name} for name in (CLUSTER, "other")]})
+    found = of_both(spark, tmp_path, OFFSETS, ("cluster", *CHOSEN[:4]), cluster=CLUSTER)
+    assert found == [(CLUSTER, "t", "committed", False, 10), (CLUSTER, "t", "pending", False, 3)]
+
+
+NEWEST = ("started", "new leader")
 
 
 def test_offsets_of_shares_have_the_leader_epoch_and_time_of_their_newest_records(home: Path) -> None:
-    text = f"SELECT topic, log_offset, timestamp_ms, leader_epoch FROM ({WITH_ENDS}) AS found"
-    found = {topic: values for topic, *values in FolderReader(str(home)).tuples(text, run="1")}
-    assert found["started"] == [1, 1, 0]
-    assert found["new leader"] == [2, 2, 5]
+    found = {row["topic"]: row for row in FolderReader(str(home)).rows(WITH_ENDS, run="1")}
+    newest = [[found[of][name] for name in ("log_offset", "timestamp_ms", "leader_epoch")] for of in NEWEST]
+    assert newest == [[1, 1, 0], [2, 2, 5]]
 
 
 def test_given_ends_change_offsets_that_are_stored(spark: SparkSession, home: Path) -> None:
@@ -208,6 +222,5 @@ MUTATIONS = [
 def test_a_mutated_text_is_found(home: Path, part: str, instead: str) -> None:
     """Each part of the text matters to one of the cases."""
     assert part in WITH_ENDS
-    text = CHOSEN.format(WITH_ENDS.replace(part, instead))
-    found = (tuple(row.values()) for row in FolderReader(str(home)).rows(text, run="1"))
-    assert sorted(found, key=repr) != EXPECTED
+    found = FolderReader(str(home)).rows(WITH_ENDS.replace(part, instead), run="1")
+    assert named(tuple(row[name] for name in CHOSEN) for row in found) != EXPECTED

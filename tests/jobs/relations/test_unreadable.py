@@ -56,7 +56,7 @@ def test_a_replay_of_the_tables_gives_the_rows_of_the_files(log: Path, tables: F
     logs = [each for each in find_logs([log]) if each.topic == "__consumer_offsets"]
     (history,) = group_histories(logs, lambda message: None, audit=AuditSettings())
     holes = Holes(unplaced_records(tables, CLUSTER, "run 1"))
-    rows = tables.batches(f"SELECT * FROM ({replayed_rows(is_first=True)}) AS found ORDER BY log_offset", **NEW)
+    rows = tables.batches(f"{replayed_rows(is_first=True)} ORDER BY log_offset", **NEW)
     staged = pa.Table.from_batches(folder(CLUSTER, None, AuditSettings(), holes)(rows))
     assert _of(staged, "violation") == [each._asdict() for each in history.violations] == []
     for name, found in (("group_epoch", history.epochs), ("rebalance", history.rebalances)):
