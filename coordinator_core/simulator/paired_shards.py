@@ -6,7 +6,7 @@ what happens to a group does not depend on what else is in its partition, so bot
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from coordinator_core.coordinator import coordinator
@@ -17,19 +17,24 @@ from coordinator_core.coordinator.protocol import Request, RequestOutcome
 from coordinator_core.records import Family, Fields
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.ground_truth import EXPIRED, TrueCause
+from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import RETRY_MS, Shard
 from coordinator_core.simulator.topic_plan import TopicPlan
 
 
 class PairedShard(Shard):
-    """One of the two log partitions. ``configure`` has, by group, what tells its coordinator on KIP-848 what to run."""
+    """One of the two log partitions. ``configure`` has, by group, what tells its coordinator on KIP-848 what to run.
+
+    ``is_written``: it is the one whose log is asked for.
+    """
 
     def __init__(
         self, scenario: Scenario, plan: TopicPlan, seed: int, partition: int, family: Family, peer: PairedShard | None
     ) -> None:
         super().__init__(scenario, plan, seed, partition, family)
         self.configure: dict[str, Callable[[], None]] = {}
+        self.is_written = False
         self.peer = self
         if peer is not None:
             self.peer, peer.peer = peer, self
@@ -45,10 +50,16 @@ class PairedShard(Shard):
         for shard in self._in_order:
             Shard.schedule(shard)
 
+    def run(self) -> Iterator[Piece]:
+        """Yield the log, piece by piece, as the simulation of both partitions proceeds."""
+        self.is_written = True
+        yield from super().run()
+
     def _flush(self, until: int) -> None:
-        super()._flush(until)
-        Shard._flush(self.peer, until)
-        self.peer._ready.clear()
+        for shard in (self, self.peer):
+            Shard._flush(shard, until)
+            if not shard.is_written:
+                shard._ready.clear()
 
     def send(self, client: Client, api: str, version: int, data: Fields, why: tuple[TrueCause, ...] = ()) -> None:
         """Send a request to the coordinator that has the group; the first worker on KIP-848 converts it."""

@@ -331,6 +331,18 @@ def test_workers_that_move_to_kip_848_and_back(seed, family):
     check_state(world)
 
 
+@pytest.mark.parametrize("family", [Family.GROUP, Family.CONNECT])
+def test_a_deleted_topic_takes_no_record_out_of_the_logs_of_workers_that_move(family):
+    """Both simulations put their logs together then, of which one is written."""
+    group = {"type": "connect", "connectors": {"jdbc": 4}, "members": 2}
+    group["events"] = [{"at": "70s", "migrate": "connect-kip-848"}, {"at": "80s", "migrate": "connect"}]
+    cluster = CLUSTER | {"partitions": 1}
+    deleted = {"orders": {"partitions": 1, "deleted": "2m"}}
+    worlds = [World.of(1, family, cluster=cluster, topics=topics, groups={"some": group}) for topics in ({}, deleted)]
+    without, found = ([(row.offset, row.timestamp) for row in world.rows[0]] for world in worlds)
+    assert found == without
+
+
 def test_both_logs_of_a_group_that_moves_tell_of_one_group():
     """Each log is written by a simulation of its own; the other log is simulated in it, and is the same."""
     classic, connect = moving(1, Family.GROUP), moving(1, Family.CONNECT)
