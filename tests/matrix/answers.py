@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
@@ -62,7 +63,9 @@ class Question:
 
 
 def _at(name: str) -> Callable[[Row], Key]:
-    return lambda row: (row["group_id"], row[name]["partition"], row[name]["offset"])
+    """Return what gives the key of a row by a record. Connect groups on KIP-848 have a log of their own."""
+    of_connect = lambda row: row.get("group_type") == "CONNECT"  # noqa: E731
+    return lambda row: (row["group_id"], of_connect(row), row[name]["partition"], row[name]["offset"])
 
 
 def _of(*names: str) -> Callable[[Row], Key]:
@@ -310,7 +313,7 @@ def _near_generations(rows: Sequence[Row], apart_ms: int) -> frozenset[tuple[str
     of_classic = [row for row in rows if apart_ms and _is_classic_rebalance(row)]
     began: dict[str, list[int]] = {}
     for row in of_classic:
-        began.setdefault(row["group_id"], []).append(row["at"]["timestamp_ms"])
+        began.setdefault(row["group_id"], []).append(row["at" if "at" in row else "opened"]["timestamp_ms"])
     return frozenset(
         (row["group_id"], topic)
         for row in of_classic
@@ -338,6 +341,7 @@ def _without_moved_topics(true: Sequence[Row], said: Sequence[Row], removal: Rem
 
 
 def _is_classic_rebalance(row: Row) -> bool:
+    """Whether the row is about a rebalance of a classic group, or about the generation that it made."""
     return row.get("group_type") == "CLASSIC" and "causes" in row
 
 
@@ -400,6 +404,7 @@ MOVED_CAUSES: Final = (*TOPIC_CAUSES, "topic_metadata_changed")
 OF_CLASSIC_TOPICS: Final = re.compile(rf'\w+_causes_total{{cause="({"|".join(MOVED_CAUSES)})".*type="CLASSIC"')
 OF_STATUS: Final = re.compile(r"; from epoch \d+: .*")
 NO_STATUS: Final = re.compile(r"; from epoch \d+: its status is not known: ")
+OF_LIMIT: Final = " (the limit)"
 OF_STORM: Final = re.compile(r"; causes: .*")
 
 
@@ -407,8 +412,8 @@ def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
-    not known is the reason. Topics may be named by ``ids``,
-    which the answer calls so.
+    not known is the reason. Topics may be named by ``ids``, which the answer calls so: of a topic that may be gone,
+    too. A number of deliveries may lack that it is the group's limit.
     """
     if said is None or said == true:
         return True
@@ -418,10 +423,12 @@ def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
-        if len(said) == len(true) and all(isinstance(each, str) for each in [*said, *true]):
+        if all(isinstance(each, str) for each in [*said, *true]):
             return _are_named_by_ids(said, true, ids)
         return len(said) == len(true) and all(_says_less(*both, ids) for both in zip(said, true, strict=True))
     if isinstance(said, str) and isinstance(true, str):
+        if said == true.replace(OF_LIMIT, ""):
+            return True
         # Causes may be called unknown in the text of a storm, and the status of a topology in that of ``not_ready``.
         parts = [OF_STORM] if OF_STORM.search(said) else [OF_STATUS] if NO_STATUS.search(said) else []
         return any(part.sub("", said) == part.sub("", true) for part in parts)
@@ -438,10 +445,14 @@ def _causes_say_less(said: set[str], true: set[str]) -> bool:
 
 
 def _are_named_by_ids(said: list[str], true: list[str], ids: frozenset[str]) -> bool:
-    """Whether partitions are the same but for topics that are named by ids: one id for all partitions of a topic."""
+    """Whether partitions are the same but for topics that are named by ids: one id for all partitions of a topic.
+
+    Other ids may be those of topics that are gone, whose partitions the true answer leaves out.
+    """
     by_id = _by_topic(each for each in said if each not in true)
     by_name = _by_topic(each for each in true if each not in said)
-    return by_id.keys() <= ids and sorted(by_id.values()) == sorted(by_name.values())
+    named, unnamed = (Counter(map(tuple, each.values())) for each in (by_name, by_id))
+    return by_id.keys() <= ids and named <= unnamed
 
 
 def _by_topic(partitions: Iterable[str]) -> dict[str, list[str]]:
@@ -453,10 +464,12 @@ def _by_topic(partitions: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _by_key(question: Question, rows: Sequence[Row]) -> Mapping[Key, Row]:
+    """Return the rows by their key. Of several with one key, such as those of a group of workers that is in two logs,
+    the first is the one that claims most.
+    """
     found: dict[Key, Row] = {}
-    for row in rows:
-        if "line" in row and row["line"].startswith("#"):
-            continue
+    lines = (row for row in rows if not row.get("line", "").startswith("#"))
+    for row in sorted(lines, key=lambda row: not question.is_certain(row)):
         key = question.key(row)
         while key in found:
             key = (*key, "again")

@@ -162,6 +162,42 @@ def test_only_a_question_about_a_moment_may_miss_the_time_of_a_compacted_record(
     assert [removal.touches_all(question) for question in ("groups then", "groups")] == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("said", "unnamed", "judged"),
+    [
+        (["t-0"], [], "same"),
+        (["A-0"], ["A"], "unknown"),
+        (["B-0", "t-0"], ["B"], "unknown"),
+        (["B-0", "B-1", "A-0"], ["A", "B"], "unknown"),
+        (["B-0", "t-0"], [], "wrong"),
+        (["B-0", "B-1"], ["B"], "wrong"),
+        (["t-0", "t-1"], ["B"], "wrong"),
+    ],
+)
+def test_a_topic_that_may_be_gone_is_named_by_its_id(said: list[str], unnamed: list[str], judged: str) -> None:
+    true = {"group": "g", "certainty": "certain", "partitions": ["t-0"]}
+    found = {**true, "partitions": said, "unnamedTopics": unnamed}
+    assert verdict("describe", true, found, NO_METADATA, NO_TOPICS) == judged
+
+
+@pytest.mark.parametrize(("text", "judged"), [("3 deliveries, 4 of t", "unknown"), ("2 deliveries, 4 of t", "wrong")])
+def test_a_delivery_limit_that_is_not_known_is_left_out(text: str, judged: str) -> None:
+    true = {"group_id": "g", "kind": "share_archived", "detail": "3 deliveries (the limit), 4 of t"}
+    assert verdict("findings", true, true | {"detail": text}, NO_METADATA, NO_TOPICS) == judged
+
+
+def test_of_a_group_in_two_logs_the_part_that_is_certain_is_compared() -> None:
+    true = {"group": "g", "certainty": "certain", "epoch": 3}
+    possible = {"group": "g", "certainty": "possibly there", "epoch": None}
+    rows = Answer([true], "", 0), Answer([possible, true], LOST, 0)
+    assert judge(ASKS["groups"], *rows, SEGMENT, lambda _: True).verdict == "unknown"
+
+
+def test_generations_have_causes_as_rebalances_have() -> None:
+    row = {"table": "group_epochs", "group_id": "g", "group_type": "CLASSIC", "opened": AT, "causes": []}
+    assert verdict("history g", row, row, REMOVALS["clock of metadata +300 ms"]) == "same"
+
+
 def test_a_gate_that_passes_in_silence_or_fails_without_a_finding() -> None:
     def gate(true: int, said: int, warning: str) -> str:
         return judge(ASKS["findings gate"], Answer([], "", true), Answer([], warning, said), SEGMENT, bool).verdict

@@ -92,12 +92,12 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     clients = {session.name for session in wave}
     if min(len(clients), _moments(wave)) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
         return
-    moments = {session.left.offset for session in wave} | {session.back.offset for session in wave}
-    first, last = min(moments), max(moments)
+    moments = {session.left for session in wave} | {session.back for session in wave}
+    first, last = min(at.offset for at in moments), max(at.offset for at in moments)
     rebalances = [
         row
         for row in history.rebalances
-        if any(cause.at.offset in moments for cause in row.causes) or first <= row.at.offset <= last
+        if any(cause.at in moments for cause in row.causes) or first <= row.at.offset <= last
     ]
     if len(rebalances) < limits.rolling_deploy_rebalances:
         return

@@ -197,6 +197,10 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
         rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
     (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows)
     assert row.number == 6
+    grown = cause("topic_grown", None, at(100, 300_000))._replace(source="cluster metadata")
+    later = [*rows, rebalance(20, at(300), causes=(grown,))]
+    (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=later)
+    assert row.number == 6, "the record of another log has the offset of a departure"
     static = [each._replace(instance_id=each.client_id) for each in members]
     assert found(FindingKind.ROLLING_DEPLOY, memberships=static, rebalances=rows) == []
     went_on = [each._replace(member_id=str(each.client_id)) for each in members]
