@@ -35,7 +35,7 @@ Parquet. 226,438 rows with a struct for each kind of history were 7.4 MB in file
 SURELY_SMALL: Final = 1 << 16
 """Bytes of the files of a table that is not that large in Arrow, whatever its columns."""
 
-TEXT_BYTES: Final = 32
+TEXT_BYTES: Final = 16
 """A text, or a list, about."""
 OFFSET_BYTES: Final = 4
 """Where a value without a fixed width begins."""
