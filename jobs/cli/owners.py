@@ -22,7 +22,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
 from jobs.cli.output import utc
 from jobs.formatting import number_ranges
-from jobs.queries.ownership import ReadInterval, in_order, interval_of, of_partition, owned_by
+from jobs.queries.ownership import ReadInterval, in_order, interval_of, is_topic_shown, of_partition, owned_by
 
 
 @with_options(AnswerSource)
@@ -78,7 +78,12 @@ def owners_command(
             + "; ".join(then.knowledge().reasons())
         )
     if history:
-        owned = [_interval(part) for part in parts if partition in (None, part.row.partition)]
+        given, last_ms = then.knowledge().topics, then.span()[1]
+        owned = [
+            _interval(part, is_shown=is_topic_shown(part, given, last_ms))
+            for part in parts
+            if partition in (None, part.row.partition)
+        ]
         print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)
         return
     owning += possible_owners(thens, image, name)
@@ -94,7 +99,7 @@ def _part_at(row: AssignmentRow | None, lives: Sequence[TopicInterval] | None) -
     return None if row is None else max(of_partition(row, lives), key=lambda part: part.until_ms or inf, default=None)
 
 
-def _interval(part: ReadInterval) -> OwnerIntervalLine:
+def _interval(part: ReadInterval, *, is_shown: bool) -> OwnerIntervalLine:
     row = part.row
     return {
         "group_id": row.group_id,
@@ -102,7 +107,7 @@ def _interval(part: ReadInterval) -> OwnerIntervalLine:
         "member_id": row.member_id,
         "role": row.role,
         **_begin(part),
-        "history_complete": row.history_complete and part.since is not None,
+        "history_complete": row.history_complete and part.since is not None and is_shown,
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.owners import Owner
@@ -89,6 +90,19 @@ def of_partition(row: AssignmentRow, lives: Iterable[TopicInterval] | None) -> l
                 )
             )
     return parts
+
+
+def is_topic_shown(part: ReadInterval, topics: GivenTopics, last_ms: int | None) -> bool:
+    """Return whether each change of topics is known while a task lasted; other intervals do not rest on that.
+
+    ``last_ms`` is the time of the last record in the logs of groups.
+    """
+    since_ms, reach = part.row.since.timestamp_ms, topics.reach
+    if part.row.subtopology is None or topics.is_listed:
+        return True
+    if part.until_ms is None:
+        return reach.since_ms <= since_ms and reach.covers_end(last_ms or 0)
+    return reach.covers(since_ms, part.until_ms)
 
 
 def _times_of(partition: int, lives: Iterable[TopicInterval]) -> Iterator[tuple[LogPosition, LogPosition | None]]:

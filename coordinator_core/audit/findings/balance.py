@@ -64,7 +64,13 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
         detail,
         [moment.rebalance.finished or moment.rebalance.at for moment in uneven],
         subject=history.client(most),
+        complete=_shows_all_states(history),
     )
+
+
+def _shows_all_states(history: GroupHistory) -> bool:
+    """Whether all stable epochs are known, of which a finding says in how many it was so."""
+    return all(row.history_complete for row in history.rebalances)
 
 
 def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
@@ -84,7 +90,10 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
         f"({first_of(names, 3)}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
     )
     positions = [moment.rebalance.finished or moment.rebalance.at for moment in idle]
-    yield history.finding(FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions)
+    complete = _shows_all_states(history)
+    yield history.finding(
+        FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions, complete=complete
+    )
 
 
 def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:

@@ -300,6 +300,12 @@ def test_imbalance_and_empty_members() -> None:
     assert (uneven.number, uneven.subject) == (4, "client-a at 10.0.0.1")
     (empty,) = found(FindingKind.EMPTY_MEMBERS, epochs=[epoch(2, at(2))], **parts)
     assert (empty.number, "client-b" in empty.detail) == (1, True)
+    assert (uneven.history_complete, empty.history_complete) == (True, True)
+    # How many stable epochs there were is not known where a part of the history is not.
+    lost = rebalance(1, at(1), outcome="unknown", history_complete=False)
+    for kind in (FindingKind.IMBALANCE, FindingKind.EMPTY_MEMBERS):
+        (row,) = found(kind, epochs=[epoch(2, at(2))], **parts | {"rebalances": [lost, *parts["rebalances"]]})
+        assert not row.history_complete
     parts["memberships"] = [MEMBERS[0], MEMBERS[1]._replace(subscribed_topics=("other",))]
     assert found(FindingKind.IMBALANCE, epochs=[epoch(2, at(2))], **parts) == []
 
