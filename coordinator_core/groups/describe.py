@@ -24,7 +24,7 @@ from coordinator_core.groups.described import (
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
-from coordinator_core.groups.partition_names import unnamed_topics
+from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics
 from coordinator_core.groups.setting_bounds import WITH_SETTINGS, OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.partition_offsets import (
@@ -220,6 +220,8 @@ def _note_surroundings(described: Description, group: Group, around: Surrounding
     """Add what comes from the metadata log, or what is not known without it."""
     if unnamed := unnamed_topics(_assignments(group.state), around.topics):
         described["unnamedTopics"] = unnamed
+    if doubted := topics_in_doubt(_assignments(group.state), around.topics):
+        described["topicsInDoubt"] = doubted
     settings = around.settings_of(group.group_id)
     if settings:
         described["settings"] = describe_settings(group.type, settings, around.of_brokers)

@@ -324,7 +324,8 @@ class Description(TypedDict):
     for none); those of a member are written as ``member.field``. ``unknownMembers`` may have been there,
     and ``unknownOffsets`` may have been committed, or with another offset. The lists in ``incompleteLists`` may lack
     more that left no trace in the log. ``unnamedTopics`` are topic ids that stand in the place of names, because the
-    topics are not known, or not all of them. A topic among them may be gone: then Admin leaves its partitions out.
+    topics are not known, or not all of them. Those and the ``topicsInDoubt`` may be gone by then, as not each change of
+    topics is known: of a topic that is gone, Admin leaves out the partitions.
 
     ``stateAsOf`` says what the state dates from where it is not the moment. ``offsets`` are the committed offsets by
     ``topic-partition`` (null: a negative one), ``offsets_stable`` those that no open transaction will replace (null:
@@ -352,3 +353,4 @@ class Description(TypedDict):
     unknownOffsets: list[str]
     incompleteLists: list[str]
     unnamedTopics: NotRequired[list[str]]
+    topicsInDoubt: NotRequired[list[str]]

@@ -23,6 +23,14 @@ def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage |
     return sorted(named)
 
 
+def topics_in_doubt(assigned: Iterable[Mapping[str, Iterable[int]]], topics: TopicImage | None) -> list[str]:
+    """Return the names of topics in these assignments that may be gone, as not each change of topics is known."""
+    if topics is None or topics.is_whole:
+        return []
+    known = topics.by_id
+    return sorted({known[topic_id].name for by_topic in assigned for topic_id in by_topic if topic_id in known})
+
+
 def unnamed_topics(assigned: Iterable[Mapping[str, Iterable[int]]], topics: TopicImage | None) -> list[str]:
     """Return the topic ids that ``topic_partitions`` prints instead of names in these assignments, sorted."""
     if topics is not None and topics.is_whole:

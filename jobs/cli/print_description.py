@@ -40,7 +40,9 @@ def print_description(described: Description) -> None:
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
         by_id = ", topics named by their ids" if "unnamedTopics" in described else ""
-        print_table(_title("members", described) + by_id, members)
+        doubted = described.get("topicsInDoubt")
+        may_be_gone = "" if doubted is None else f", of topics that may be gone: {', '.join(doubted)}"
+        print_table(_title("members", described) + by_id + may_be_gone, members)
     if own.get("subtopologies"):
         print_table("subtopologies", [_subtopology(subtopology) for subtopology in own["subtopologies"]])
     _print_offsets(described)

@@ -16,6 +16,7 @@ ABOUT_CERTAINTY = (
     "certainty",
     "unknownFields",
     "unnamedTopics",
+    "topicsInDoubt",
     "unknownMembers",
     "unknownOffsets",
     "incompleteLists",

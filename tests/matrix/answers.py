@@ -372,8 +372,8 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
         return
     text = f"{key}: {'; '.join(different)}"
     if question.is_certain(other) and different:
-        ids = frozenset(other.get("unnamedTopics", ()))
-        is_open = question.counts or all(_says_less(other.get(name), row[name], ids) for name in names)
+        doubted = Doubted(*(frozenset(other.get(name, ())) for name in ("unnamedTopics", "topicsInDoubt")))
+        is_open = question.counts or all(_says_less(other.get(name), row[name], doubted) for name in names)
         (found.unknown if is_open and told else found.wrong).append(text)
     elif not touched:
         found.needless.append(text)
@@ -408,24 +408,34 @@ OF_LIMIT: Final = " (the limit)"
 OF_STORM: Final = re.compile(r"; causes: .*")
 
 
-def _says_less(said: Any, true: Any, ids: frozenset[str] = frozenset()) -> bool:
+class Doubted(NamedTuple):
+    """What an answer says of topics: ids in the place of names, and the names of topics that may be gone."""
+
+    ids: frozenset[str] = frozenset()
+    may_be_gone: frozenset[str] = frozenset()
+
+
+NO_DOUBT: Final = Doubted()
+
+
+def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
-    not known is the reason. Topics may be named by ``ids``, which the answer calls so: of a topic that may be gone,
-    too. A number of deliveries may lack that it is the group's limit.
+    not known is the reason. Topics may be named by their ids, or be some that may
+    be gone, where the answer says so. A number of deliveries may lack that it is the group's limit.
     """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
         reason = {"detail"} if "status" in said and said["status"] is None else set()
-        return all(_says_less(value, true.get(name), ids) for name, value in said.items() if name not in reason)
+        return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in reason)
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
         if all(isinstance(each, str) for each in [*said, *true]):
-            return _are_named_by_ids(said, true, ids)
-        return len(said) == len(true) and all(_says_less(*both, ids) for both in zip(said, true, strict=True))
+            return _are_named_by_ids(said, true, doubted)
+        return len(said) == len(true) and all(_says_less(*both, doubted) for both in zip(said, true, strict=True))
     if isinstance(said, str) and isinstance(true, str):
         if said == true.replace(OF_LIMIT, ""):
             return True
@@ -444,15 +454,16 @@ def _causes_say_less(said: set[str], true: set[str]) -> bool:
     return said <= true | vague
 
 
-def _are_named_by_ids(said: list[str], true: list[str], ids: frozenset[str]) -> bool:
+def _are_named_by_ids(said: list[str], true: list[str], doubted: Doubted) -> bool:
     """Whether partitions are the same but for topics that are named by ids: one id for all partitions of a topic.
 
     Other ids may be those of topics that are gone, whose partitions the true answer leaves out.
     """
     by_id = _by_topic(each for each in said if each not in true)
     by_name = _by_topic(each for each in true if each not in said)
+    by_id = {topic: numbers for topic, numbers in by_id.items() if topic not in doubted.may_be_gone}
     named, unnamed = (Counter(map(tuple, each.values())) for each in (by_name, by_id))
-    return by_id.keys() <= ids and named <= unnamed
+    return by_id.keys() <= doubted.ids and named <= unnamed
 
 
 def _by_topic(partitions: Iterable[str]) -> dict[str, list[str]]:

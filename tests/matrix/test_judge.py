@@ -172,11 +172,14 @@ def test_only_a_question_about_a_moment_may_miss_the_time_of_a_compacted_record(
         (["B-0", "t-0"], [], "wrong"),
         (["B-0", "B-1"], ["B"], "wrong"),
         (["t-0", "t-1"], ["B"], "wrong"),
+        (["gone-0", "t-0"], [], "unknown"),
+        (["gone-0"], [], "wrong"),
+        (["gone-0", "A-0"], ["A"], "unknown"),
     ],
 )
 def test_a_topic_that_may_be_gone_is_named_by_its_id(said: list[str], unnamed: list[str], judged: str) -> None:
     true = {"group": "g", "certainty": "certain", "partitions": ["t-0"]}
-    found = {**true, "partitions": said, "unnamedTopics": unnamed}
+    found = {**true, "partitions": said, "unnamedTopics": unnamed, "topicsInDoubt": ["gone"]}
     assert verdict("describe", true, found, NO_METADATA, NO_TOPICS) == judged
 
 

@@ -21,6 +21,10 @@ from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 APART_MS = 1_000
 """The two records of a conversion are at most this far apart."""
 GROUP_DELETED = "group deleted"
+MAY_BE_CONVERTED = (
+    "whether the group was deleted or moved to the classic protocol: it had members, and the other log does not show a "
+    "group that continues it"
+)
 
 Row = TypeVar("Row")
 
@@ -31,8 +35,10 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     A group in one log has one. In the other case conversions are named in both.
     """
     workers = [row for row in history.epochs if row.group_type == GroupType.CONNECT]
-    if not workers or len(workers) == len(history.epochs):
+    if not workers:
         return [history]
+    if len(workers) == len(history.epochs):
+        return [_in_doubt(history)]
     classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
     for ended, begun, kind in _conversions(classic, connect):
         if kind is CauseKind.GROUP_UPGRADED:
@@ -41,6 +47,7 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
         else:
             connect = _ended(connect, ended, "group downgraded", "downgrade")
             classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
+    connect = _in_doubt(connect)
     return sorted((classic, connect), key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -191,6 +198,25 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, how: str, went_by: str) 
             history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
         ),
         memberships=_changed(history.memberships, lambda row: row.left == at, went_by=went_by),
+    )
+
+
+def _in_doubt(connect: GroupHistory) -> GroupHistory:
+    """Return the history with a doubt about each end of the group that no conversion explains: only a group without
+    members can be deleted.
+    """
+    doubted = [row for row in connect.epochs if row.ended_by == GROUP_DELETED and row.members != ()]
+    ends = {_end_of(row) for row in doubted}
+    doubt = {"history_complete": False, "missing": MAY_BE_CONVERTED}
+    if not doubted:
+        return connect
+    return replace(
+        connect,
+        epochs=_changed(connect.epochs, lambda row: row in doubted, **doubt),
+        rebalances=_changed(
+            connect.rebalances, lambda row: row.finished in ends and row.outcome == GROUP_DELETED, **doubt
+        ),
+        memberships=_changed(connect.memberships, lambda row: row.left in ends, **doubt),
     )
 
 

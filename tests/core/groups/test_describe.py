@@ -81,6 +81,8 @@ def test_topic_ids_that_stand_for_names_are_listed() -> None:
     assert described(records, Surroundings())["unnamedTopics"] == [GONE, ORDERS]
     part = described(records, Surroundings(replace(TOPICS, is_whole=False)))
     assert part["unnamedTopics"] == [GONE]
+    assert part["topicsInDoubt"] == ["orders"], "it may be gone, too"
+    assert "topicsInDoubt" not in described(records) | described(records, Surroundings())
     (member,) = part["describe_consumer"]["members"]
     assert member["assignment"] == {"topicPartitions": [f"{GONE}-1", "orders-0"]}
 

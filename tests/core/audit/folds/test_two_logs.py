@@ -1,0 +1,32 @@
+"""Groups of Connect workers that live in two logs, of which one does not show what the other ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, by_log
+from tests.core.audit.histories import at, epoch, member, rebalance
+
+
+@pytest.mark.parametrize(("members", "missing"), [(("w",), MAY_BE_CONVERTED), ((), None)])
+@pytest.mark.parametrize("has_classic", [True, False])
+def test_a_group_that_ends_with_members_was_not_deleted(
+    members: tuple[str, ...], missing: str | None, has_classic: bool
+) -> None:
+    """Its first generation is lost, or was removed by compaction: the next one is not at the time of the end."""
+    ended = {"ended": at(9), "ended_by": "group deleted", "members": members}
+    history = GroupHistory(
+        "g",
+        10_000_000,
+        epochs=[
+            epoch(4, at(7), group_type="CONNECT", **ended),
+            *([epoch(6, at(20), group_type="CLASSIC")] if has_classic else []),
+        ],
+        rebalances=[rebalance(4, at(7), group_type="CONNECT", outcome="group deleted", finished=at(9))],
+        memberships=[member("w", at(7), at(9), group_type="CONNECT", went_by="group deleted")],
+    )
+    connect = by_log(history)[0]
+    rows = (*connect.epochs, *connect.rebalances, *connect.memberships)
+    assert {row.missing for row in rows} == {missing}
+    assert {row.history_complete for row in rows} == {missing is None}
