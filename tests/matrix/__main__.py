@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from coordinator_core.groups.log_partition import log_partition_of
-from tests.matrix.answers import Answer, Judged, judge, questions
+from tests.matrix.answers import Answer, questions
+from tests.matrix.judge import Judged, judge
 from tests.matrix.other_removals import all_removals, nights
 from tests.matrix.removals import SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.matrix.answers import Answer, judge, questions
+from tests.matrix.answers import Answer, questions
+from tests.matrix.judge import judge
 from tests.matrix.other_removals import of_clocks, of_dumps
 from tests.matrix.removals import Removal, removals
 
@@ -187,6 +188,19 @@ def test_a_topic_that_may_be_gone_is_named_by_its_id(said: list[str], unnamed: l
 def test_a_delivery_limit_that_is_not_known_is_left_out(text: str, judged: str) -> None:
     true = {"group_id": "g", "kind": "share_archived", "detail": "3 deliveries (the limit), 4 of t"}
     assert verdict("findings", true, true | {"detail": text}, NO_METADATA, NO_TOPICS) == judged
+
+
+@pytest.mark.parametrize(
+    ("removal", "until_log", "judged"),
+    [
+        ("clock of metadata +300 ms", None, "same"),
+        ("clock of metadata +300 ms", "0:7", "wrong"),
+        ("middle segment of 0", None, "wrong"),
+    ],
+)
+def test_only_the_end_of_a_topic_is_told_by_the_other_clock(removal: str, until_log: str | None, judged: str) -> None:
+    row = {"group_id": "g", "partition": 0, "history_complete": True, "until": "1", "until_log": until_log}
+    assert verdict("owners over time", row, row | {"until": "2"}, REMOVALS[removal], LOST) == judged
 
 
 def test_of_a_group_in_two_logs_the_part_that_is_certain_is_compared() -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.matrix.answers import Question, judge, questions
+from tests.matrix.answers import Question, questions
+from tests.matrix.judge import judge
 from tests.matrix.other_removals import all_removals, nights
 from tests.matrix.removals import NothingToRemoveError, Removal, cut, segments
 from tests.matrix.sources import Files, NeedsSparkError, StoredTables, ThisProcess

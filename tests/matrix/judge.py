@@ -1,0 +1,315 @@
+"""Whether an answer is right: the same as on the whole log, unknown with a reason, or wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from tests.matrix.answers import Answer, Key, Question, Row
+from tests.matrix.removals import Removal
+
+
+@dataclass
+class Judged:
+    """How an answer compares with the truth. The first that is not empty counts: wrong, needless, unknown."""
+
+    wrong: list[str] = field(default_factory=list)
+    needless: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    unreasoned: list[str] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict about the cell."""
+        if self.wrong:
+            return "wrong"
+        if self.unreasoned:
+            return "without reason"
+        if self.needless:
+            return "needless"
+        return "unknown" if self.unknown else "same"
+
+
+def judge(
+    question: Question, true: Answer, said: Answer, removal: Removal, is_touched: Callable[[str | None], bool]
+) -> Judged:
+    """Compare an answer with that of the whole log; ``is_touched`` tells of which groups something may be unknown."""
+    found = Judged()
+    told = bool(removal.reason) and re.search(removal.reason, said.said) is not None
+    if said.code == 99:
+        found.wrong.append(said.said)
+        return found
+    if said.code == true.code == 1 and said.said == true.said:
+        return found
+    if said.code == 1:
+        (found.unknown if told or true.code == 1 else found.unreasoned).append(said.said.strip())
+        return found
+    if question.is_gate and said.code == 0 and true.code == 3 and not (told or removal.forgets):
+        found.wrong.append("the gate passes")
+    if question.is_gate and said.code == 3 and true.code == 0:
+        found.wrong.append("the gate fails")
+    truth, mine = (_by_key(question, rows) for rows in _without_moved_topics(true.rows, said.rows, removal))
+    for key, row in truth.items():
+        other = mine.get(key)
+        touched = is_touched(question.group(row))
+        if other is None:
+            if not touched:
+                found.needless.append(f"missing {key}")
+            elif told or removal.forgets:
+                found.unknown.append(f"missing {key}")
+            else:
+                found.wrong.append(f"missing in silence {key}")
+            continue
+        other = _until_topic_ended(removal, _without(removal.changes, other, row), row)
+        if told and removal.others:
+            other = _on_other_topics(question, other, row)
+        if removal.is_dump:
+            other = _without_leader_epochs(other, row)
+        if told:
+            other = _since_shown(other, row)
+        _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
+    times = {_at_time(key) for key in truth}
+    begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
+    for key, row in mine.items():
+        if key not in truth:
+            is_open = not question.is_certain(row) or (question.counts and (told or removal.forgets))
+            is_open |= removal.forgets and "since_ms" in row and key[:-1] in begun
+            is_open |= told and TOPIC_ID.fullmatch(str(row.get("subject"))) is not None and _at_time(key) in times
+            kind = found.unknown if is_open else found.wrong
+            kind.append(f"phantom {key}: {_short(row)}")
+    return found
+
+
+def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
+    """Return what is said with the true values of what only the metadata log tells.
+
+    Only it may show that a broker was down (limits.md): without it a member may be named where none is to blame.
+    """
+    names = question.rests_on_metadata & true.keys()
+    if true.get("broker_away"):
+        names |= {"held_up_by", "broker_away"}
+    return said | {name: true[name] for name in names}
+
+
+def _until_topic_ended(removal: Removal, said: Row, true: Row) -> Row:
+    """Return what is said of an owner with the true time at which its topic ended, where times of the metadata log are
+    others: no record of the group tells that time.
+    """
+    is_of_topic = all(row.get("until") and row.get("until_log", "") is None for row in (said, true))
+    if is_of_topic and re.fullmatch(removal.changes, "topics_at.timestamp_ms"):
+        return said | {"until": true["until"]}
+    return said
+
+
+def _since_shown(said: Row, true: Row) -> Row:
+    """Return what is said of a share partition with the true record that first shows its next offset.
+
+    That is the first one that is there. Behind missing records it is a later one, and the row leaves open which record
+    moved the offset.
+    """
+    if true.get("advanced") and said.get("advanced", "") is None:
+        return said | {"next_offset_shown": true["next_offset_shown"]}
+    return said
+
+
+def _without_leader_epochs(said: Row, true: Row) -> Row:
+    """Return what is said with the true values of what leader epochs tell, which a consumer does not see.
+
+    They prove that no coordinator took over. Without them a new leader by the metadata log may have been within the
+    rebalance, as clocks differ: no member is blamed then, and the row says why.
+    """
+    if said.get("broker_away") and not true["broker_away"] and said["held_up_by"] is None:
+        return said | {name: true[name] for name in ("held_up_by", "broker_away")}
+    return said
+
+
+def _near_generations(rows: Sequence[Row], apart_ms: int) -> frozenset[tuple[str, str]]:
+    """Return group and topic of each change of a topic that is nearer to a classic generation than clocks are apart.
+
+    A classic group's records have no metadata hash, so that only times tell on which side of the generation it was.
+    """
+    of_classic = [row for row in rows if apart_ms and _is_classic_rebalance(row)]
+    began: dict[str, list[int]] = {}
+    for row in of_classic:
+        began.setdefault(row["group_id"], []).append(row["at" if "at" in row else "opened"]["timestamp_ms"])
+    return frozenset(
+        (row["group_id"], topic)
+        for row in of_classic
+        for each in row["causes"]
+        if each["source"] == "cluster metadata"
+        for topic in each["topics"]
+        if any(abs(each["at"]["timestamp_ms"] - began_ms) <= apart_ms for began_ms in began[row["group_id"]])
+    )
+
+
+def _without_moved_topics(true: Sequence[Row], said: Sequence[Row], removal: Removal) -> Iterator[list[Row]]:
+    """Yield both rows without causes about topics that may have moved to another classic generation, and their counts.
+
+    The counts name no topic.
+    """
+    near = _near_generations([*true, *said], removal.moves_topics_ms)
+    for rows in (true, said):
+        yield [
+            row | {"causes": [each for each in row["causes"] if not _is_moved(row["group_id"], each, near)]}
+            if _is_classic_rebalance(row)
+            else row
+            for row in rows
+            if not removal.moves_topics_ms or OF_CLASSIC_TOPICS.match(row.get("line", "")) is None
+        ]
+
+
+def _is_classic_rebalance(row: Row) -> bool:
+    """Whether the row is about a rebalance of a classic group, or about the generation that it made."""
+    return row.get("group_type") == "CLASSIC" and "causes" in row
+
+
+def _is_moved(group: str, reason: Row, near: frozenset[tuple[str, str]]) -> bool:
+    return reason["kind"] in MOVED_CAUSES and any((group, topic) in near for topic in reason["topics"])
+
+
+def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:
+    """Return what is said with the true values of these fields."""
+    if name and re.fullmatch(changes, name):
+        return true
+    if isinstance(said, dict) and isinstance(true, dict):
+        prefix = f"{name}." if name else ""
+        return {key: _without(changes, each, true.get(key), f"{prefix}{key}") for key, each in said.items()}
+    if isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
+        pairs = zip(said, true, strict=True)
+        return [_without(changes, one, other, f"{name}[{number}]") for number, (one, other) in enumerate(pairs)]
+    return said
+
+
+def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
+    partly = question.ignored | frozenset(other.get("incompleteLists", ()))
+    partly |= question.rests_on if told and touched else frozenset()
+    partly |= {proof for proof, first in question.proofs if other.get(first) is None}
+    names = [name for name in row if name not in partly and row[name] != other.get(name)]
+    different = [text for name in names for text in _differences(name, other.get(name), row[name])]
+    if not different and question.is_certain(row) <= question.is_certain(other):
+        return
+    text = f"{key}: {'; '.join(different)}"
+    if question.is_certain(other) and different:
+        doubted = Doubted(*(frozenset(other.get(name, ())) for name in ("unnamedTopics", "topicsInDoubt")))
+        is_open = question.counts or all(_says_less(other.get(name), row[name], doubted) for name in names)
+        (found.unknown if is_open and told else found.wrong).append(text)
+    elif not touched:
+        found.needless.append(text)
+    else:
+        found.unknown.append(text)
+
+
+def _differences(name: str, said: Any, true: Any) -> list[str]:
+    """In words where two values differ, as deep as they have the same form."""
+    if isinstance(said, dict) and isinstance(true, dict) and said.keys() == true.keys():
+        inner = [(f"{name}.{key}", said[key], true[key]) for key in true]
+    elif isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
+        inner = [(f"{name}[{number}]", said[number], each) for number, each in enumerate(true)]
+    else:
+        return [f"{name}: {_short(said)} for {_short(true)}"]
+    return [text for each in inner if each[1] != each[2] for text in _differences(*each)]
+
+
+def _at_time(of_finding: Key) -> Key:
+    """Return the key of a finding without its subject: a topic may be named by its id."""
+    return (*of_finding[:2], of_finding[-1])
+
+
+TOPIC_ID: Final = re.compile(r"[\w-]{22}")
+TOPIC_CAUSES: Final = ("topic_created", "topic_deleted", "topic_grown", "rack_changed", "regex_resolved")
+MOVED_CAUSES: Final = (*TOPIC_CAUSES, "topic_metadata_changed")
+"""With the last one, a leader that did not know a topic yet."""
+OF_CLASSIC_TOPICS: Final = re.compile(rf'\w+_causes_total{{cause="({"|".join(MOVED_CAUSES)})".*type="CLASSIC"')
+OF_STATUS: Final = re.compile(r"; from epoch \d+: .*")
+NO_STATUS: Final = re.compile(r"; from epoch \d+: its status is not known: ")
+OF_LIMIT: Final = " (the limit)"
+OF_STORM: Final = re.compile(r"; causes: .*")
+
+
+class Doubted(NamedTuple):
+    """What an answer says of topics: ids in the place of names, and the names of topics that may be gone."""
+
+    ids: frozenset[str] = frozenset()
+    may_be_gone: frozenset[str] = frozenset()
+
+
+NO_DOUBT: Final = Doubted()
+
+
+def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
+    """Whether what is said is true, but for nulls where something is not known.
+
+    Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
+    not known is the reason. Topics may be named by their ids, or be some that may
+    be gone, where the answer says so. A number of deliveries may lack that it is the group's limit.
+    """
+    if said is None or said == true:
+        return True
+    if isinstance(said, dict) and isinstance(true, dict):
+        reason = {"detail"} if "status" in said and said["status"] is None else set()
+        return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in reason)
+    if isinstance(said, list) and isinstance(true, list):
+        if _are_causes(said) and _are_causes(true):
+            return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})
+        if all(isinstance(each, str) for each in [*said, *true]):
+            return _are_named_by_ids(said, true, doubted)
+        return len(said) == len(true) and all(_says_less(*both, doubted) for both in zip(said, true, strict=True))
+    if isinstance(said, str) and isinstance(true, str):
+        if said == true.replace(OF_LIMIT, ""):
+            return True
+        # Causes may be called unknown in the text of a storm, and the status of a topology in that of ``not_ready``.
+        parts = [OF_STORM] if OF_STORM.search(said) else [OF_STATUS] if NO_STATUS.search(said) else []
+        return any(part.sub("", said) == part.sub("", true) for part in parts)
+    return False
+
+
+def _are_causes(values: list[Any]) -> bool:
+    return bool(values) and all(isinstance(each, dict) and {"kind", "detail"} <= each.keys() for each in values)
+
+
+def _causes_say_less(said: set[str], true: set[str]) -> bool:
+    vague = {"unknown"} | ({"topic_metadata_changed"} if true.intersection(TOPIC_CAUSES) else set())
+    return said <= true | vague
+
+
+def _are_named_by_ids(said: list[str], true: list[str], doubted: Doubted) -> bool:
+    """Whether partitions are the same but for topics that are named by ids: one id for all partitions of a topic.
+
+    Other ids may be those of topics that are gone, whose partitions the true answer leaves out.
+    """
+    by_id = _by_topic(each for each in said if each not in true)
+    by_name = _by_topic(each for each in true if each not in said)
+    by_id = {topic: numbers for topic, numbers in by_id.items() if topic not in doubted.may_be_gone}
+    named, unnamed = (Counter(map(tuple, each.values())) for each in (by_name, by_id))
+    return by_id.keys() <= doubted.ids and named <= unnamed
+
+
+def _by_topic(partitions: Iterable[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for each in partitions:
+        topic, _, number = each.rpartition("-")
+        found.setdefault(topic, []).append(number)
+    return {topic: sorted(numbers) for topic, numbers in found.items()}
+
+
+def _by_key(question: Question, rows: Sequence[Row]) -> Mapping[Key, Row]:
+    """Return the rows by their key. Of several with one key, such as those of a group of workers that is in two logs,
+    the first is the one that claims most.
+    """
+    found: dict[Key, Row] = {}
+    lines = (row for row in rows if not row.get("line", "").startswith("#"))
+    for row in sorted(lines, key=lambda row: not question.is_certain(row)):
+        key = question.key(row)
+        while key in found:
+            key = (*key, "again")
+        found[key] = row
+    return found
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 120 else f"{text[:117]}..."
