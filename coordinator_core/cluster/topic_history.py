@@ -168,10 +168,11 @@ class TopicHistory:
         version = self.version_at(time_ms)
         return self.version(version) if version >= 0 else None
 
-    def image_at(self, time_ms: int | None, asked_ms: int = 0) -> TopicImage | None:
+    def image_at(self, time_ms: int | None, asked_ms: int = 0, upto_ms: int | None = None) -> TopicImage | None:
         """Return the topics at a time, or with None the last known ones; None if no version covers that time.
 
         The last known ones stand for the topics at ``asked_ms``: if the source ends before, they may have changed.
+        ``upto_ms``: the time may be as late as this. If topics change until then, those returned may not be all.
         """
         number = self._newest if time_ms is None else self.version_at(time_ms)
         if number < 0:
@@ -179,8 +180,14 @@ class TopicHistory:
         if time_ms is None:
             is_whole = self.complete and self.reach.covers_end(max(asked_ms, self.first_seen_ms, 1))
         else:
-            is_whole = self.shows_all(time_ms)
+            is_whole = self.shows_all(time_ms) and (upto_ms is None or not self._change(time_ms, upto_ms))
         return replace(self.version(number).image, is_whole=is_whole)
+
+    def _change(self, from_ms: int, to_ms: int) -> bool:
+        """Whether a topic is created, deleted or grows between two times."""
+        images = (version.image.by_id for version in self.window(from_ms, to_ms))
+        first, *others = ({topic_id: topic.partitions for topic_id, topic in image.items()} for image in images)
+        return any(other != first for other in others)
 
     def at_offset(self, offset: int) -> ImageVersion | None:
         """Return the topics once the record at ``offset`` of the metadata log was applied; None before the first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
@@ -40,6 +40,10 @@ def sure_ms(end: int | None, left_out: int | None, left_out_ms: int | None, last
     if left_out_ms is not None and (end is None or left_out == end):
         return left_out_ms - 1
     return -1 if last_ms is None else last_ms - 1
+
+
+ANY_LATER_MS: Final = 2**63 - 1
+"""How late a moment may be that names an offset which the logs do not have: nothing bounds it."""
 
 
 def latest_ms(end: int | None, last: int | None, last_ms: int | None, left_out_ms: int) -> int:

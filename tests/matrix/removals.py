@@ -515,7 +515,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
                 without_segment(at, number), GAPS, (number,), hides_time=name == "middle"
             )
         found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
-        found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,))
+        found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
         # A moment that names an offset of that partition is of no known time: share state then is unknown.
         found[f"partition {number} empty"] = Removal(emptied(number), GAPS, (number,), True, is_tail=True)
         found[f"damaged batch in {number}"] = Removal(damaged(number, 4), GAPS, (number,))

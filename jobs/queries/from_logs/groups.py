@@ -22,7 +22,7 @@ from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
 from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
-from jobs.queries.interface import sure_ms
+from jobs.queries.interface import ANY_LATER_MS, sure_ms
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -68,7 +68,9 @@ class ReplayedGroups:
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown."""
-        return None if self.topics is None else self.topics.image_at(self.time_ms, max(self._times(), default=0))
+        if self.topics is None:
+            return None
+        return self.topics.image_at(self.time_ms, max(self._times(), default=0), self.upto_ms)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
@@ -115,7 +117,13 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     if cuts:
         share_time = min(cut.before_ms for cut in cuts)
         replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
-        replayed.upto_ms = max(cut.latest_ms for cut in cuts)
+        reached = {
+            number
+            for each in replayed.partitions
+            if (number := each.reader.partition) in moment.offsets and not each.gaps.is_short_of(moment.offsets[number])
+        }
+        is_known = moment.offsets.keys() <= reached  # in the logs of groups, or in those of Connect groups
+        replayed.upto_ms = max(cut.latest_ms for cut in cuts) if is_known else ANY_LATER_MS
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:

@@ -21,7 +21,7 @@ from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.groups import StoredGroups
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
-from jobs.queries.interface import latest_ms, sure_ms
+from jobs.queries.interface import ANY_LATER_MS, latest_ms, sure_ms
 from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import Extents, before_end, extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import times_of_groups, without_times
@@ -61,11 +61,15 @@ class MomentTimes(NamedTuple):
             is_timed = moment.time_ms is not None or all(extent.left_out is None for extent in extents.values())
             return cls(moment.time_ms, moment.time_ms, sure if is_timed else BEFORE_ALL_MS, is_timed)
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
+        reached = {place[1] for place, extent in extents.items() if not extent.gaps.is_short_of(extent.asked)}
+        is_known = moment.offsets.keys() <= reached  # in the logs of groups, or in those of Connect groups
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
             shares_ms,
             sure,
-            upto_ms=max(latest_ms(cut.asked, cut.last, cut.last_ms, cut.left_out_ms or 0) for cut in cuts),
+            upto_ms=max(latest_ms(cut.asked, cut.last, cut.last_ms, cut.left_out_ms or 0) for cut in cuts)
+            if is_known
+            else ANY_LATER_MS,
         )
 
 
@@ -135,7 +139,7 @@ class StoredMoment:
         """Return the topics at the moment; None if they are unknown, as at an offset whose record has no time."""
         if self._topics is None or not self._times.is_timed:
             return None
-        return self._topics.image_at(self._times.topics_ms, self._span[1] or 0)
+        return self._topics.image_at(self._times.topics_ms, self._span[1] or 0, self._times.upto_ms)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""

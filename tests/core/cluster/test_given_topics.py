@@ -83,6 +83,12 @@ def test_an_image_that_may_be_out_of_date_is_not_whole() -> None:
     assert [image is not None and image.is_whole for image in images] == [True, True, False]
 
 
+def test_an_image_of_a_time_that_may_be_later_is_whole_only_if_no_topic_changes_until_then() -> None:
+    known = history()
+    images = [known.image_at(2 * HOUR, 0, upto_ms) for upto_ms in (2 * HOUR, 3 * HOUR, 4 * HOUR, 1 << 62)]
+    assert [image is not None and image.is_whole for image in images] == [True, True, False, False]
+
+
 def test_logs_that_were_copied_together_end_within_a_second() -> None:
     known = history()
     assert [known.reach.covers_end(10 * HOUR + late) for late in (0, COPIED_MS, COPIED_MS + 1)] == [True, True, False]
