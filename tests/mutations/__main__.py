@@ -141,7 +141,8 @@ def main() -> None:
     if chosen.by_tests is not None:
         changes = partial(tally.changes, chosen.readers, reasons)
         with os.fdopen(os.dup(1), "w") as progress:
-            run(QuickTests(changes, partial(tally.note, progress, changes), chosen.limit), chosen.by_tests or PATHS)
+            note = partial(tally.note, progress, changes)
+            run(QuickTests(chosen.by_tests or PATHS, changes, note, chosen.limit))
     else:
         ask_all(tally, chosen.readers, wholly=chosen.wholly)
     print(*tally.lines(reasons), sep="\n")

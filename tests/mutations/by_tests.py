@@ -12,11 +12,10 @@ import json
 import os
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Literal, NamedTuple
@@ -56,10 +55,6 @@ def asking_module() -> str:
     return module
 
 
-def path_of(item: pytest.Item) -> Path:
-    return item.path
-
-
 class Seen(NamedTuple):
     """What a child says: a text and the module that asks it, or a place and the test that shows its change."""
 
@@ -86,15 +81,20 @@ def from_child(work: Callable[[], Iterator[Seen]]) -> Iterator[Seen]:
 class QuickTests:
     """Finds which test fails under each change.
 
-    ``changes``: the places of a text, asked by a module, whose changes nothing shows yet. ``note`` is given what is
-    seen. Each change gets no more than ``limit`` seconds of a file's tests.
+    ``paths``: where the tests are. ``changes``: the places of a text, asked by a module, whose changes nothing shows
+    yet. ``note`` is given what is seen. Each change gets no more than ``limit`` seconds of a file's tests.
     """
 
     def __init__(
-        self, changes: Callable[[str, str], Iterable[str]], note: Callable[[Seen], None], limit: float
+        self,
+        paths: list[str],
+        changes: Callable[[str, str], Iterable[str]],
+        note: Callable[[Seen], None],
+        limit: float,
     ) -> None:
-        self._changes, self._note, self._limit = changes, note, limit
+        self.paths, self._changes, self._note, self._limit = paths, changes, note, limit
         self._seconds: dict[str, float] = defaultdict(float)
+        self._shown = Counter[str]()
         self._failed: set[str] = set()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -108,8 +108,12 @@ class QuickTests:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         # What a child prints of its tests is of no use.
         session.config.pluginmanager.unregister(name="terminalreporter")
-        for _, items in groupby(session.items, path_of):
-            for seen in from_child(partial(self._of_file, [*items])):
+        of_file: dict[Path, list[pytest.Item]] = defaultdict(list)
+        for item in session.items:
+            of_file[item.path].append(item)
+        below = (path for given in self.paths for path in of_file if path.is_relative_to(ROOT / given))
+        for path in dict.fromkeys(below):
+            for seen in from_child(partial(self._of_file, of_file[path])):
                 self._note(seen)
         return True
 
@@ -121,10 +125,13 @@ class QuickTests:
                     yield Seen("asked", sql, module)
                     for place in self._changes(sql, module):
                         asking[place].append(item)
+            shown: dict[str, str] = {}
             for place, of_place in asking.items():
-                fast_first = sorted(dict.fromkeys(of_place), key=lambda item: self._seconds[item.nodeid])
-                if shown := self._shown_by(place, fast_first):
-                    yield Seen("shown", place, shown)
+                if (test := self._shown_by(place, sorted(dict.fromkeys(of_place), key=self._cost))) is not None:
+                    shown[place] = test
+            # A test that now fails without a change has kept something of one: what it showed is not known.
+            broken = {item.nodeid for item in items if item.nodeid in {*shown.values()} and self._fails(item)}
+            yield from (Seen("shown", place, test) for place, test in shown.items() if test not in broken)
 
     def _asked_by(self, items: list[pytest.Item]) -> Iterator[tuple[pytest.Item, list[tuple[str, str]]]]:
         """Yield each test and the texts that it asks; not those that fail unchanged."""
@@ -140,16 +147,21 @@ class QuickTests:
                     yield item, [*noted]
 
     def _shown_by(self, place: str, items: list[pytest.Item]) -> str | None:
-        """Return the first test that fails under a change, and no longer without it."""
+        """Return the first test that fails under a change."""
         until = time.monotonic() + self._limit
         for item in items:
             with asked_through(with_place_changed(place)):
                 failed = self._fails(item)
-            if failed and not self._fails(item):
+            if failed:
+                self._shown[item.nodeid] += 1
                 return item.nodeid
             if time.monotonic() > until:
                 break
         return None
+
+    def _cost(self, item: pytest.Item) -> float:
+        """The seconds that a test has taken for each change that it has shown so far."""
+        return self._seconds[item.nodeid] / (1 + self._shown[item.nodeid])
 
     def _fails(self, item: pytest.Item) -> bool:
         """Run a test, and leave what is set up for its file."""
@@ -158,8 +170,8 @@ class QuickTests:
         return item.nodeid in self._failed
 
 
-def run(quick_tests: QuickTests, paths: list[str]) -> None:
-    """Collect the quick tests below these paths, and let the plugin run them in that order."""
+def run(quick_tests: QuickTests) -> None:
+    """Collect the quick tests, and let the plugin run them: a path after the other, as pytest has its own order."""
     os.chdir(ROOT)
     with TemporaryDirectory() as folder:
-        pytest.main([*paths, *OPTIONS, "--basetemp", str(Path(folder) / "tests")], plugins=[quick_tests])
+        pytest.main([*quick_tests.paths, *OPTIONS, "--basetemp", str(Path(folder) / "tests")], plugins=[quick_tests])
