@@ -19,7 +19,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import MomentTimes
 from jobs.queries.group_steps import NO_ENDS_SHOWN, group_steps
-from jobs.queries.interface import GroupsThen
+from jobs.queries.interface import ANY_LATER_MS, GroupsThen
 from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.log_extent import extents_at
 from jobs.relations.moment import AsOf
@@ -180,9 +180,12 @@ def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
     reader, logs = FolderReader(str(tmp_path / "tables")), find_logs([tmp_path / "logs"])
     is_later = []
     for offset in range(1, 200, 9):
-        moment = AsOf(offsets=dict.fromkeys(range(4), offset))
+        moment = AsOf(offsets={3: offset})
         files = replay(logs, moment, pytest.fail)
         stored = MomentTimes.of(moment, extents_at(reader, CLUSTER, moment, GROUP_TOPICS))
         assert (stored.topics_ms, stored.upto_ms) == (files.time_ms, files.upto_ms)
         is_later.append(files.time_ms != files.upto_ms)
     assert {*is_later} == {False, True}
+    moment = AsOf(offsets={3: 100, 9: 5})
+    unbounded = MomentTimes.of(moment, extents_at(reader, CLUSTER, moment, GROUP_TOPICS))
+    assert replay(logs, moment, pytest.fail).upto_ms == unbounded.upto_ms == ANY_LATER_MS, "no such partition"
