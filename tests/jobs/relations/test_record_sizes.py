@@ -15,6 +15,7 @@ from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, record_bytes
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.groups import SUMS, given, rows_of
+from jobs.relations.record_sizes import SIZES
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.jobs.relations.engines import through_spark
@@ -51,7 +52,7 @@ def around(bound: int) -> tuple[int, int]:
 
 
 BOUNDS = [length for bound in (1 << 6, 1 << 13, 1 << 20) for length in around(bound)]
-"""A varint takes a byte more from each second of these on; the next one would need records of 128 MB."""
+"""A varint takes a byte more from each second of these on."""
 BATCHES = {
     **{f"key of {length}": [(0, length, 1)] for length in BOUNDS},
     **{f"value of {length}": [(0, 1, length)] for length in BOUNDS},
@@ -113,6 +114,29 @@ def test_sizes_at_each_bound_are_those_of_a_broker(tmp_path: Path) -> None:
     for of_group, size in rows_of(FolderReader(str(tmp_path)), SUMS["sizes"], **given(CLUSTER)):
         found[of_group].add(size)
     assert found == expected
+
+
+MB_128 = 1 << 27
+LARGE = {
+    # bytes of the key and of the value: bytes of the record, where each length takes four bytes or five
+    (MB_128 - 1, 1): (3 + 1) + (4 + MB_128 - 1) + (1 + 1) + 5,
+    (MB_128, 1): (3 + 1) + (5 + MB_128) + (1 + 1) + 5,
+    (1, MB_128 - 1): (3 + 1) + (1 + 1) + (4 + MB_128 - 1) + 5,
+    (1, MB_128): (3 + 1) + (1 + 1) + (5 + MB_128) + 5,
+    (1, MB_128 - 11): MB_128 - 1 + 4,
+    (1, MB_128 - 10): MB_128 + 5,
+}
+
+
+def test_records_of_128_mb_have_longer_lengths(tmp_path: Path) -> None:
+    """Two other columns stand for the bytes of key and value, as no test is to write so many."""
+    text = SIZES.replace("bytes_of(key)", "batch_last").replace("bytes_of(value)", "place")
+    sizes = {f"{key} and {value}": size for (key, value), size in LARGE.items()}
+    columns = [{"batch_last": key, "place": value} for key, value in LARGE]
+    rows = [row_of(of, 0, (0, 0, 0), **of_record) for of, of_record in zip(sizes, columns, strict=True)]
+    append(tmp_path, "group_records", rows)
+    found = rows_of(FolderReader(str(tmp_path)), SUMS["sizes"]._replace(text=text), **given(CLUSTER))
+    assert {of: size.size - HEADER_SIZE for of, size in found} == sizes
 
 
 def test_spark_measures_the_same(tables: Path, in_logs: Sizes, spark: SparkSession) -> None:
