@@ -26,7 +26,14 @@ TOPIC = "__consumer_offsets"
 Damage = Callable[[Path, random.Random], None]
 LISTS = ("members", "offsets", "offsets_stable", "share_offsets")
 """Of these the log may have a part only: what it has is right."""
-ABOUT_CERTAINTY = ("certainty", "unknownFields", "unknownMembers", "unknownOffsets", "incompleteLists")
+ABOUT_CERTAINTY = (
+    "certainty",
+    "unknownFields",
+    "unknownMembers",
+    "unknownOffsets",
+    "incompleteLists",
+    "topicsInDoubt",
+)
 
 
 def rows(*arguments: object) -> list[dict[str, Any]]:
