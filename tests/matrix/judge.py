@@ -64,7 +64,7 @@ def judge(
             else:
                 found.wrong.append(f"missing in silence {key}")
             continue
-        other = _until_topic_ended(removal, _without(removal.changes, other, row), row)
+        other = _by_other_clock(removal, _without(removal.changes, other, row), row)
         if told and removal.others:
             other = _on_other_topics(question, other, row)
         if removal.is_dump:
@@ -95,13 +95,16 @@ def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
     return said | {name: true[name] for name in names}
 
 
-def _until_topic_ended(removal: Removal, said: Row, true: Row) -> Row:
-    """Return what is said of an owner with the true time at which its topic ended, where times of the metadata log are
-    others: no record of the group tells that time.
+def _by_other_clock(removal: Removal, said: Row, true: Row) -> Row:
+    """Return what is said with the true values where times of the metadata log are others, and no record of the group
+    tells them: the end of an owner's topic, and the topics of a last generation that is now behind the metadata log.
     """
-    is_of_topic = all(row.get("until") and row.get("until_log", "") is None for row in (said, true))
-    if is_of_topic and re.fullmatch(removal.changes, "topics_at.timestamp_ms"):
+    if not re.fullmatch(removal.changes, "topics_at.timestamp_ms"):
+        return said
+    if all(row.get("until") and row.get("until_log", "") is None for row in (said, true)):
         return said | {"until": true["until"]}
+    if said.get("is_open") and said.get("topics_at", "") is None:
+        return said | {"topics_at": true["topics_at"]}
     return said
 
 

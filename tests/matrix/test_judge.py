@@ -203,6 +203,17 @@ def test_only_the_end_of_a_topic_is_told_by_the_other_clock(removal: str, until_
     assert verdict("owners over time", row, row | {"until": "2"}, REMOVALS[removal], LOST) == judged
 
 
+@pytest.mark.parametrize(
+    ("is_open", "topics_at", "judged"),
+    [(True, None, "same"), (False, None, "wrong"), (True, AT | {"offset": 8}, "wrong")],
+)
+def test_the_last_generation_may_be_behind_the_metadata_log_by_its_clock(
+    is_open: bool, topics_at: Any, judged: str
+) -> None:
+    row = {"table": "group_epochs", "group_id": "g", "opened": AT, "is_open": is_open, "topics_at": AT}
+    assert verdict("history g", row, row | {"topics_at": topics_at}, REMOVALS["clock of metadata -20 ms"]) == judged
+
+
 def test_of_a_group_in_two_logs_the_part_that_is_certain_is_compared() -> None:
     true = {"group": "g", "certainty": "certain", "epoch": 3}
     possible = {"group": "g", "certainty": "possibly there", "epoch": None}
