@@ -72,7 +72,7 @@ def on_generation(writer: HistoryWriter, record: CoordinatorRecord, before: Clas
             open_history.ended = at
         return
     work = units_of_work(open_history)
-    skipped, missing = _missing(writer, old, new.generation, at)
+    skipped, missing = _missing(writer, old, new, new.generation, at)
     _members(writer, old, new, at)
     if missing is not None and (last is None or skipped or open_history.past.doubt is not None):
         _doubt_changes(writer, missing, at, skipped=skipped > 0)
@@ -311,15 +311,19 @@ def _complete(writer: HistoryWriter, completed: _Completed) -> None:
         leave_out_topics_known(open_history, new)
 
 
-def _missing(writer: HistoryWriter, old: ClassicGroup, generation: int, at: LogPosition) -> tuple[int, str | None]:
+def _missing(
+    writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, generation: int, at: LogPosition
+) -> tuple[int, str | None]:
     """Return how many generations are skipped since the last, and which history before this one was not seen.
 
-    Skipped ones are known never to have completed only if the log has no gap since the last.
+    Skipped ones are known never to have completed only if the log has no gap since the last. A first generation with
+    static members may be written again, for one that came back, where the log does not show what was before.
     """
     open_history, past = writer.open_history, writer.open_history.past
     last = open_history.last_epoch
     if last is None:
-        if writer.begins(at, is_first=generation <= FIRST_GENERATION):
+        is_static = any(member.instance_id is not None for member in new.members.values())
+        if writer.begins(at, is_first=generation <= FIRST_GENERATION and not is_static):
             return 0, None
         return 0, f"the log does not show the group before generation {generation}"
     skipped = max(generation - last - 1, 0)

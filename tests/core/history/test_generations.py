@@ -516,6 +516,16 @@ def test_a_log_that_starts_in_the_middle():
     assert not log.assignments()[0].history_complete
 
 
+@pytest.mark.parametrize(("instance", "cause"), [(None, "member_joined"), ("i", "unknown")])
+def test_behind_lost_records_a_first_generation_with_a_static_member_may_be_written_again(instance, cause) -> None:
+    """The member came back with another id, which is no rebalance."""
+    log = GroupLog(offset=70).write(generation(1, {"a": classic({"t": [0]}, instance=instance)}))
+    (row,) = log.rebalances(coverage=Coverage({0: [(70, 100)]}))
+    assert (kinds(row), row.history_complete) == ([cause], instance is None)
+    (row,) = log.rebalances(coverage=Coverage({0: [(0, 100)]}))
+    assert (kinds(row), row.history_complete) == (["member_joined"], True)
+
+
 def test_the_tombstone_of_a_group_that_only_committed_is_nothing():
     log = GroupLog().write(commit("t", 0)).write((RecordType.GROUP_METADATA, {"group": "g"}, None))
     assert log.rows() == []
