@@ -11,11 +11,23 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.pipeline.log_ranges import NEW
-from jobs.relations.logs import OF_RANGE, RANGES
+from jobs.relations.logs import (
+    OF_RANGE,
+    RANGES,
+    has_orphans,
+    last_times,
+    lost_records,
+    partition_counts,
+    times_of_groups,
+    without_times,
+)
+from jobs.relations.share_state import rests_on_share_state
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import LOG_RECORDS
+from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from tests.jobs.relations.engines import of_both, write
 
 CASES = 60
@@ -122,3 +134,40 @@ def test_a_mutated_text_is_found(home: Path, rows: list[Row], part: str, instead
     assert part in TEXT
     found = (tuple(row.values()) for row in FolderReader(str(home)).rows(TEXT.replace(part, instead), **GIVEN))
     assert sorted(found, key=repr) != expected_ranges(rows)
+
+
+def range_of(log: str, partition: int | None, first: int = 0, time_ms: int | None = 0, **fields: Any) -> Row:
+    of = {"cluster": "c", "run_id": "run 1", "log_topic": log, "log_partition": partition, "has_start": False}
+    return {**of, "first_offset": first, "last_offset": first, "first_ms": time_ms, "last_ms": time_ms, **fields}
+
+
+def test_times_of_groups_are_those_of_their_logs_and_cluster(tmp_path: Path) -> None:
+    rows = [range_of(GROUP_LOG, 0), *(range_of(GROUP_LOG, 1, first, -1) for first in (0, 5))]
+    rows += [range_of("another", 2, time_ms=-1), range_of(GROUP_LOG, 3, time_ms=-1, cluster="other")]
+    rows += [range_of(GROUP_LOG, None, time_ms=-1), range_of(GROUP_LOG, 4, time_ms=None)]
+    write(tmp_path, {LOG_RANGES: rows})
+    tables = FolderReader(str(tmp_path))
+    assert times_of_groups(tables, "c") == (0, 0)
+    assert last_times(tables, "c") == {(GROUP_LOG, 0): 0}
+    assert without_times(tables, "c") == [f"{GROUP_LOG}-1", f"{GROUP_LOG}-4"]
+
+
+def test_offsets_before_the_first_are_lost_unless_a_range_has_the_start(tmp_path: Path) -> None:
+    rows = [*(range_of(GROUP_LOG, 0, first) for first in (5, 10)), range_of(GROUP_LOG, 1, 3, has_start=True)]
+    rows += [range_of(GROUP_LOG, 2), *(range_of(GROUP_LOG, 3, first) for first in (0, 8))]
+    rows += [range_of(GROUP_LOG, 4, 5, cluster="other"), range_of("another", 5, 5)]
+    write(tmp_path, {LOG_RANGES: rows, RUNS: [], QUARANTINE: []})
+    assert lost_records(FolderReader(str(tmp_path)), "c").ranges == {(GROUP_LOG, 0): [(0, 4)]}
+
+
+def test_another_cluster_has_groups_and_topics_of_its_own(tmp_path: Path) -> None:
+    """A group of this cluster's share log is an orphan, though the other cluster has a group of that name."""
+    states = [{"cluster": "c", "log_topic": SHARE_LOG}, {"cluster": "other", "log_topic": GROUP_LOG}]
+    topics = [{"cluster": name, "topic": f"topic of {name}", "partitions": 2} for name in ("c", "other")]
+    started = {"cluster": "other", "group_id": "another", "was_initialized": True}
+    tables = {GROUP_STATES: [{**row, "group_id": "orphan"} for row in states], TOPIC_HISTORY: topics}
+    write(tmp_path, {**tables, HISTORY["share_initializations"]: [started]})
+    here = FolderReader(str(tmp_path))
+    assert has_orphans(here, "c", "orphan")
+    assert partition_counts(here, "c") == {"topic of c": 2}
+    assert not rests_on_share_state(here, "c", "another")
