@@ -24,6 +24,7 @@ from tests.matrix.removals import (
 )
 from tests.shared_data import ROOT
 
+WORKERS = "__worker_offsets"
 OTHER_CLUSTER = ROOT / "data" / "samples" / "incident"
 OTHER = "another log|another cluster|not of the same log"
 NEAR_MS = (-300, -20, 20, 300)
@@ -62,7 +63,7 @@ def _shift(partition: Path, shift_ms: int) -> None:
 
 
 def dump(write: Callable[[Path, Rows], Path], *without: str) -> Callable[[Path], list[Path]]:
-    """What a consumer reads of the logs of groups and of share state, without these columns; it sees no markers.
+    """What a consumer reads of the logs of groups, workers and share state, without these columns; it sees no markers.
 
     The metadata log is there as it is.
     """
@@ -70,7 +71,7 @@ def dump(write: Callable[[Path, Rows], Path], *without: str) -> Callable[[Path],
     def change(folder: Path) -> list[Path]:
         given = [folder.parent / "metadata"]
         shutil.copytree(folder / METADATA, given[0] / METADATA)
-        for topic in (TOPIC, SHARE) if any(folder.glob(f"{SHARE}-*")) else (TOPIC,):
+        for topic in (name for name in (TOPIC, WORKERS, SHARE) if any(folder.glob(f"{name}-*"))):
             rows = [
                 {name: value for name, value in row.items() if name not in without}
                 for row in kafka_rows(sample_rows(topic, folder))
