@@ -62,10 +62,9 @@ from jobs.relations.topics import topics_given
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
-from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.catalog import CATALOG, check_damage, writing
 from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
-from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.reader import Value
 from jobs.tables.results import FINDINGS
@@ -154,7 +153,7 @@ class CoordinatorAudit:
         if not begin:
             self.tables.read(LOG_RECORDS)
         lease = timedelta(minutes=self.settings.nightly.lease_minutes)
-        with own_errors(), held(self.tables, WRITER, lease, CATALOG.values()):
+        with own_errors(), writing(self.tables, lease):
             yield
 
     # --- tables ------------------------------------------------------------------------------------------------------

@@ -43,10 +43,9 @@ from jobs.settings import Settings
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
 from jobs.sources.snapshot_files import is_snapshot
-from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.catalog import CATALOG, check_damage, writing
 from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables, few
-from jobs.tables.lease import WRITER, held
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.reader import absolute
@@ -137,7 +136,7 @@ def run(tables: Tables, settings: Settings, listener: Listener) -> NightlyOutcom
     listener.logged["night"] = run_id
     steps: list[StepRun] = []
     length = timedelta(minutes=settings.nightly.lease_minutes)
-    with held(tables, WRITER, length, CATALOG.values()) as (lease, dead_holder), tables.copying():
+    with writing(tables, length) as (lease, dead_holder):
         if dead_holder is not None:
             listener.warn(f"the previous run, {dead_holder}, did not finish; this run completes its work")
         times = last_night(tables.engine()) if listener.shows_progress else StepTimes()

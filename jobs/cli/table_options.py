@@ -19,7 +19,7 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.pipeline import rebuild
 from jobs.tables import session
-from jobs.tables.catalog import CATALOG, check_damage
+from jobs.tables.catalog import CATALOG, check_damage, writing
 from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
@@ -105,7 +105,7 @@ class TableOptions:
         check_damage(tables)
         if not begin:
             tables.read(LOG_RECORDS)
-        with held(tables, WRITER, timedelta(minutes=chosen.nightly.lease_minutes), CATALOG.values()):
+        with writing(tables, timedelta(minutes=chosen.nightly.lease_minutes)):
             yield tables, chosen
 
     @contextmanager

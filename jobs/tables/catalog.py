@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from typing import Final
 
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -9,7 +12,7 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import Companions, check
 from jobs.tables.delta import Table, Tables
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.lease import LEASES
+from jobs.tables.lease import LEASES, WRITER, Lease, held
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
@@ -50,3 +53,13 @@ def check_damage(tables: Tables) -> None:
     """Raise DamagedTableError if a table is damaged. Only tables in a folder of this machine can be looked at."""
     if tables.is_folder:
         check(tables.location, CATALOG, COMPANIONS)
+
+
+@contextmanager
+def writing(tables: Tables, length: timedelta) -> Iterator[tuple[Lease, str | None]]:
+    """Hold the lease of the one run that writes the tables; see ``held``.
+
+    As nothing else changes them meanwhile, this process may read copies of small ones.
+    """
+    with held(tables, WRITER, length, CATALOG.values()) as run, tables.copying():
+        yield run

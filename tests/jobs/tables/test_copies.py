@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.settings import EngineLimits
 from jobs.tables import copies
+from jobs.tables.catalog import writing
 from jobs.tables.copies import TableCopies, row_bytes
 from jobs.tables.delta import Table, Tables, few
 from jobs.tables.history import HISTORY, REPLAYED
@@ -77,6 +78,18 @@ def test_a_copy_is_what_the_table_was_at_the_last_commit(spark: SparkSession, ca
     assert (
         [dict(row["counts"]) for row in here] == [row["counts"] for row in in_spark] == [{"records": 1}, {"records": 2}]
     )
+
+
+def test_whoever_has_the_lease_reads_copies(spark: SparkSession, catalog: str, asked: list[str]) -> None:
+    tables = Tables(spark, catalog)
+    tables.create(NIGHTLY_STEPS)
+    with writing(tables, timedelta(minutes=1)):
+        for number in (1, 2):
+            tables.append(NIGHTLY_STEPS, few(NIGHTLY_STEPS, [step(number)]), str(number))
+            assert [row["number"] for row in tables.engine().rows(STEPS)] == [*range(1, number + 1)]
+    assert asked == []
+    assert [row["number"] for row in tables.engine().rows(STEPS)] == [1, 2]
+    assert asked == [STEPS_IN_SPARK]
 
 
 def test_a_table_that_is_too_large_is_read_by_spark(spark: SparkSession, catalog: str, asked: list[str]) -> None:
