@@ -101,7 +101,8 @@ def _wrong_members(
         if true is None:
             yield "member that was not there", f"{path} {member_id(member)}"
             continue
-        for name, value in member.items():
+        for name, said_value in member.items():
+            value = _without_gone(said, said_value, true.get(name))
             if value not in (None, {}) and value != true[name]:
                 yield f"member.{name}", f"{path} {member_id(member)}: {value}, in truth {true[name]}"
     missed = known.keys() - set(said["unknownMembers"])
@@ -224,3 +225,13 @@ def _own(group: Description) -> Description:
         group[part] for part in ("describe_consumer", "describe_share", "describe_streams") if part in group
     )
     return own
+
+
+def _without_gone(said: Description, value: object, true: object) -> object:
+    """Return an assignment without partitions that the truth lacks, of topics that may be gone as the answer says."""
+    if not (isinstance(value, dict) and isinstance(true, dict) and "topicPartitions" in value):
+        return value
+    may_be_gone = {*said.get("unnamedTopics", ()), *said.get("topicsInDoubt", ())}
+    there = true.get("topicPartitions") or ()
+    kept = [each for each in value["topicPartitions"] if each in there or each.rpartition("-")[0] not in may_be_gone]
+    return value | {"topicPartitions": kept}
