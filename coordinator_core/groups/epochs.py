@@ -22,7 +22,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations, violation
-from coordinator_core.records import AnyRecord, RecordType
+from coordinator_core.records import AnyRecord
 
 Partitions = dict[str, list[int]]
 """Topic id (streams: subtopology id) to partitions, both in the order of the record."""
@@ -96,18 +96,6 @@ class EpochGroup(Generic[MemberT, TargetT]):
         """Set what a new group has before its first epoch is recorded, which will be one more (Kafka 4.3)."""
         self.group_epoch = self.assignment_epoch = INITIAL_EPOCH
         self.metadata_hash = self.assignment_timestamp = 0
-
-
-def hash_of_topics(record: GroupEpochRecord) -> int | None:
-    """Return the metadata hash that group metadata has of the subscribed topics; None: it has none, or does not say.
-
-    Brokers of 4.1 write 0 when a member of a streams group leaves, whatever the topics are. Only they write a streams
-    group without its validated topology.
-    """
-    value = record.value
-    metadata_hash = None if value is None else value.get("metadataHash")
-    is_of_4_1 = record.type == RecordType.STREAMS_GROUP_METADATA and "validatedTopologyEpoch" not in (value or {})
-    return None if is_of_4_1 and metadata_hash == 0 else metadata_hash
 
 
 def apply_group_epoch(state: EpochGroup[MemberT, TargetT], record: GroupEpochRecord) -> Violations:

@@ -20,7 +20,7 @@ from coordinator_core.groups.epoch_records import (
     MemberTargetRecord,
     TargetEpochRecord,
 )
-from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember, hash_of_topics
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
@@ -35,7 +35,14 @@ from coordinator_core.history.memberships import depart, join, left_behind
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import Cause
-from coordinator_core.history.topics_of_epochs import Used, changes_between, image_used, proven_topics, topics_used
+from coordinator_core.history.topics_of_epochs import (
+    Used,
+    changes_between,
+    hash_of_topics,
+    image_used,
+    proven_topics,
+    topics_used,
+)
 from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -219,8 +226,9 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
         return
     state = _group(writer)
     names = kind.subscribed(state, writer.topics)
-    used = topics_used(writer.topics, hash_of_topics(record), names, at)
     last = open_history.epoch
+    before = None if last is None or open_history.past.doubt is not None else last.metadata_hash
+    used = topics_used(writer.topics, hash_of_topics(record, state, before), names, at)
     if last is not None and last.epoch == value["epoch"]:
         _take_topics(writer, last, used, names)
         last.state = _opening_state(state)
@@ -265,7 +273,7 @@ def _opening_state(state: AnyEpochGroup) -> str:
 
 
 def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set[str], at: LogPosition) -> list[Cause]:
-    """Changes of the topics subscribed before and now, and of those that a regular expression newly matches.
+    """Changes of the topics subscribed before and now, and new topics that a regular expression matches now.
 
     Without a hash, brokers wrote what they knew of the topics in records of their own (type 4).
     """
@@ -276,8 +284,12 @@ def _topic_causes(writer: HistoryWriter, last: OpenEpoch, used: Used, names: set
     state = writer.group.state
     if isinstance(state, StreamsGroup):
         matched |= matched_topics(state.topology, writer.topics)
-    concerned = names & ({*last.topics} | matched)
-    changed = changes_between(writer.topics, concerned, last.topics_version, used.version)
+    known = names & {*last.topics}
+    changed = [
+        each
+        for each in changes_between(writer.topics, known | names & matched, last.topics_version, used.version)
+        if each.kind == CauseKind.TOPIC_CREATED or not known.isdisjoint(each.topics)
+    ]
     if changes and (used.proven is None or last.topics_proven is None):
         changed = [each for each in changed if _is_surely_between(last.opened, each.at, at)]
     if not changed and not changes:

@@ -74,7 +74,7 @@ class GroupEpochRow(NamedTuple):
     leader: Annotated[str | None, "classic groups: the member that assigned"]
     members: Annotated[tuple[str, ...] | None, "member ids when it opened, sorted; null: the log may lack some"]
     target: Annotated[MaybeAt, "the record that installed its target; null: no target was installed"]
-    metadata_hash: Annotated[int | None, "hash of the subscribed topics; null: the record has none"]
+    metadata_hash: Annotated[int | None, "hash of the subscribed topics, 0 where none is there; null: not known"]
     topics_proven: Annotated[
         bool | None,
         "true if a known version of the topics has that hash, false if none has; null: no hash, members unknown, or "

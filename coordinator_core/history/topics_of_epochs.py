@@ -10,11 +10,16 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
+from coordinator_core.groups.consumer.state import ConsumerGroup
+from coordinator_core.groups.epoch_records import GroupEpochRecord
+from coordinator_core.groups.group import GroupState
 from coordinator_core.history.causes import topic_causes
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, RecordType
 
+NO_TOPICS_HASH: Final = 0
+"""The metadata hash of subscribed topics of which none is there."""
 ProvenTopics = Mapping[str, Topic | None]
 """Topics by name, as a hash proves them; None: there was no such topic."""
 NO_TOPICS: Final[ProvenTopics] = MappingProxyType({})
@@ -34,16 +39,35 @@ class Used(NamedTuple):
     version: int
 
 
+def hash_of_topics(record: GroupEpochRecord, state: GroupState | None, before: int | None) -> int | None:
+    """Return the metadata hash that group metadata has of the subscribed topics; None: it has none, or does not say.
+
+    The record of a consumer group leaves out the hash 0. Brokers before 4.1 write no hash at all, but what they know of
+    the topics in a record of its own: where the epoch ``before`` has a hash and no such record came, it is 0.
+
+    Brokers of 4.1 write 0 when a member of a streams group leaves, whatever the topics are. Only they write a streams
+    group with neither its validated topology nor its configurations.
+    """
+    value = record.value or {}
+    metadata_hash = value.get("metadataHash")
+    if metadata_hash is None and before is not None and isinstance(state, ConsumerGroup):
+        return NO_TOPICS_HASH if state.subscription_metadata is None else None
+    is_streams = record.type == RecordType.STREAMS_GROUP_METADATA
+    is_of_4_1 = is_streams and not {"validatedTopologyEpoch", "lastAssignmentConfigs"} & value.keys()
+    return None if is_of_4_1 and metadata_hash == NO_TOPICS_HASH else metadata_hash
+
+
 def topics_used(topics: TopicHistory | None, metadata_hash: int | None, names: set[str], at: LogPosition) -> Used:
     """Return the image of ``names`` that the coordinator used when it wrote the record at ``at``."""
     if topics is None:
         return Used(metadata_hash, None, None, -1)
-    if metadata_hash is not None:
+    is_of_no_names = metadata_hash == NO_TOPICS_HASH and not names  # every version of the topics has this hash
+    if metadata_hash is not None and not is_of_no_names:
         matching = matching_hash(topics, metadata_hash, names, at.timestamp_ms, CLOCK_TOLERANCE_MS)
         if matching is not None:
             return Used(metadata_hash, True, matching.at, matching.version)
     version = topics.version_at(at.timestamp_ms)
-    proven = None if metadata_hash is None or version < 0 or not topics.shows_all(at.timestamp_ms) else False
+    proven = None if metadata_hash is None or version < 0 or not topics.shows_all(at.timestamp_ms) else is_of_no_names
     is_known = version >= 0 and (topics.is_listed or topics.reach.covers(at.timestamp_ms, at.timestamp_ms))
     return Used(metadata_hash, proven, topics.positions[version] if is_known else None, version)
 

@@ -15,10 +15,10 @@ from coordinator_core.groups.epoch_records import (
     MemberTargetRecord,
     TargetEpochRecord,
 )
-from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup, hash_of_topics
+from coordinator_core.groups.epochs import INITIAL_EPOCH, EpochGroup
 from coordinator_core.groups.rules import ASSIGNMENT_EPOCH, EPOCH, TARGET, Rule
 from coordinator_core.history.epoch_kinds import STREAMS_KIND, EpochKind
-from coordinator_core.history.topics_of_epochs import topics_used
+from coordinator_core.history.topics_of_epochs import hash_of_topics, topics_used
 from coordinator_core.history.work_units import Held, WorkUnit
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -60,7 +60,8 @@ def on_epoch(kind: EpochKind, judged: JudgedGroup, record: GroupEpochRecord, epo
     operation.joining.clear()
     epoch = value["epoch"]
     judged.arrived(epoch, at)
-    _metadata_hash(kind, judged, hash_of_topics(record), epochs.metadata_hash, at)
+    metadata_hash = hash_of_topics(record, judged.group.state, epochs.metadata_hash or None)
+    _metadata_hash(kind, judged, metadata_hash, epochs.metadata_hash, at)
     if not known or before is None or epoch < before:
         return
     if epoch == before and before > INITIAL_EPOCH and not (operation.empty and begins_anew(epoch)):
@@ -78,8 +79,6 @@ def _metadata_hash(
     record shows a clock that is wrong, and no wrong hash.
     """
     topics = judged.topics
-    if metadata_hash is None and before and kind is not STREAMS_KIND:
-        metadata_hash = 0  # written as no hash; a broker that writes none at all wrote none before
     if metadata_hash is None or topics is None or not judged.facts.whole or not topics.is_whole(at.timestamp_ms):
         return
     names = kind.subscribed(judged.group.state, topics)

@@ -24,16 +24,13 @@ from coordinator_core.groups.streams.sources import topic_names
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.groups.streams.topology import configure
 from coordinator_core.groups.subscribed_topics import image_of
-from coordinator_core.history.topics_of_epochs import matching_hash
+from coordinator_core.history.topics_of_epochs import NO_TOPICS_HASH, matching_hash
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import hash_order
 from coordinator_core.record_fields.consumer_group import ConsumerGroupMemberMetadataValue
 from coordinator_core.record_fields.share_group import ShareGroupMemberMetadataValue
 from coordinator_core.record_fields.streams_group import StreamsGroupMemberMetadataValue
 from coordinator_core.records import LogPosition
-
-NO_TOPICS_HASH = 0
-"""The metadata hash of a group none of whose subscribed topics exists."""
 
 EpochState = ConsumerGroup | ShareGroup | StreamsGroup
 
