@@ -102,7 +102,7 @@ def cut(folder: Path, count: int = 5) -> None:
 def without_segment(number: int, partition: int) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         files = segments(folder, partition)
-        if number >= len(files):
+        if number + 1 >= len(files):  # a log without its last segment is one that ends earlier
             raise NothingToRemoveError(f"partition {partition} has {len(files)} segments")
         files[number].unlink()
 
