@@ -22,7 +22,14 @@ from coordinator_core.history.holdings import Changed, Interval
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
-from coordinator_core.history.rows import REACHED_NOT_READY, AssignmentRow, Cause, HistoryRow, RebalanceRow
+from coordinator_core.history.rows import (
+    CONVERTED_ELSEWHERE,
+    REACHED_NOT_READY,
+    AssignmentRow,
+    Cause,
+    HistoryRow,
+    RebalanceRow,
+)
 from coordinator_core.history.topics_of_epochs import NO_TOPICS, ProvenTopics, changes_not_seen
 from coordinator_core.history.work_units import Held
 from coordinator_core.records import CoordinatorRecord, LogPosition
@@ -423,6 +430,8 @@ class HistoryWriter:
                 return None
             return f"the log does not show the group before epoch {epoch}"
         if epoch > before + 1:
+            if self._type == GroupType.CONNECT and past.doubt is None:
+                return CONVERTED_ELSEWHERE
             return f"{numbers('epoch', before + 1, epoch - 1)} not in the log"
         return past.doubt
 

@@ -47,6 +47,11 @@ class Revocation(NamedTuple):
 
 REACHED_NOT_READY = "not ready"
 """The outcome of a rebalance of a streams group whose topology does not fit its topics: the target has no tasks."""
+CONVERTED_ELSEWHERE = (
+    "epochs are skipped where no records are missing: the group was moved from the classic protocol, which the other "
+    "log has to show"
+)
+"""What is missing of a Connect group by its own log; with the log of classic groups nothing may be missing."""
 NO_COMPUTING_WORKER = -1
 """The ``assignment_error`` of an epoch for which no worker could compute a target (FATAL in Connect on KIP-848)."""
 

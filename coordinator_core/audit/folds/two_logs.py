@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.rows import Cause, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import CONVERTED_ELSEWHERE, Cause, GroupEpochRow, RebalanceRow
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 APART_MS = 1_000
@@ -221,7 +221,7 @@ def _in_doubt(connect: GroupHistory) -> GroupHistory:
 
 
 def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHistory:
-    """Members that were there before are not a cause."""
+    """Members that were there before are not a cause. The epochs that its log skips were the generations before."""
 
     def follows(row: GroupEpochRow | RebalanceRow) -> bool:
         """Whether it is the first epoch, or the rebalance for which workers join again after a conversion back."""
@@ -229,12 +229,16 @@ def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHist
         is_next = row.history_complete and at.offset > epoch.opened.offset and at == following
         return at == epoch.opened or (is_next and [each.kind for each in row.causes] == [CauseKind.UNKNOWN])
 
+    def explained(row: Any) -> bool:
+        return follows(row) and row.missing == CONVERTED_ELSEWHERE
+
     following = next((row.opened for row in history.epochs if row.opened.offset > epoch.opened.offset), None)
-    return replace(
-        history,
-        epochs=_changed(history.epochs, follows, causes=(why,)),
-        rebalances=_changed(history.rebalances, follows, causes=(why,)),
+    known = {"history_complete": True, "missing": None}
+    of_epochs, of_rebalances = (
+        _changed(_changed(rows, explained, **known), follows, causes=(why,))
+        for rows in (history.epochs, history.rebalances)
     )
+    return replace(history, epochs=of_epochs, rebalances=of_rebalances)
 
 
 def _changed(rows: Sequence[Any], which: Any, **fields: Any) -> list[Any]:

@@ -108,15 +108,15 @@ class StoredAnswers:
         return newest_ends(self.tables, self.cluster, until_ms)
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
-        """From ``rebalances``; of a group that lives in two logs from its history, which names the conversions."""
+        """From ``rebalances``; of Connect groups that may have been converted from their history, which names that."""
         from coordinator_core.audit.folds.two_logs import told_rebalances
         from coordinator_core.history.rows import RebalanceRow
 
-        joined = self._in_two_logs(wanted.group_id)
+        converted = self._may_be_converted(wanted.group_id)
         stored = self._rows("rebalances", RebalanceRow, wanted.group_id, wanted.since_ms)
-        rows = self._with_lines([row for row in stored if row.group_id not in joined], wanted.group_id)
+        rows = self._with_lines([row for row in stored if row.group_id not in converted], wanted.group_id)
         rows = self._so_far(rows) if any(row.is_open for row in rows) else rows
-        for group_id in joined:
+        for group_id in converted:
             history = self.history(group_id)
             of_group = [] if history is None else told_rebalances(history)
             rows += (row for row in of_group if row.at.timestamp_ms >= wanted.since_ms)
@@ -228,13 +228,23 @@ class StoredAnswers:
         logs = [CONNECT_LOG if row.group_type == GroupType.CONNECT else GROUP_LOG for row in rows]
         return [so_far(row, times.get((log, row.at.partition), -1), lost) for row, log in zip(rows, logs, strict=True)]
 
-    def _in_two_logs(self, group_id: str | None) -> list[str]:
-        """Return the groups with records in two logs: Connect workers that moved from one protocol to the other."""
+    def _may_be_converted(self, group_id: str | None) -> list[str]:
+        """Return the Connect groups that moved from one protocol to the other, or may have.
+
+        They are in two logs, or one log ends them and nothing shows whether the other one, which may not have been
+        given, continues them.
+        """
+        from coordinator_core.audit.folds.two_logs import GROUP_DELETED
+
         rows = self.tables.rows(
             "SELECT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :topics "
-            "GROUP BY group_id HAVING count(DISTINCT log_topic) > 1",
+            "GROUP BY group_id HAVING count(DISTINCT log_topic) > 1 "
+            "UNION SELECT group_id FROM $rebalances WHERE cluster = :cluster AND group_type = :connect "
+            "AND outcome = :deleted",
             cluster=self.cluster,
             topics=GROUP_TOPICS,
+            connect=GroupType.CONNECT,
+            deleted=GROUP_DELETED,
         )
         return sorted(row["group_id"] for row in rows if group_id in (None, row["group_id"]))
 

@@ -19,12 +19,13 @@ from typer.testing import CliRunner
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import by_log, log_topic
+from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, by_log, log_topic
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.proven_state import GroupThen
-from coordinator_core.records import CoordinatorRecord, Family
+from coordinator_core.history.rows import CONVERTED_ELSEWHERE
+from coordinator_core.records import CONNECT_LOG, CoordinatorRecord, Family
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.api import CoordinatorAudit
@@ -96,6 +97,28 @@ def _new(record: CoordinatorRecord, family: Family) -> NewRecord:
     version = record.value_version or 0
     value = None if record.value is None else encode_value(record.type, version, record.value, family)
     return NewRecord(record.at.offset, record.at.timestamp_ms, encode_key(record.type, record.key, family), value)
+
+
+def store(location: Path, history: GroupHistory, logs_of_groups: Iterable[str]) -> None:
+    """Write the tables that a night would write of this history, when it was given these logs."""
+    for table, rows in (
+        ("group_epochs", history.epochs),
+        ("rebalances", history.rebalances),
+        ("memberships", history.memberships),
+        ("assignments", history.assignments),
+        ("target_audits", history.targets),
+        ("violations", history.violations),
+        ("share_initializations", ()),
+        ("share_partitions", ()),
+    ):
+        append(location, table, [{**row._asdict(), "cluster": CLUSTER} for row in rows])
+    for table in ("topic_history", "end_offsets", "log_records", "offset_commits", "group_records"):
+        append(location, table, [])
+    logs = [{"cluster": CLUSTER, "log_topic": topic, "log_partition": 0} for topic in logs_of_groups]
+    append(location, "group_states", [{**log, "group_id": GROUP} for log in logs])
+    append(location, "runs", [{**log, "run_id": "run", "job": "ingest", "records": 100} for log in logs])
+    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "records": 100, "last_ms": history.own_ms}
+    append(location, "log_ranges", [{**log, **ends} for log in logs])
 
 
 @pytest.fixture
@@ -291,6 +314,9 @@ def test_a_group_in_two_logs_has_one_story(played: Callable[..., Pipeline]) -> N
         (4, "next epoch"),
         (5, "group downgraded"),
     ]
+    skipped = [row.epoch for row in history.epochs if row.missing == CONVERTED_ELSEWHERE]
+    assert skipped == [2]
+    assert {row.missing for row in (*connect.epochs, *connect.rebalances)} == {None}, "the other log shows the rest"
     causes = {row.to_epoch: [(each.kind, each.source) for each in row.causes] for row in connect.rebalances}
     assert causes[2] == [("group_upgraded", "__consumer_offsets")]
     assert causes[3] == [("member_joined", "group log")]
@@ -325,24 +351,7 @@ def test_the_api_explains_as_the_command_does(
     """From tables that hold the same history: a group in two logs is explained by the log of the rebalance."""
     pipeline = played("connect_migration")
     history = pipeline.history()
-    for table, rows in (
-        ("group_epochs", history.epochs),
-        ("rebalances", history.rebalances),
-        ("memberships", history.memberships),
-        ("assignments", history.assignments),
-        ("target_audits", history.targets),
-        ("violations", history.violations),
-        ("share_initializations", ()),
-        ("share_partitions", ()),
-    ):
-        append(tmp_path, table, [{**row._asdict(), "cluster": CLUSTER} for row in rows])
-    for table in ("topic_history", "end_offsets", "log_records", "offset_commits", "group_records"):
-        append(tmp_path, table, [])
-    logs = [{"cluster": CLUSTER, "log_topic": topic, "log_partition": 0} for topic in GROUP_TOPICS]
-    append(tmp_path, "group_states", [{**log, "group_id": GROUP} for log in logs])
-    append(tmp_path, "runs", [{**log, "run_id": "run", "job": "ingest", "records": 100} for log in logs])
-    ends = {"run_id": "run", "first_offset": 0, "last_offset": 99, "records": 100, "last_ms": history.own_ms}
-    append(tmp_path, "log_ranges", [{**log, **ends} for log in logs])
+    store(tmp_path, history, GROUP_TOPICS)
     api = CoordinatorAudit(spark, str(tmp_path), CLUSTER)
     for epoch in (None, 2, 5):
         asked = GROUP if epoch is None else f"{GROUP}@{epoch}"
@@ -360,6 +369,20 @@ def test_rebalances_name_conversions(played: Callable[..., Pipeline]) -> None:
     outcomes = [row.outcome for row in answers.rebalances(RebalanceFilter())]
     assert "group downgraded" in outcomes
     assert "group deleted" not in outcomes
+
+
+def test_a_log_that_ends_workers_does_not_prove_from_tables_that_the_group_was_deleted(
+    played: Callable[..., Pipeline], tmp_path: Path
+) -> None:
+    """The log of classic groups was not given, so a conversion and a deletion look the same."""
+    history = played("connect_migration").history()
+    names = ("epochs", "rebalances", "memberships", "assignments", "targets")
+    connect = {name: [row for row in getattr(history, name) if row.group_type == "CONNECT"] for name in names}
+    alone = replace(history, violations=(), events=(), **connect)
+    store(tmp_path, alone, [CONNECT_LOG])
+    answers = StoredAnswers(FolderReader(str(tmp_path)), CLUSTER, load(environment={}).audit)
+    *_, last = answers.rebalances(RebalanceFilter())
+    assert (last.outcome, last.history_complete, last.missing) == ("group deleted", False, MAY_BE_CONVERTED)
 
 
 def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pipeline]) -> None:
