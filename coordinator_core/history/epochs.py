@@ -227,8 +227,8 @@ def on_epoch(kind: EpochKind, writer: HistoryWriter, record: GroupEpochRecord, b
     state = _group(writer)
     names = kind.subscribed(state, writer.topics)
     last = open_history.epoch
-    before = None if last is None or open_history.past.doubt is not None else last.metadata_hash
-    used = topics_used(writer.topics, hash_of_topics(record, state, before), names, at)
+    hash_before = None if last is None or open_history.past.doubt is not None else last.metadata_hash
+    used = topics_used(writer.topics, hash_of_topics(record, state, hash_before), names, at)
     if last is not None and last.epoch == value["epoch"]:
         _take_topics(writer, last, used, names)
         last.state = _opening_state(state)

@@ -12,7 +12,6 @@ from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.epoch_records import GroupEpochRecord
-from coordinator_core.groups.group import GroupState
 from coordinator_core.history.causes import topic_causes
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
@@ -39,7 +38,7 @@ class Used(NamedTuple):
     version: int
 
 
-def hash_of_topics(record: GroupEpochRecord, state: GroupState | None, before: int | None) -> int | None:
+def hash_of_topics(record: GroupEpochRecord, state: object, before: int | None) -> int | None:
     """Return the metadata hash that group metadata has of the subscribed topics; None: it has none, or does not say.
 
     The record of a consumer group leaves out the hash 0. Brokers before 4.1 write no hash at all, but what they know of
@@ -48,7 +47,9 @@ def hash_of_topics(record: GroupEpochRecord, state: GroupState | None, before: i
     Brokers of 4.1 write 0 when a member of a streams group leaves, whatever the topics are. Only they write a streams
     group with neither its validated topology nor its configurations.
     """
-    value = record.value or {}
+    value = record.value
+    if value is None:
+        return None
     metadata_hash = value.get("metadataHash")
     if metadata_hash is None and before is not None and isinstance(state, ConsumerGroup):
         return NO_TOPICS_HASH if state.subscription_metadata is None else None
