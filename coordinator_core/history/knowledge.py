@@ -142,10 +142,18 @@ class Knowledge:
         """Return what is missing for an answer about committed offsets, beside ``reasons``."""
         if not self.without_ends:
             return []
-        more = " and others" * (len(self.without_ends) > MOST_NAMED)
         return [
-            f"the dump of {', '.join(self.without_ends[:MOST_NAMED])}{more} shows no transactions, and lacks offsets "
-            "at which some may have ended: a commit of one that was aborted, or is open, counts as committed here"
+            f"the dump of {_few(self.without_ends)} shows no transactions, and lacks offsets at which some may have "
+            "ended: a commit of one that was aborted, or is open, counts as committed here"
+        ]
+
+    def about_history(self) -> list[str]:
+        """Return what is missing for an answer about what happened, beside ``reasons``."""
+        if not self.without_ends:
+            return []
+        return [
+            f"the dump of {_few(self.without_ends)} lacks offsets, which are those of ends of transactions, or of lost "
+            "records: what rests on all records of a group, as findings do, is not complete or missing"
         ]
 
     def about_share_groups(self) -> list[str]:
@@ -179,10 +187,9 @@ class Knowledge:
 
     def _of_missing_times(self) -> Iterator[str]:
         if self.without_times:
-            more = " and others" * (len(self.without_times) > MOST_NAMED)
             yield (
-                f"records of {', '.join(self.without_times[:MOST_NAMED])}{more} have no times, as a dump without "
-                "timestamps: no time or duration of this answer counts, and what rests on them is missing"
+                f"records of {_few(self.without_times)} have no times, as a dump without timestamps: no time or "
+                "duration of this answer counts, and what rests on them is missing"
             )
 
     def _of_unreadable(self) -> Iterator[str]:
@@ -203,6 +210,10 @@ def whole_from(gaps: Mapping[str, LogGaps]) -> str:
         f"{name} {log.whole_from}" + (f" (lost up to {log.lost})" if log.lost >= 0 else "")
         for name, log in gaps.items()
     )
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMED]) + " and others" * (len(names) > MOST_NAMED)
 
 
 def _named(groups: list[str]) -> str:

@@ -69,6 +69,7 @@ def metrics_command(
     answers = source.answers()
     moment = parse_moment(at, None)
     then = answers.at(moment)
+    known = then.knowledge()
     groups = list(then.groups())
     check_moment(source.console, then, moment)
     warn_of_missing(source.console, then, of_topics=True, of_offsets=True)
@@ -84,7 +85,7 @@ def metrics_command(
         tallies_of(histories.rebalances, histories.verdicts, histories.violations),
         histories.findings,
         lag=_newest_lag(answers, groups, ends, moment.time_ms) if MetricNames.BURROW in (names or ()) else (),
-        is_whole=not (then.knowledge().reasons_with_topics() or deliveries),
+        is_whole=not (known.reasons_with_topics() or known.about_history() or deliveries),
         moment_ms=then.span()[1] if moment.time_ms is None else moment.time_ms,
     )
     write = openmetrics.generate_latest if text_format is MetricFormat.OPENMETRICS else exposition.generate_latest

@@ -54,6 +54,7 @@ def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:
     return [
         *([] if has_replayed_all(tables, cluster) else [NOT_REPLAYED]),
         *known.reasons_with_topics(),
+        *known.about_history(),
         *missing_of_shares(known, tables, cluster),
     ]
 

@@ -68,7 +68,7 @@ def judge(
         if told and removal.others:
             other = _on_other_topics(question, other, row)
         if removal.is_dump:
-            other = _without_leader_epochs(other, row)
+            other = _without_batches(other, row)
         if told:
             other = _since_shown(other, row)
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
@@ -119,15 +119,19 @@ def _since_shown(said: Row, true: Row) -> Row:
     return said
 
 
-def _without_leader_epochs(said: Row, true: Row) -> Row:
-    """Return what is said with the true values of what leader epochs tell, which a consumer does not see.
+def _without_batches(said: Row, true: Row) -> Row:
+    """Return what is said with the true values of what leader epochs and batches tell, which a consumer does not see.
 
-    They prove that no coordinator took over. Without them a new leader by the metadata log may have been within the
-    rebalance, as clocks differ: no member is blamed then, and the row says why.
+    Leader epochs prove that no coordinator took over. Without them a new leader by the metadata log may have been
+    within the rebalance, as clocks differ: no member is blamed then, and the row says why. The last operation of a
+    group may go on: the row of a member that left in it is open.
     """
+    names = set()
     if said.get("broker_away") and not true["broker_away"] and said["held_up_by"] is None:
-        return said | {name: true[name] for name in ("held_up_by", "broker_away")}
-    return said
+        names |= {"held_up_by", "broker_away"}
+    if said.get("is_open") and said.get("left") and said["left"] == true.get("left"):
+        names |= {"is_open"}
+    return said | {name: true[name] for name in names}
 
 
 def _near_generations(rows: Sequence[Row], apart_ms: int) -> frozenset[tuple[str, str]]:

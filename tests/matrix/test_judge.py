@@ -90,6 +90,16 @@ def test_a_member_is_blamed_unless_the_log_that_shows_a_broker_away_is_given(
     assert verdict("rebalances", *rows, removal, warning) == judged
 
 
+@pytest.mark.parametrize(
+    ("removal", "left", "judged"), [(DUMP, AT, "same"), (DUMP, None, "wrong"), (SEGMENT, AT, "wrong")]
+)
+def test_a_member_that_left_in_the_last_operation_of_a_dump_is_in_an_open_row(
+    removal: Removal, left: Any, judged: str
+) -> None:
+    row = {"table": "memberships", "joined": AT, "left": left, "is_open": False, "history_complete": True}
+    assert verdict("history g", row, row | {"is_open": True}, removal) == judged
+
+
 @pytest.mark.parametrize(("removal", "warning", "judged"), [(NO_METADATA, NO_TOPICS, "same"), (SEGMENT, LOST, "wrong")])
 def test_another_version_of_the_topics_behind_a_hole_of_the_metadata_log_only(
     removal: Removal, warning: str, judged: str
@@ -158,9 +168,25 @@ def test_the_text_of_a_finding_may_say_that_a_status_is_not_known(text: str, jud
     assert verdict("findings", *rows, NO_METADATA, NO_TOPICS) == judged
 
 
-def test_only_a_question_about_a_moment_may_miss_the_time_of_a_compacted_record() -> None:
-    removal = REMOVALS["0 compacted without tombstones"]
-    assert [removal.touches_all(question) for question in ("groups then", "groups")] == [True, False]
+@pytest.mark.parametrize(
+    ("removal", "is_excused"),
+    [
+        ("0 compacted without tombstones", True),
+        ("middle segment of 0", True),
+        ("partition 0 absent", True),
+        ("first segment of 0", False),
+        ("damaged batch in 0", False),
+    ],
+)
+def test_only_a_moment_whose_record_is_gone_may_leave_groups_of_other_partitions_in_doubt(
+    removal: str, is_excused: bool
+) -> None:
+    """Share state and topics of other groups are those of its time."""
+    true = {"group": "g", "certainty": "certain", "epoch": 3}
+    for question, judged in (("groups then", "unknown" if is_excused else "needless"), ("groups", "needless")):
+        is_touched = REMOVALS[removal].touches_all(question)
+        said = true | {"certainty": "possibly there", "epoch": None}
+        assert verdict(question, true, said, REMOVALS[removal], LOST, touched=is_touched) == judged
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,7 @@ class StoredAnswers:
                 yield NO_ZONE.format(silent)
             known = self.knowledge()
             yield from known.reasons_with_topics()
+            yield from known.about_history()
             yield from missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ()
 
     def warn_once(self, group_id: str | None = None, *, of_history: bool = True, of_shares: bool = True) -> None:

@@ -146,10 +146,12 @@ def test_a_dump_that_shows_no_transactions_says_so(tmp_path: Path, has_holes: bo
     assert {*doubts} == {has_holes}
     for known in (then.knowledge(), tables.knowledge()):
         if not has_holes:
-            assert known.about_offsets() == []
+            assert known.about_offsets() == known.about_history() == []
             continue
         (reason,) = known.about_offsets()
         assert reason.startswith("the dump of __consumer_offsets-0, __consumer_offsets-1 shows no transactions, and ")
+    of_history = [reason for reason in tables.missing() if "or of lost records" in reason]
+    assert (of_history, len(of_history)) == (tables.knowledge().about_history(), has_holes)
     true = offsets(LogAnswers(find_logs([tmp_path / "logs"]), pytest.fail, load).at(AsOf()))
     assert (offsets(then) == true) == (not has_holes), "the log has commits that were aborted or are open"
 
