@@ -251,13 +251,13 @@ def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
     """Whether what is said is true, but for nulls where something is not known.
 
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
-    not known is the reason. Topics may be named by their ids, or be some that may
-    be gone, where the answer says so. A number of deliveries may lack that it is the group's limit.
+    not known is the reason; that of a share partition is called unknown. Topics may be named by their ids, or be some
+    that may be gone, where the answer says so. A number of deliveries may lack that it is the group's limit.
     """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
-        reason = {"detail"} if "status" in said and said["status"] is None else set()
+        reason = {None: {"detail"}, "unknown": {"status"}}.get(said.get("status", ""), set())
         return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in reason)
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):

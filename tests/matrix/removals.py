@@ -48,8 +48,8 @@ class Removal:
     compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
     pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
-    are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, and what
-    other logs say of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may come
+    are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
+    topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may come
     before or after it, as only times tell.
     """
 
@@ -68,7 +68,7 @@ class Removal:
 
     def touches_all(self, question: str) -> bool:
         """Whether an answer about any group may lack something."""
-        return self.others or (self.hides_time and question.endswith("then"))
+        return self.others or (self.hides_time and question == "describe then")
 
     @property
     def is_of_tables(self) -> bool:

@@ -153,6 +153,13 @@ def test_the_reason_of_an_unknown_status_is_no_claim(status: str | None, judged:
     assert verdict("describe", *rows, NO_METADATA, NO_TOPICS) == judged
 
 
+@pytest.mark.parametrize(("status", "judged"), [("unknown", "unknown"), ("settled", "wrong")])
+def test_the_state_of_a_share_partition_may_be_unknown(status: str, judged: str) -> None:
+    true, said = ({"status": state, "available": count} for state, count in (("not set", 0), (status, None)))
+    rows = [{"group": "g", "certainty": "certain", "share_partitions": [each]} for each in (true, said)]
+    assert verdict("describe then", *rows, SEGMENT, LOST) == judged
+
+
 @pytest.mark.parametrize(
     ("text", "judged"),
     [
@@ -178,12 +185,17 @@ def test_the_text_of_a_finding_may_say_that_a_status_is_not_known(text: str, jud
         ("damaged batch in 0", False),
     ],
 )
-def test_only_a_moment_whose_record_is_gone_may_leave_groups_of_other_partitions_in_doubt(
+def test_only_what_is_described_at_a_moment_whose_record_is_gone_may_be_in_doubt_in_other_partitions(
     removal: str, is_excused: bool
 ) -> None:
     """Share state and topics of other groups are those of its time."""
     true = {"group": "g", "certainty": "certain", "epoch": 3}
-    for question, judged in (("groups then", "unknown" if is_excused else "needless"), ("groups", "needless")):
+    verdicts = {
+        "describe then": "unknown" if is_excused else "needless",
+        "describe": "needless",
+        "groups then": "needless",
+    }
+    for question, judged in verdicts.items():
         is_touched = REMOVALS[removal].touches_all(question)
         said = true | {"certainty": "possibly there", "epoch": None}
         assert verdict(question, true, said, REMOVALS[removal], LOST, touched=is_touched) == judged
