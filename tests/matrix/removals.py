@@ -49,8 +49,8 @@ class Removal:
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
     pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
-    topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may come
-    before or after it, as only times tell.
+    topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
+    come before or after it, as only times tell.
     """
 
     change: Callable[[Path], list[Path] | None]
