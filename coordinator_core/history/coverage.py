@@ -151,6 +151,11 @@ def unreadable_record(offset: int) -> str:
     return f"the record at offset {offset}, which {UNREADABLE}"
 
 
+def numbers(noun: str, first: int, last: int) -> str:
+    """Return ``epoch 3 was``, or ``epochs 3 to 5 were``."""
+    return f"{noun} {first} was" if first == last else f"{noun}s {first} to {last} were"
+
+
 def lost_offsets(first: int, last: int) -> str:
     """Return how lost offsets are named where something depends on them."""
     return f"records between offsets {first} and {last}"

@@ -27,8 +27,9 @@ from coordinator_core.history.classic_causes import (
     topic_changes_seen,
     units_of_work,
 )
+from coordinator_core.history.coverage import numbers
 from coordinator_core.history.departure_hints import departure_hint
-from coordinator_core.history.history_writer import CURRENT, HistoryWriter, numbers
+from coordinator_core.history.history_writer import CURRENT, HistoryWriter
 from coordinator_core.history.holdings import Changed
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership

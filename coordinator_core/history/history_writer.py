@@ -16,7 +16,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.broker_restarts import restart_hint, without_blame
 from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, UNPROVEN_BEHIND_A_HOLE, CauseKind, cause
-from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.coverage import Coverage, numbers
 from coordinator_core.history.first_epochs import may_be_first
 from coordinator_core.history.holdings import Changed, Interval
 from coordinator_core.history.open_history import OpenHistory
@@ -43,11 +43,6 @@ END_NOT_SEEN = "end not seen"
 NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
 
 _JOIN = frozenset((CauseKind.MEMBER_JOINED,))
-
-
-def numbers(noun: str, first: int, last: int) -> str:
-    """Return ``epoch 3 was``, or ``epochs 3 to 5 were``."""
-    return f"{noun} {first} was" if first == last else f"{noun}s {first} to {last} were"
 
 
 class HistoryWriter:
