@@ -31,6 +31,9 @@ LISTED: Final = 100
 
 COMMITS: Final = f"({RecordType.LEGACY_OFFSET_COMMIT.value}, {RecordType.OFFSET_COMMIT.value})"
 
+FIRST_OF_BATCH: Final = "coalesce(batch_base, log_offset)"
+LAST_OF_BATCH: Final = "coalesce(batch_last, log_offset)"
+
 BEFORE: Final = (
     "OVER (PARTITION BY log_topic, log_partition ORDER BY first ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 )
@@ -40,8 +43,7 @@ HOLES: Final = f"""
 placed AS (
   SELECT log_topic, log_partition, CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END AS first,
     log_offset AS last,
-    coalesce(batch_base, log_offset) AS base,
-    coalesce(batch_last, log_offset) AS batch_end,
+    {FIRST_OF_BATCH} AS base, {LAST_OF_BATCH} AS batch_end,
     batch_base IS NULL AS is_blind,
     CASE WHEN record_type IN {COMMITS} THEN 1 ELSE 0 END AS is_commit
   FROM log WHERE stray IS NULL AND kind <> 'damaged'
@@ -89,10 +91,12 @@ WITH begins AS ({{begins}}), history AS (
   SELECT log_topic, log_partition, batch_base AS damaged_at FROM log WHERE kind = 'damaged' AND batch_base IS NOT NULL
   UNION ALL
   SELECT d.log_topic AS log_topic, d.log_partition AS log_partition,
-    coalesce(max(CASE WHEN f.place < d.place THEN f.log_offset END) + 1,
-      min(CASE WHEN f.place > d.place THEN f.log_offset END) - 1) AS damaged_at
+    coalesce(max(CASE WHEN f.place < d.place THEN f.last END) + 1,
+      min(CASE WHEN f.place > d.place THEN f.first END) - 1) AS damaged_at
   FROM (SELECT * FROM log WHERE kind = 'damaged' AND batch_base IS NULL) AS d
-  JOIN (SELECT log_offset, source, place FROM log WHERE kind <> 'damaged') AS f ON f.source = d.source
+  JOIN (
+    SELECT {FIRST_OF_BATCH} AS first, {LAST_OF_BATCH} AS last, source, place FROM log WHERE kind <> 'damaged'
+  ) AS f ON f.source = d.source
   GROUP BY d.log_topic, d.log_partition, d.source, d.place
 ), damaged AS (
   SELECT DISTINCT g.log_topic AS log_topic, g.log_partition AS log_partition, g.first_offset AS first_offset
@@ -126,9 +130,9 @@ LEFT JOIN repeats AS r ON g.log_topic = r.log_topic AND g.log_partition = r.log_
 """
 """The gaps of log partitions, each from an offset on (``{{begins}}``, with the column ``floor``), and their causes.
 
-A gap is split where its cause changes. Damaged bytes that do not tell their offsets count from the last record before
-them in their file, or the one behind them. Keys are looked at only up to the last hole between batches; no such hole,
-no look.
+A gap is split where its cause changes. Damaged bytes that do not tell their offsets lie behind the last batch before
+them in their file, or before the first one; compaction may have removed records at the ends of both. Keys are looked
+at only up to the last hole between batches; no such hole, no look.
 """
 
 NEVER_COMPACTED: Final = [topic for family, topic in LOG_TOPICS.items() if family not in COMPACTED]
@@ -288,8 +292,8 @@ class _Causes:
 def damage_of(tables: TableReader, cluster: str, place: Place) -> list[DamagedRange]:
     """Return the damage of a log partition.
 
-    Where bytes do not tell their offsets, it is the one behind the last record before them in their file, or the one
-    before the first record.
+    Where bytes do not tell their offsets, it is the one behind the last batch before them in their file, or the one
+    before the first batch.
     """
     return list(_damage(tables, _given(cluster, place)))
 
@@ -307,8 +311,9 @@ def _damage(tables: TableReader, given: dict[str, Any]) -> Iterator[DamagedRange
 def _beside(tables: TableReader, given: dict[str, Any], source: str, place: int) -> int | None:
     """Return the offset at which bytes at this place of a file lie; None if the file has no record."""
     (near,) = tables.rows(
-        "SELECT max(log_offset) FILTER (WHERE place < :place) AS last, "
-        f"min(log_offset) FILTER (WHERE place > :place) AS next FROM {LOG} AND kind <> 'damaged' AND source = :source",
+        f"SELECT max({LAST_OF_BATCH}) FILTER (WHERE place < :place) AS last, "
+        f"min({FIRST_OF_BATCH}) FILTER (WHERE place > :place) AS next "
+        f"FROM {LOG} AND kind <> 'damaged' AND source = :source",
         **given,
         source=source,
         place=place,

@@ -14,10 +14,30 @@ from jobs.relations.moment import AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
+from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""
+NEVER_MS: Final = 1 << 62
+"""Stands for the time of a moment that has none."""
+
+EXAMINED: Final = f"""
+SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS records,
+  min(CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END) AS first, min(batch_base) AS base,
+  max(log_offset) AS last, max(coalesce(batch_last, log_offset)) AS last_of_batch,
+  coalesce(bool_or(log_offset = 0 OR source LIKE '%{FIRST_SEGMENT}'), FALSE) AS has_start,
+  coalesce(bool_or(is_transactional), FALSE) AS has_transactions,
+  min(log_offset) FILTER (WHERE timestamp_ms > :time_ms) AS late,
+  min(log_offset) FILTER (WHERE log_offset >= cut) AS left_out,
+  max(log_offset) FILTER (WHERE log_offset < cut) AS before
+FROM (
+  SELECT {{cut}} AS cut, log_topic, log_partition, leader_epoch, kind, log_offset, timestamp_ms, batch_base, batch_last,
+    source, is_transactional
+  FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND log_partition IS NOT NULL AND {{among}}
+) AS placed GROUP BY log_topic, log_partition, leader_epoch, kind
+"""
+"""The positions of the records of log partitions. ``{{cut}}``: the offset that the moment names of each, or null."""
 
 
 @dataclass(slots=True)
@@ -100,7 +120,7 @@ def _add_empty(extents: Extents, tables: TableReader, cluster: str, moment: AsOf
 
 def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics: list[str]) -> None:
     """Add to the gaps the records that may be about any group: their keys cannot be decoded."""
-    for place, offset in last_unplaced(tables, cluster, topics, before_end(extents)).items():
+    for place, offset in last_unplaced(tables, cluster, topics, below_ends(extents)).items():
         extent = extents.get(place)
         if extent is not None:
             extent.gaps = extent.gaps.with_unreadable(offset)
@@ -153,24 +173,16 @@ def _examined(
     tables: TableReader, cluster: str, moment: AsOf, topics: list[str], places: Iterable[Place] | None = None
 ) -> Extents:
     """Return these partitions of the logs (None: all), from the positions of their records."""
-    among = "TRUE" if places is None else any_of(sorted(places))
     cuts = " ".join(f"WHEN {partition} THEN {end}" for partition, end in moment.offsets.items())
-    cut = f"CASE log_partition {cuts} END" if cuts else "CAST(NULL AS BIGINT)"
-    late = "FALSE" if moment.time_ms is None else f"timestamp_ms > {moment.time_ms}"
     rows = list(
         tables.rows(
-            "SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS records, "
-            "min(CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END) AS first, min(batch_base) AS base, "
-            "max(log_offset) AS last, max(coalesce(batch_last, log_offset)) AS last_of_batch, "
-            f"coalesce(bool_or(log_offset = 0 OR source LIKE '%{FIRST_SEGMENT}'), FALSE) AS has_start, "
-            "coalesce(bool_or(is_transactional), FALSE) AS has_transactions, "
-            f"min(log_offset) FILTER (WHERE {late}) AS late, "
-            f"min(log_offset) FILTER (WHERE log_offset >= {cut}) AS left_out, "
-            f"max(log_offset) FILTER (WHERE log_offset < {cut}) AS before "
-            "FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND log_partition IS NOT NULL "
-            f"AND {among} GROUP BY log_topic, log_partition, leader_epoch, kind",
+            EXAMINED.format(
+                cut=f"CASE log_partition {cuts} END" if cuts else "CAST(NULL AS BIGINT)",
+                among="TRUE" if places is None else any_of(sorted(places)),
+            ),
             cluster=cluster,
             topics=topics,
+            time_ms=NEVER_MS if moment.time_ms is None else moment.time_ms,
         )
     )
     extents: Extents = {}
@@ -298,10 +310,14 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
 
 
 def before_end(extents: Extents) -> str:
-    """Return an SQL condition: a row of one of these partitions is before the end of the partition."""
+    """Return an SQL condition: a row has a place, and is before the end of its partition."""
+    return f"{PLACED} AND {below_ends(extents)}"
+
+
+def below_ends(extents: Extents) -> str:
+    """Return an SQL condition: a row that has a place is before the end of its partition."""
     ends = [(place, extent.end) for place, extent in extents.items() if extent.end is not None]
-    placed = "log_offset IS NOT NULL AND log_partition IS NOT NULL"
-    return " AND ".join([placed, *(f"(NOT {is_of(place)} OR log_offset < {end})" for place, end in ends)])
+    return " AND ".join(f"(NOT {is_of(place)} OR log_offset < {end})" for place, end in ends) or "TRUE"
 
 
 def is_of(place: Place) -> str:

@@ -6,7 +6,7 @@ from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import SHARE_LOG
 from jobs.relations.given_partitions import given, partition_counts
-from jobs.relations.log_extent import Extents, before_end
+from jobs.relations.log_extent import Extents, below_ends
 from jobs.relations.logs import has_orphans, lost_records
 from jobs.relations.unreadable import first_offsets
 from jobs.sources.files import SHARE_TOPICS
@@ -27,7 +27,7 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
     for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():
         end = ends.get(place)
         given_state.note_lost(place[1], sorted(span for span in spans if end is None or span[0] < end))
-    before = "TRUE" if extents is None else before_end(extents)
+    before = below_ends(extents or {})
     for number, offset in first_offsets(tables, cluster, SHARE_TOPICS, before).items():
         given_state.note_unreadable(number, offset)
     return given_state

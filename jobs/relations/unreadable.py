@@ -12,12 +12,10 @@ from coordinator_core.history.lost_records import Offsets, Place
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader
 
-UNREADABLE: Final = (
-    "$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL "
-    "AND log_offset IS NOT NULL AND log_partition IS NOT NULL"
-)
+UNREADABLE: Final = f"$quarantine WHERE cluster = :cluster AND part IN ('key', 'value') AND stray IS NULL AND {PLACED}"
 MOST_RUNS: Final = 50_000
 """So many runs of records whose keys cannot be decoded are kept; of more, the first and the last of each partition."""
 

@@ -43,8 +43,8 @@ IN_ORDER: Final = re.compile(r"SELECT \* FROM \((.*)\) AS found ORDER BY [^()]*"
 
 
 def without_numbers(text: str) -> str:
-    """Texts of one kind differ in the numbers of the partitions that they name."""
-    return " ".join(re.sub(r"[0-9]+", "0", text).split())
+    """Texts of one kind differ in the partitions and offsets that they name."""
+    return re.sub(r"\s+", " ", re.sub(r"[0-9]+", "0", re.sub(r"'__[a-z_]+'", "'log'", text)))
 
 
 def inner(sql: str) -> str:
@@ -64,8 +64,8 @@ def changed(sql: str) -> Mapping[str, str]:
     for pattern, instead in CHANGES:
         for match in re.finditer(pattern, text):
             first, last = match.span()
-            around = text[max(0, first - AROUND) : first], text[last : last + AROUND]
-            place = without_numbers(f"{around[0]}[{match[0]} -> {instead}]{around[1]}")
+            before, behind = without_numbers(text[:first])[-AROUND:], without_numbers(text[last:])[:AROUND]
+            place = f"{before}[{match[0]} -> {instead}]{behind}".strip()
             spans[place].append((first, last, instead))
     texts = {}
     for place, of_place in spans.items():

@@ -13,7 +13,7 @@ from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.group_records import RECORD, record_of
 from jobs.queries.from_tables.selection import Selection
-from jobs.relations.log_extent import Extents, before_end, extents_at
+from jobs.relations.log_extent import Extents, before_end, below_ends, extents_at
 from jobs.relations.moment import AsOf
 from jobs.relations.share_state import given_share_state
 from jobs.relations.unreadable import places
@@ -72,15 +72,15 @@ class StoredShareLog:
         """Yield partition and offset of each record before which offsets are missing, and of each that is unreadable,
         in order.
         """
-        tables, cluster, upto = self._selected.tables, self._selected.cluster, before_end(self._extents)
+        tables, cluster = self._selected.tables, self._selected.cluster
         behind_holes = tables.tuples(
             "SELECT log_partition, log_offset FROM (SELECT log_partition, log_offset, "
             "lag(log_offset) OVER (PARTITION BY log_topic, log_partition ORDER BY log_offset) AS before "
-            f"FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND {upto} "
-            "AND kind IN ('record', 'control')) AS placed WHERE before < log_offset - 1 "
+            "FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND kind IN ('record', 'control') "
+            f"AND {before_end(self._extents)}) AS placed WHERE before < log_offset - 1 "
             "ORDER BY log_partition, log_offset",
             cluster=cluster,
             topics=SHARE_TOPICS,
         )
-        unread: Iterator[tuple[int, int]] = iter(places(tables, cluster, SHARE_TOPICS, upto))
+        unread: Iterator[tuple[int, int]] = iter(places(tables, cluster, SHARE_TOPICS, below_ends(self._extents)))
         return merge(behind_holes, unread)

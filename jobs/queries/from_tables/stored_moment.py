@@ -23,7 +23,7 @@ from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
 from jobs.queries.interface import ANY_LATER_MS, latest_ms, sure_ms
 from jobs.relations.given_partitions import stored_given
-from jobs.relations.log_extent import Extents, before_end, extents_at, gaps_by_name, names_without_ends
+from jobs.relations.log_extent import Extents, below_ends, extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import times_of_groups, without_times
 from jobs.relations.moment import AsOf
 from jobs.relations.topics import stored_topics, topics_given
@@ -118,7 +118,7 @@ class StoredMoment:
         return Knowledge(
             stored_given(tables, cluster),
             self.gaps(),
-            LostRecords({}, *unreadable_of_groups(tables, cluster, before_end(self._extents))),
+            LostRecords({}, *unreadable_of_groups(tables, cluster, below_ends(self._extents))),
             topics_given(tables, cluster),
             first_ms,
             last_ms,

@@ -11,7 +11,7 @@ from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.queries.from_tables.commits import KEY, GroupKey
 from jobs.queries.from_tables.selection import Selection
-from jobs.relations.log_extent import Extents, before_end, followed
+from jobs.relations.log_extent import Extents, before_end, below_ends, followed
 from jobs.relations.unreadable import UnreadKey, last_of_keys
 from jobs.sources.files import FAMILIES
 
@@ -21,7 +21,7 @@ class UnreadKeys:
 
     def __init__(self, selected: Selection, extents: Extents) -> None:
         self._selected, self._extents = selected, extents
-        self.by_group = self._by_group(before_end(extents))
+        self.by_group = self._by_group(below_ends(extents))
         self._removed = self._last_tombstones() if self.by_group else {}
 
     def note(self, group: GroupKey, keys: GroupKeys) -> dict[TopicPartition, int]:

@@ -82,8 +82,16 @@ CASES: dict[str, tuple[list[Row], list[Gap]]] = {
         [(2, 8, "damaged")],
     ),
     "such bytes before the first record of their file": (
-        [record(0, "a"), record(5, "b"), *(row | {"source": "g"} for row in (untold(3), record(9, "c"), record(10)))],
-        [(1, 4, "compaction"), (6, 8, "damaged")],
+        [record(0, "a"), record(8, "b"), *(row | {"source": "g"} for row in (untold(3), record(12, "c"), record(13)))],
+        [(1, 7, "compaction"), (9, 11, "damaged")],
+    ),
+    "such bytes behind a batch whose end is gone": (
+        [record(0, "a"), record(1, "b", (1, 3)), untold(2), record(9)],
+        [(2, 3, "compaction"), (4, 8, "damaged")],
+    ),
+    "such bytes before a batch whose beginning is gone": (
+        [record(0, "a"), *(row | {"source": "g"} for row in (untold(3), record(9, "c", (7, 9))))],
+        [(1, 6, "damaged"), (7, 8, "compaction")],
     ),
     "a key twice between two": (
         [record(0, "a"), record(3, "b"), record(4, "b"), record(9)],
@@ -191,11 +199,15 @@ def test_the_summary_counts_all_and_lists_what_compaction_does_not_explain(
     ]
 
 
+BOUNDS = [
+    (gaps.FIRST_OF_BATCH, "base"),
+    (gaps.FIRST_OF_BATCH, "first"),
+    *((gaps.LAST_OF_BATCH, name) for name in ("batch_end", "last")),
+]
 MUTATIONS = [
     ("WHERE stray IS NULL AND kind", "WHERE kind"),
     ("WHEN kind = 'empty' THEN batch_base ELSE", "WHEN FALSE THEN batch_base ELSE"),
-    ("coalesce(batch_last, log_offset)", "log_offset"),
-    ("coalesce(batch_base, log_offset) AS base", "log_offset AS base"),
+    *((f"{of_batch} AS {name}", f"log_offset AS {name}") for of_batch, name in BOUNDS),
     ("is_blind OR lag(is_blind)", "lag(is_blind)"),
     ("THEN 1 ELSE 0", "THEN 0 ELSE 0"),
     ("- coalesce(lag(commits)", "+ coalesce(lag(commits)"),
@@ -204,8 +216,8 @@ MUTATIONS = [
     ("high + 1 AS first_offset", "high AS first_offset"),
     ("OR (kind = 'damaged' AND batch_base IS NULL)", ""),
     ("f.place < d.place", "f.place > d.place"),
-    ("f.log_offset END) + 1", "f.log_offset END)"),
-    ("f.log_offset END) - 1", "f.log_offset END)"),
+    ("f.last END) + 1", "f.last END)"),
+    ("f.first END) - 1", "f.first END)"),
     ("f.source = d.source", "TRUE"),
     ("d.damaged_at >= g.first_offset", "d.damaged_at > g.first_offset"),
     ("d.damaged_at <= g.last_offset", "TRUE"),
