@@ -74,6 +74,11 @@ def _complete(row: Row) -> bool:
     return bool(row.get("history_complete", True))
 
 
+def _of_offset(row: Row) -> Key:
+    """Return the key of an offset; a partition may have one in each open transaction."""
+    return (*_of("topic", "partition", "status")(row), row["producerId"] if row.get("status") == "pending" else None)
+
+
 def _history_key(row: Row) -> Key:
     table = row["table"]
     row = row | {"topic": row.get("topic_id") or row.get("topic")}
@@ -171,7 +176,7 @@ def questions(groups: Sequence[str], topic: str, moments: Sequence[str]) -> dict
             ),
             f"offsets {name}": Question(
                 ("offsets", name),
-                _of("topic", "partition", "status"),
+                _of_offset,
                 lambda row: row.get("status") not in ("unknown", "undecided"),
                 mine,
                 NO_DIFFERENCE,

@@ -259,6 +259,13 @@ def test_of_a_group_in_two_logs_the_part_that_is_certain_is_compared() -> None:
     assert judge(ASKS["groups"], *rows, SEGMENT, lambda _: True).verdict == "unknown"
 
 
+def test_one_of_several_open_transactions_may_be_lost() -> None:
+    row = {"topic": "t", "partition": 0, "status": "pending"}
+    true = [row | {"producerId": producer, "offset": 10 + producer} for producer in (1, 2)]
+    answers = Answer(true, "", 0), Answer(true[1:], LOST, 0)
+    assert judge(ASKS["offsets g"], *answers, SEGMENT, lambda _: True).verdict == "unknown"
+
+
 def test_generations_have_causes_as_rebalances_have() -> None:
     row = {"table": "group_epochs", "group_id": "g", "group_type": "CLASSIC", "opened": AT, "causes": []}
     assert verdict("history g", row, row, REMOVALS["clock of metadata +300 ms"]) == "same"
