@@ -19,6 +19,8 @@ from jobs.tables.reader import TableReader
 
 LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""
+NOTHING: Final = "FALSE"
+"""The SQL condition that no row meets."""
 NEVER_MS: Final = 1 << 62
 """Stands for the time of a moment that has none."""
 
@@ -32,7 +34,7 @@ SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS record
   min(log_offset) FILTER (WHERE log_offset >= cut) AS left_out,
   max(log_offset) FILTER (WHERE log_offset < cut) AS before
 FROM (
-  SELECT {{cut}} AS cut, log_topic, log_partition, leader_epoch, kind, log_offset, timestamp_ms, batch_base, batch_last,
+  SELECT log_topic, log_partition, leader_epoch, kind, log_offset, {{cut}} AS cut, timestamp_ms, batch_base, batch_last,
     source, is_transactional
   FROM $log_records WHERE cluster = :cluster AND log_topic IN :topics AND log_partition IS NOT NULL AND {{among}}
 ) AS placed GROUP BY log_topic, log_partition, leader_epoch, kind
@@ -327,14 +329,17 @@ def is_of(place: Place) -> str:
 
 def any_of(places: Iterable[Place]) -> str:
     """Return an SQL condition: a row is of one of these log partitions."""
-    return f"({' OR '.join(map(is_of, places)) or 'FALSE'})"
+    return f"({' OR '.join(map(is_of, places)) or NOTHING})"
 
 
 def followed(extents: Extents) -> str:
-    """Return an SQL condition: a row follows the moment, and what it says of the moment depends on that."""
+    """Return an SQL condition: a row follows the moment, and what it says of the moment depends on that.
+
+    It is ``NOTHING`` where no row can.
+    """
     conditions = [
         f"{is_of(place)} AND log_offset >= {extent.end}"
         for place, extent in extents.items()
         if extent.end is not None and extent.gaps.missing >= 0
     ]
-    return f"({' OR '.join(conditions) or 'FALSE'})"
+    return f"({' OR '.join(conditions)})" if conditions else NOTHING

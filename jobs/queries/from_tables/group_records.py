@@ -16,7 +16,7 @@ from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.queries.from_tables.commits import OF_GROUP, GroupKey, Row
 from jobs.queries.from_tables.selection import Selection
-from jobs.relations.log_extent import Extents, before_end, followed
+from jobs.relations.log_extent import NOTHING, Extents, before_end, followed
 from jobs.relations.positions import stored_position
 from jobs.sources.files import FAMILIES
 
@@ -53,9 +53,12 @@ class GroupRecords:
     def later_keys(self) -> dict[GroupKey, list[bytes]]:
         """Return the keys with a record behind the moment, by group, where they decide what is known of it."""
         keys: dict[GroupKey, list[bytes]] = defaultdict(list)
+        later_rows = followed(self._extents)
+        if later_rows == NOTHING:
+            return keys
         for row in self._selected.rows(
             f"SELECT DISTINCT {', '.join(GROUP)}, key FROM $group_records "
-            f"WHERE {self._selected.condition} AND {followed(self._extents)}"
+            f"WHERE {self._selected.condition} AND {later_rows}"
         ):
             keys[OF_GROUP(row)].append(row["key"])
         return keys

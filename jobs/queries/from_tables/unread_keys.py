@@ -11,7 +11,7 @@ from coordinator_core.records import Family, Fields, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.queries.from_tables.commits import KEY, GroupKey
 from jobs.queries.from_tables.selection import Selection
-from jobs.relations.log_extent import Extents, before_end, below_ends, followed
+from jobs.relations.log_extent import NOTHING, Extents, before_end, below_ends, followed
 from jobs.relations.unreadable import UnreadKey, last_of_keys
 from jobs.sources.files import FAMILIES
 
@@ -39,7 +39,8 @@ class UnreadKeys:
     def note_later(self, later: dict[GroupKey, list[bytes]]) -> dict[GroupKey, list[TopicPartition]]:
         """Add to ``later`` the keys of such records behind the moment; return the partitions of those of commits."""
         commits: dict[GroupKey, list[TopicPartition]] = defaultdict(list)
-        for group, of_group in self._by_group(followed(self._extents)).items():
+        later_rows = followed(self._extents)
+        for group, of_group in ({} if later_rows == NOTHING else self._by_group(later_rows)).items():
             for unread in of_group:
                 if (partition := _committed(unread, _key_of(unread))) is not None:
                     commits[group].append(partition)

@@ -128,6 +128,24 @@ def test_the_report_has_each_group_once(home: Path) -> None:
     assert {(each.group_id, *count) for each in found for count in each.commit_counts} == BY_TIME
 
 
+FAR_MS = HOUR_MS * groups.MOST_INTERVALS * 24
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_commits_over_a_long_time_are_counted_by_the_hour(tmp_path: Path, is_long: bool) -> None:
+    """Hours without commits or times, and those of another cluster, make no time long."""
+    hours = [
+        {"hour_ms": 0, "written": 2},
+        {"hour_ms": FAR_MS, "written": int(is_long)},
+        {"hour_ms": -FAR_MS, "written": 5},
+    ]
+    others = [{"cluster": "other", "hour_ms": 2 * FAR_MS, "written": 1}]
+    summaries = [{"group_id": "often", **row} for row in (*hours, *others)]
+    found = report_histories(FolderReader(str(tables_of(tmp_path, {COMMIT_SUMMARIES: summaries}))), CLUSTER)
+    counts = {(each.group_id, *count) for each in found for count in each.commit_counts}
+    assert counts == ({("often", 0, HOUR_MS, 2), ("often", FAR_MS, HOUR_MS, 1)} if is_long else BY_TIME)
+
+
 OWN_TEXT, COMMITTERS_TEXT = OWN_TIMES["own_times"].text, COMMITTERS["own_times"].text
 MUTATIONS = [
     (OWN_TEXT, "max(r.last_ms)", "min(r.last_ms)"),
@@ -158,3 +176,16 @@ def test_a_mutated_text_is_found(home: Path, text: str, part: str, instead: str)
     assert values(tables, RowKind(text.replace(part, instead), columns, tuple)) != values(
         tables, RowKind(text, columns, tuple)
     )
+
+
+def test_rows_of_tables_are_those_of_the_groups_of_a_cluster(tmp_path: Path) -> None:
+    """Broker's lines may name no group."""
+    kinds = {**groups.ROWS, **groups.SHARE_PARTITIONS, **groups.EVENTS}
+    of_all = [{"cluster": CLUSTER, "group_id": name} for name in ("g", "h", None)]
+    rows = [*of_all, {"cluster": "other", "group_id": "g"}]
+    write(tmp_path, dict.fromkeys((*(HISTORY[name] for name in kinds if name in HISTORY), BROKER_EVENTS), rows))
+    tables = FolderReader(str(tmp_path))
+    for kind in (kind._replace(read=tuple) for kind in kinds.values()):
+        for among, expected in (("TRUE", ["g", "h"]), ("group_id IN :groups", ["h"])):
+            found = rows_of(tables, kind, among, groups=["h"], **given(CLUSTER))
+            assert [group_id for group_id, _ in found] == expected

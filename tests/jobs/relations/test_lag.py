@@ -18,7 +18,7 @@ from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
-from jobs.relations.lag import COMMITS_OF_GROUP, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows
+from jobs.relations.lag import COMMITS_OF_GROUP, KEY, LAG_AT, LAG_SINCE, NO_END, lag_rows, stored_lag
 from jobs.relations.logs import log_reaches
 from jobs.settings import load
 from jobs.sources.files import find_logs
@@ -285,3 +285,11 @@ def test_a_mutated_text_of_a_time_is_found(cases: Path, part: str, instead: str)
     assert [row[-1] for row in found if row[0] == "was at the end"] == [0]  # nothing consumed since the snapshot before
     with suppress(TypeError):  # it finds no end offset where there must be one
         assert at_a_time(cases, LAG_AT.replace(part, instead)) != found
+
+
+def test_the_lag_of_a_group_is_read_in_the_order_of_partitions_and_times(tmp_path: Path) -> None:
+    of_group = {"cluster": CLUSTER, "group_id": "g", "topic": "t", "partition": 0, "status": "OK", "log_partition": 0}
+    rows = [{**of_group, "timestamp_ms": time_ms} for time_ms in (9, 5)]
+    others = [{**rows[0], **other} for other in ({"cluster": "other"}, {"group_id": "another"})]
+    write(tmp_path, {LAG_HISTORY: [*rows, *others]})
+    assert [point.timestamp_ms for point in stored_lag(FolderReader(str(tmp_path)), CLUSTER, "g")] == [5, 9]

@@ -158,10 +158,10 @@ CASES: dict[str, Case] = {
         | {"left_out": 6, "left_out_ms": 6},
     ),
     "damage before a batch whose beginning is gone": both(
-        [row(0), damaged(3, source=FIRST), row(6, 6, (4, 6), source=FIRST)],
+        [row(0), damaged(3, source=FIRST), row(6, 6, (4, 6), source=FIRST), row(7, 7, source=FIRST)],
         {**START, **gaps(5, 3)},
-        7,
-        {**START, **gaps(5, 3), "asked": 7, "last": 6, "last_ms": 6},
+        8,
+        {**START, **gaps(5, 3), "asked": 8, "last": 7, "last_ms": 7},
     ),
     "damage behind": both(
         [row(0), damaged(1, (1, 3))],
@@ -175,6 +175,12 @@ CASES: dict[str, Case] = {
         3,
         {**START, **gaps(2, 2, later=True, at_end=False), "asked": 3, "end": 3, "last": 1, "last_ms": 0}
         | {"left_out": 5, "left_out_ms": 0},
+    ),
+    "keys twice before each of two holes": both(
+        [*KEYS, row(5, key_hash=5), row(6, key_hash=5), row(9)],
+        {**START, **gaps(8, 8)},
+        5,
+        {**START, **gaps(4, 4, later=True, at_end=False), **BEHIND, "asked": 5, "end": 5},
     ),
     "a key twice, once in a control record": both(
         [row(0, key_hash=2), row(1, key_hash=2, kind="control"), row(5)],
@@ -219,6 +225,10 @@ def others() -> Iterator[Row]:
             of_other = row(offset, 150, leader_epoch=8, is_transactional=True, source=FIRST, key_hash=offset % 3)
             yield {**of_other, "cluster": "other", "log_partition": number}
             yield {**of_other, "log_topic": SHARE_LOG, "log_partition": number}
+        beside = {"cluster": "other", "log_partition": number}
+        yield {**damaged(5, (4, 6)), **beside}
+        for source in (FIRST, LATER):
+            yield from ({**row(offset, source=source), **beside, "place": 99 - offset} for offset in (1, 99))
     yield row(3, 150, log_partition=None)
     yield row(None, 150, log_partition=len(CASES))
 
@@ -255,8 +265,11 @@ def of_all(attribute: str) -> Extents:
     }
 
 
-def test_partitions_at_their_end_and_at_a_time(home: Path) -> None:
+def test_partitions_at_their_end(home: Path) -> None:
     assert found(home, AsOf()) == of_all("at_end")
+
+
+def test_partitions_at_a_time(home: Path) -> None:
     assert found(home, AsOf(time_ms=AT_MS)) == of_all("at_time")
 
 

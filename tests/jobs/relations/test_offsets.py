@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import offsets
-from jobs.relations.offsets import OFFSETS, WITH_ENDS, WITHOUT_ENDS
+from jobs.relations.offsets import OFFSETS, WITH_ENDS, WITHOUT_ENDS, newest_ends
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -224,3 +224,14 @@ def test_a_mutated_text_is_found(home: Path, part: str, instead: str) -> None:
     assert part in WITH_ENDS
     found = FolderReader(str(home)).rows(WITH_ENDS.replace(part, instead), run="1")
     assert named(tuple(row[name] for name in CHOSEN) for row in found) != EXPECTED
+
+
+def test_newest_ends_are_those_that_are_not_later(tmp_path: Path) -> None:
+    known = [("t", 0, 5, 50), ("t", 0, 7, 70), ("t", 1, 6, 60), ("t", 0, 8, None), ("u", 0, 9, 90)]
+    names = ("topic", "partition", "timestamp_ms", "end_offset")
+    rows = [{"cluster": CLUSTER, **dict(zip(names, end, strict=True))} for end in known]
+    write(tmp_path, {END_OFFSETS: [*rows, {**rows[0], "cluster": "other", "timestamp_ms": 6, "end_offset": 1}]})
+    expected = {4: {}, 6: {"t-0": 50, "t-1": 60}, 7: {"t-0": 70, "t-1": 60}, None: {"t-0": 70, "t-1": 60, "u-0": 90}}
+    for until, ends in expected.items():
+        found = newest_ends(FolderReader(str(tmp_path)), CLUSTER, until)
+        assert {f"{topic}-{partition}": end for (topic, partition), end in found.items()} == ends

@@ -13,12 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.offsets.burrow import UnreadOfGroups, note_unread
+from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.holes import UnknownOffsets
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from coordinator_core.wire.record_codec import encode_key
 from jobs.relations import unreadable
-from jobs.relations.log_extent import StoredLogExtent, below_ends
+from jobs.relations.log_extent import StoredLogExtent, below_ends, followed
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import QUARANTINE
@@ -81,14 +82,16 @@ ENDED: list[list[Place]] = [
     *(PLACES[:3], [G0, G1, G2], [S0, S1, S2], PLACES),
 ]
 """Which partitions have an end: how many there are changes the text."""
+FIRST_ENDS = (0, 3)
+"""The end of the first one; each later one has the next offset."""
 
 
-def ends(places: Sequence[Place]) -> dict[Place, int]:
-    return {place: 3 + number for number, place in enumerate(places)}
+def ends(places: Sequence[Place], first: int) -> dict[Place, int]:
+    return {place: first + number for number, place in enumerate(places)}
 
 
-def condition(places: Sequence[Place]) -> str:
-    extents = {place: StoredLogExtent(end=end) for place, end in ends(places).items()}
+def condition(places: Sequence[Place], first: int) -> str:
+    extents = {place: StoredLogExtent(end=end) for place, end in ends(places, first).items()}
     return below_ends({(GROUP_LOG, 3): StoredLogExtent(), **extents})
 
 
@@ -96,9 +99,9 @@ def place_of(row: Row) -> Place:
     return row["log_topic"], row["log_partition"]
 
 
-def before(rows: list[Row], places: Sequence[Place], topics: Sequence[str]) -> list[Row]:
+def before(rows: list[Row], places: Sequence[Place], first: int, topics: Sequence[str]) -> list[Row]:
     """The rows of these logs before the ends of these partitions."""
-    of_places = ends(places)
+    of_places = ends(places, first)
     return [row for row in rows if row["log_topic"] in topics and row["log_offset"] < of_places.get(place_of(row), 99)]
 
 
@@ -110,11 +113,12 @@ def offsets_by(rows: Iterable[Row], key: Callable[[Row], Any]) -> dict[Any, list
 
 
 @pytest.mark.parametrize("topics", [GROUP_TOPICS, SHARE_TOPICS], ids=["groups", "share state"])
+@pytest.mark.parametrize("first", FIRST_ENDS)
 @pytest.mark.parametrize("places", ENDED, ids=len)
 def test_records_before_the_ends_of_partitions(
-    here: FolderReader, rows: list[Row], places: list[Place], topics: Sequence[str]
+    here: FolderReader, rows: list[Row], places: list[Place], first: int, topics: Sequence[str]
 ) -> None:
-    some, text = before(rows, places, topics), condition(places)
+    some, text = before(rows, places, first, topics), condition(places, first)
     unplaced = offsets_by((row for row in some if row["group_id"] is None), place_of)
     assert unreadable.last_unplaced(here, "c", topics, text) == {place: max(of) for place, of in unplaced.items()}
     of_groups = defaultdict[Place, dict[str, tuple[int, int]]](dict)
@@ -129,16 +133,34 @@ def test_records_before_the_ends_of_partitions(
     assert unreadable.first_offsets(here, "c", topics, text) == firsts
 
 
+def last_of_keys(rows: list[Row], group_id: str | None) -> set[tuple[Any, ...]]:
+    groups = ["g", "h"] if group_id is None else [group_id]
+    some = (row for row in rows if row["group_id"] in groups and row["log_topic"] in GROUP_TOPICS)
+    keys = offsets_by(some, lambda row: (place_of(row), row["group_id"], row["record_type"], row["key"]))
+    return {(*key, max(of_key)) for key, of_key in keys.items()}
+
+
 @pytest.mark.parametrize("group_id", [None, "g"])
+@pytest.mark.parametrize("first", FIRST_ENDS)
 @pytest.mark.parametrize("places", ENDED, ids=len)
 def test_the_last_record_of_each_key(
+    here: FolderReader, rows: list[Row], places: list[Place], first: int, group_id: str | None
+) -> None:
+    expected = last_of_keys(before(rows, places, first, GROUP_TOPICS), group_id)
+    assert {*unreadable.last_of_keys(here, "c", condition(places, first), group_id)} == expected
+
+
+@pytest.mark.parametrize("group_id", [None, "g"])
+@pytest.mark.parametrize("places", [*([place] for place in GROUP_PLACES[:2]), GROUP_PLACES[:2], PLACES], ids=len)
+def test_the_last_record_of_each_key_behind_the_ends(
     here: FolderReader, rows: list[Row], places: list[Place], group_id: str | None
 ) -> None:
-    groups = ["g", "h"] if group_id is None else [group_id]
-    named = (row for row in before(rows, places, GROUP_TOPICS) if row["group_id"] in groups)
-    keys = offsets_by(named, lambda row: (place_of(row), row["group_id"], row["record_type"], row["key"]))
-    expected = {(*key, max(of_key)) for key, of_key in keys.items()}
-    assert {*unreadable.last_of_keys(here, "c", condition(places), group_id)} == expected
+    """Of partitions that lack something before their end; of others it does not matter what follows."""
+    of_places = ends(places, 4)
+    lacking = {place: StoredLogExtent(end=end, gaps=LogGaps(missing=0)) for place, end in of_places.items()}
+    condition = followed({(GROUP_LOG, 3): StoredLogExtent(end=2), **lacking})
+    behind = [row for row in rows if row["log_offset"] >= of_places.get(place_of(row), 99)]
+    assert {*unreadable.last_of_keys(here, "c", condition, group_id)} == last_of_keys(behind, group_id)
 
 
 def test_commits_by_group_and_partition(here: FolderReader, rows: list[Row]) -> None:
@@ -175,7 +197,7 @@ def test_records_that_may_be_about_any_group(
 
 def test_spark_finds_the_same(spark: SparkSession, home: Path, here: FolderReader) -> None:
     in_spark = through_spark(spark, home)
-    given = "c", condition([G0, G1]), GROUP_TOPICS
+    given = "c", condition([G0, G1], 3), GROUP_TOPICS
     assert unreadable.unreadable_of_groups(here, *given) == unreadable.unreadable_of_groups(in_spark, *given)
     stored, by_spark = (unreadable.unplaced_records(tables, "c", "2") for tables in (here, in_spark))
     assert sorted(stored) == sorted(by_spark)
