@@ -104,9 +104,9 @@ GROUP BY group_id, hour_ms
 """
 FITTING: Final = " ".join(
     f"WHEN (last_ms - last_ms % {bound}) - (first_ms - first_ms % {bound}) < {bound * MOST_INTERVALS} THEN {bound}"
-    for bound in LENGTHS_MS
+    for bound in LENGTHS_MS[:-1]
 )
-"""The choice of ``fitting_length`` in SQL."""
+"""The choice of ``fitting_length`` in SQL, but for the longest one."""
 COMMITS_BY_TIME: Final = f"""
 WITH written AS (
   SELECT group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]} AS at_ms, count(*) AS records FROM $offset_commits

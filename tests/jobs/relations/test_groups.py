@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from coordinator_core.audit.folds.commit_counts import HOUR_MS, LENGTHS_MS
+from coordinator_core.audit.folds.commit_counts import HOUR_MS, LENGTHS_MS, fitting_length
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.relations import groups
@@ -134,16 +134,28 @@ FAR_MS = HOUR_MS * groups.MOST_INTERVALS * 24
 @pytest.mark.parametrize("is_long", [False, True])
 def test_commits_over_a_long_time_are_counted_by_the_hour(tmp_path: Path, is_long: bool) -> None:
     """Hours without commits or times, and those of another cluster, make no time long."""
-    hours = [
-        {"hour_ms": 0, "written": 2},
-        {"hour_ms": FAR_MS, "written": int(is_long)},
-        {"hour_ms": -FAR_MS, "written": 5},
-    ]
-    others = [{"cluster": "other", "hour_ms": 2 * FAR_MS, "written": 1}]
-    summaries = [{"group_id": "often", **row} for row in (*hours, *others)]
+    hours = [(0, 2), (HOUR_MS, 0), (FAR_MS, int(is_long)), (-FAR_MS, 5)]
+    rows = [{"group_id": "often", "hour_ms": hour_ms, "written": written} for hour_ms, written in hours]
+    summaries = [*rows, {**rows[0], "hour_ms": 2 * FAR_MS, "cluster": "other"}]
     found = report_histories(FolderReader(str(tables_of(tmp_path, {COMMIT_SUMMARIES: summaries}))), CLUSTER)
     counts = {(each.group_id, *count) for each in found for count in each.commit_counts}
     assert counts == ({("often", 0, HOUR_MS, 2), ("often", FAR_MS, HOUR_MS, 1)} if is_long else BY_TIME)
+
+
+def test_commits_are_counted_by_the_shortest_interval_that_fits(tmp_path: Path) -> None:
+    """A group that has written for one interval more than a chart has bars takes the next length."""
+    too_long = {f"{length} ms": length * groups.MOST_INTERVALS for length in LENGTHS_MS[:-1]}
+    commits = [
+        {"cluster": CLUSTER, "group_id": name, "timestamp_ms": at, "is_tombstone": False}
+        for name, last_ms in too_long.items()
+        for at in (0, last_ms)
+    ]
+    write(tmp_path, {OFFSET_COMMITS: commits})
+    found = values(FolderReader(str(tmp_path)), RowKind(groups.COMMITS_BY_TIME, COUNTED, tuple))
+    lengths = {group_id: length_ms for group_id, _, length_ms, _ in found}
+    assert lengths == {name: fitting_length(0, last_ms) for name, last_ms in too_long.items()}
+    assert [*lengths.values()].count(LENGTHS_MS[0]) == 0
+    assert sum(records for *_, records in found) == len(commits)
 
 
 OWN_TEXT, COMMITTERS_TEXT = OWN_TIMES["own_times"].text, COMMITTERS["own_times"].text
