@@ -1,0 +1,80 @@
+"""Short texts of several relations: of a few rows, each is left out for one reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_core.records import GROUP_LOG, SHARE_LOG
+from jobs.relations.brokers import silent_lines
+from jobs.relations.commit_runs import stored_commits
+from jobs.relations.commit_sums import END_TYPES
+from jobs.relations.given_partitions import given, partition_counts
+from jobs.relations.groups import SUMS, rows_of
+from jobs.relations.groups import given as values_of
+from jobs.relations.share_state import given_share_state, rests_on_share_state
+from jobs.tables.broker_events import BROKER_EVENTS
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from tests.jobs.relations.engines import write
+
+Row = dict[str, Any]
+OTHER = {"cluster": "other"}
+
+
+def test_lines_of_brokers_without_times(tmp_path: Path) -> None:
+    line = {"cluster": "c", "timestamp_ms": None}
+    write(tmp_path, {BROKER_EVENTS: [line, line, {**line, "timestamp_ms": 1}, {**line, **OTHER}]})
+    assert silent_lines(FolderReader(str(tmp_path)), "c") == 2
+
+
+def test_partitions_that_were_ingested_are_given(tmp_path: Path) -> None:
+    run = {"cluster": "c", "job": "ingest", "log_topic": GROUP_LOG, "log_partition": 0}
+    others = [{"job": "decode", "log_partition": 1}, {"cluster": None}, {"log_partition": None}, {"log_topic": "t"}]
+    topic = {"cluster": "c", "topic": GROUP_LOG, "partitions": 4}
+    ended = {**topic, "partitions": 2, "until": {"partition": 0, "offset": 1, "timestamp_ms": 1}}
+    topics = [topic, ended, {**topic, "topic": "t"}]
+    write(tmp_path, {RUNS: [run, *({**run, **other} for other in others)], TOPIC_HISTORY: topics})
+    tables = FolderReader(str(tmp_path))
+    assert given(tables) == {"c": {(GROUP_LOG, 0)}}
+    assert partition_counts(tables) == {("c", GROUP_LOG): 4}
+
+
+PLACED: list[Row] = [OTHER, {"job": "decode"}, {"log_topic": GROUP_LOG}, {"log_partition": 0}]
+
+
+@pytest.mark.parametrize(("other", "is_placed"), [({}, False), *((of_run, True) for of_run in PLACED)])
+def test_a_dump_of_share_state_may_not_tell_its_partitions(tmp_path: Path, other: Row, is_placed: bool) -> None:
+    run = {"cluster": "c", "job": "ingest", "log_topic": SHARE_LOG, "log_partition": None}
+    write(tmp_path, {RUNS: [{**run, **other}], LOG_RANGES: [], QUARANTINE: []})
+    assert given_share_state(FolderReader(str(tmp_path)), "c").is_placed == is_placed
+
+
+def test_groups_rest_on_share_state_that_was_initialized(tmp_path: Path) -> None:
+    partitions = [("now", "initialized", False), ("before", "deleting", True), ("never", "initializing", False)]
+    rows = [
+        {"cluster": "c", "group_id": name, "phase": phase, "was_initialized": before}
+        for name, phase, before in partitions
+    ]
+    write(tmp_path, {HISTORY["share_initializations"]: rows, GROUP_STATES: []})
+    tables = FolderReader(str(tmp_path))
+    found = {name: rests_on_share_state(tables, "c", name) for name, _, _ in partitions}
+    assert found == {"now": True, "before": True, "never": False}
+
+
+def test_ends_of_groups_are_tombstones_of_their_own_records(tmp_path: Path) -> None:
+    end = {"cluster": "c", "group_id": "g", "log_topic": GROUP_LOG, "log_partition": 0, "log_offset": 5}
+    end |= {"timestamp_ms": 5, "is_tombstone": True, "record_type": END_TYPES[0]}
+    others = [OTHER, {"is_tombstone": False}, {"record_type": -1}, {"log_offset": None}]
+    empty: dict[Any, list[Row]] = {
+        table: [] for table in (OFFSET_COMMITS, LOG_RANGES, LOG_RECORDS, TOPIC_HISTORY, *HISTORY.values(), RUNS)
+    }
+    write(tmp_path, {**empty, GROUP_RECORDS: [end, *({**end, **other} for other in others)]})
+    tables = FolderReader(str(tmp_path))
+    found = rows_of(tables, SUMS["group_ends"]._replace(read=tuple), **values_of("c"))
+    assert list(found) == [("g", (GROUP_LOG, 0, 5, 5))]
+    assert [tuple(at) for at in stored_commits(tables, "c", "g").group_ends] == [(0, 5, 5)]
