@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
@@ -27,33 +27,6 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
     from jobs.sources.end_offsets import EndOffsets
-
-
-def sure_ms(end: int | None, left_out: int | None, left_out_ms: int | None, last_ms: int | None) -> int:
-    """Return the latest time that was not later than the moment with this end offset of a log partition.
-
-    ``left_out`` is the offset of the first record that the moment leaves out, ``left_out_ms`` its time. If it is beyond
-    the end offset, the record there was removed, and the moment was between ``last_ms``, the time of the last record
-    that counts (None: there is none), and ``left_out_ms``. Both are None where the log does not reach the end offset:
-    the moment was after ``last_ms``.
-    """
-    if left_out_ms is not None and (end is None or left_out == end):
-        return left_out_ms - 1
-    return -1 if last_ms is None else last_ms - 1
-
-
-ANY_LATER_MS: Final = 2**63 - 1
-"""How late a moment may be that names an offset which the logs do not have: nothing bounds it."""
-
-
-def latest_ms(end: int | None, last: int | None, last_ms: int | None, left_out_ms: int) -> int:
-    """Return the latest time that the last record below the end offset of a log partition may have had.
-
-    ``last`` and ``last_ms`` are the offset and the time of the last one that is there. If it is not right below the end
-    offset, later ones may have been removed: they were not later than the first one that the moment leaves out.
-    """
-    is_last = end is not None and last == end - 1
-    return last_ms if is_last and last_ms is not None else left_out_ms
 
 
 class RebalanceFilter(NamedTuple):

@@ -21,8 +21,8 @@ from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
-from jobs.queries.from_logs.log_partition import Cut, LogPartition, first_beyond
-from jobs.queries.interface import ANY_LATER_MS, sure_ms
+from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
+from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -34,16 +34,14 @@ from jobs.sources.topics import known_topics
 class ReplayedGroups:
     """The coordinator at a moment: the log ``partitions`` of groups; what was not given is None.
 
-    ``time_ms`` is the moment's time (None: the end). Where records before it may be removed, it is at least that, and
-    at most ``upto_ms``.
+    ``times`` are those of the moment in other logs.
     """
 
     partitions: list[LogPartition] = field(default_factory=list)
     topics: TopicHistory | None = None
     share_state: ShareStateLog | None = None
     given_share_state: GivenShareState = field(default_factory=GivenShareState)
-    time_ms: int | None = None
-    upto_ms: int | None = None
+    times: MomentTimes = field(default_factory=MomentTimes)
     logs: Sequence[LogPart] = ()
 
     def groups(self) -> Iterator[GroupThen]:
@@ -67,10 +65,10 @@ class ReplayedGroups:
         return Knowledge(given, self.gaps(), lost, topics, first_ms, last_ms, lambda: self.given_share_state)
 
     def image(self) -> TopicImage | None:
-        """Return the topics at the moment; None if they are unknown."""
-        if self.topics is None:
+        """Return the topics at the moment; None if they are unknown, as at an offset whose record has no time."""
+        if self.topics is None or not self.times.is_timed:
             return None
-        return self.topics.image_at(self.time_ms, max(self._times(), default=0), self.upto_ms)
+        return self.topics.image_at(self.times.topics_ms, max(self._times(), default=0), self.times.upto_ms)
 
     def lives(self, topic: str) -> list[TopicInterval] | None:
         """Return the times over which a topic stayed as it was, also after the moment; None if topics are unknown."""
@@ -89,7 +87,8 @@ class ReplayedGroups:
 
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
-        return Surroundings(self.image(), self.share_state).with_brokers(self.topics, self.time_ms, self.upto_ms)
+        around = Surroundings(self.image(), self.share_state)
+        return around.with_brokers(self.topics, self.times.topics_ms, self.times.upto_ms)
 
 
 def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
@@ -99,31 +98,14 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     """
     logs = list(logs)
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(time_ms=moment.time_ms, logs=logs)
-    cuts: list[Cut] = []
-    sure_times: list[int] = []
+    replayed = ReplayedGroups(logs=logs)
+    ends: list[LogEnd] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
             partition = LogPartition(LogReader(files, warn))
-            asked = moment.offsets.get(number)
-            cut = partition.replay(moment.time_ms, asked)
+            ends.append(partition.replay(moment.time_ms, moment.offsets.get(number)))
             replayed.partitions.append(partition)
-            if cut is not None and moment.time_ms is None:
-                cuts.append(cut)
-                sure_times.append(cut.sure_ms)
-            elif partition.gaps.is_short_of(asked):
-                sure_times.append(sure_ms(asked, None, None, partition.last_ms))
-    share_time, sure = moment.time_ms, min(sure_times, default=None)
-    if cuts:
-        share_time = min(cut.before_ms for cut in cuts)
-        replayed.time_ms = max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=share_time)
-        reached = {
-            number
-            for each in replayed.partitions
-            if (number := each.reader.partition) in moment.offsets and not each.gaps.is_short_of(moment.offsets[number])
-        }
-        is_known = moment.offsets.keys() <= reached  # in the logs of groups, or in those of Connect groups
-        replayed.upto_ms = max(cut.latest_ms for cut in cuts) if is_known else ANY_LATER_MS
+    times = replayed.times = MomentTimes.of(moment, ends)
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:
@@ -132,8 +114,8 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     replayed.topics = known_topics(partitions, listed, warn)
     given = replayed.given_share_state = given_share_state(logs, replayed.topics)
     for files in partitions[Family.SHARE].values():
-        replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.absent), sure_ms=sure)
-        _replay_share_state(replayed.share_state, LogReader(files, warn), share_time, given)
+        replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.absent), sure_ms=times.sure_ms)
+        _replay_share_state(replayed.share_state, LogReader(files, warn), times.shares_ms, given)
     return replayed
 
 

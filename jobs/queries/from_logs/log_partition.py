@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,7 +22,7 @@ from coordinator_core.wire.control import MARKERS, control_name
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.interface import latest_ms, sure_ms
+from jobs.queries.moment_times import LogEnd
 from jobs.sources.log_reader import LogReader, LogRow, log_rows
 
 COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
@@ -32,21 +31,6 @@ COMMIT_KEYS = tuple(INT16.pack(kind) for kind in COMMIT_TYPES)
 """How the keys of offset commits begin."""
 
 ABORTED = control_name(control.ABORT)
-
-
-class Cut(NamedTuple):
-    """Where a moment leaves out records of a partition.
-
-    ``last_ms`` is the time of the last record that counts (None: there is none), ``before_ms`` a time before the first
-    one that is left out. Where records may have been removed between the end offset and that one, the moment may have
-    been earlier: ``sure_ms`` is the latest time that was not later than the moment. ``latest_ms`` is the latest time
-    that the last record that counts may have had.
-    """
-
-    last_ms: int | None
-    before_ms: int
-    sure_ms: int
-    latest_ms: int
 
 
 class LogPartition:
@@ -69,10 +53,10 @@ class LogPartition:
         self._commit_keys: set[bytes] = set()
         self._later_markers: dict[int, str | None] = {}
 
-    def replay(self, time_ms: int | None, end: int | None) -> Cut | None:
+    def replay(self, time_ms: int | None, end: int | None) -> LogEnd:
         """Replay the records before the first one later than the time, and below the end offset.
 
-        Returns where that left records out, None if it did not.
+        Returns how the partition ends there.
         """
         last_offset, last_ms = NO_OFFSET, None
         batches = self.reader.batches()
@@ -93,18 +77,18 @@ class LogPartition:
                 self._look_beyond(cut_at, chain([rest], batches))
                 left_out, self.is_cut = next(log_rows(rest)), True
                 self._note_time(left_out.timestamp)
-                beyond_ms = left_out.timestamp
-                return Cut(
-                    last_ms,
-                    beyond_ms - 1,
-                    sure_ms(end, left_out.offset, beyond_ms, last_ms),
-                    latest_ms(end, last_offset, last_ms, beyond_ms),
-                )
+                return self._end(end, last_offset, last_ms, left_out)
         self._note_losses(last_offset, end)
         self._apply_commits()
         self.reader.finish_warnings()
         self.gaps = self._gaps_below(end, at_end=True)
-        return None
+        return self._end(end, last_offset, last_ms, None)
+
+    def _end(self, asked: int | None, last: int, last_ms: int | None, left_out: LogRow | None) -> LogEnd:
+        end = LogEnd(self.reader.partition, self.gaps, asked, None if last == NO_OFFSET else last, last_ms)
+        if left_out is None:
+            return end
+        return end._replace(left_out=left_out.offset, left_out_ms=left_out.timestamp)
 
     def _note_time(self, time_ms: int) -> None:
         if time_ms >= 0:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_changes import TopicInterval
@@ -21,7 +20,7 @@ from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.groups import StoredGroups
 from jobs.queries.from_tables.selection import Selection
 from jobs.queries.from_tables.share_log import StoredShareLog
-from jobs.queries.interface import ANY_LATER_MS, latest_ms, sure_ms
+from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.given_partitions import stored_given
 from jobs.relations.log_extent import Extents, below_ends, extents_at, gaps_by_name, names_without_ends
 from jobs.relations.logs import times_of_groups, without_times
@@ -31,46 +30,11 @@ from jobs.relations.unreadable import unreadable_of_groups
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
 
-BEFORE_ALL_MS: Final = -2
-"""A time before that of each record, also of one without a time (-1)."""
 
-
-class MomentTimes(NamedTuple):
-    """The times (ms) that a moment of the logs of groups means in other logs; None: their end.
-
-    ``topics_ms``: topics are those of the last record that counts. ``shares_ms``: share state is that before the first
-    record that does not count. ``sure_ms``: see ``interface.sure_ms``; None: the moment is a time, or the end, and each
-    log reaches it. ``upto_ms``: the latest time that the last record that counts may have had; None: ``topics_ms``.
-    ``is_timed``: no offset of the moment is that of a record without a time.
-    """
-
-    topics_ms: int | None
-    shares_ms: int | None
-    sure_ms: int | None = None
-    is_timed: bool = True
-    upto_ms: int | None = None
-
-    @classmethod
-    def of(cls, moment: AsOf, extents: Extents) -> MomentTimes:
-        """Return those of a moment at which the log partitions end."""
-        cuts = [extent for extent in extents.values() if extent.left_out_ms is not None]
-        short = [extent for extent in extents.values() if extent.gaps.is_short_of(extent.asked)]
-        asked = short if moment.time_ms is not None else [*cuts, *short]
-        sure = min((sure_ms(each.asked, each.left_out, each.left_out_ms, each.last_ms) for each in asked), default=None)
-        if not cuts or moment.time_ms is not None:
-            is_timed = moment.time_ms is not None or all(extent.left_out is None for extent in extents.values())
-            return cls(moment.time_ms, moment.time_ms, sure if is_timed else BEFORE_ALL_MS, is_timed)
-        shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
-        reached = {place[1] for place, extent in extents.items() if not extent.gaps.is_short_of(extent.asked)}
-        is_known = moment.offsets.keys() <= reached  # in the logs of groups, or in those of Connect groups
-        return cls(
-            max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
-            shares_ms,
-            sure,
-            upto_ms=max(latest_ms(cut.asked, cut.last, cut.last_ms, cut.left_out_ms or 0) for cut in cuts)
-            if is_known
-            else ANY_LATER_MS,
-        )
+def log_ends(extents: Extents) -> Iterator[LogEnd]:
+    """Yield how each log partition ends."""
+    for (_, partition), each in extents.items():
+        yield LogEnd(partition, each.gaps, each.asked, each.last, each.last_ms, each.left_out, each.left_out_ms)
 
 
 class StoredMoment:
@@ -89,7 +53,7 @@ class StoredMoment:
             for extent in self._extents.values():
                 if extent.asked is None:  # else its end at that time is known
                     extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
-        self._times = MomentTimes.of(moment, self._extents)
+        self._times = MomentTimes.of(moment, log_ends(self._extents))
         self._shares = StoredShareLog(self._selected, self._times.shares_ms)
         self._groups = StoredGroups(self._selected, self._extents)
 

@@ -18,6 +18,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupKeys, prove
 from jobs.cli.app import app
 from tests.core.builders import GroupLog
+from tests.core.certainties import ABOUT_CERTAINTY
 from tests.jobs.logs import batches
 from tests.shared_data import ROOT
 
@@ -26,14 +27,6 @@ TOPIC = "__consumer_offsets"
 Damage = Callable[[Path, random.Random], None]
 LISTS = ("members", "offsets", "offsets_stable", "share_offsets")
 """Of these the log may have a part only: what it has is right."""
-ABOUT_CERTAINTY = (
-    "certainty",
-    "unknownFields",
-    "unknownMembers",
-    "unknownOffsets",
-    "incompleteLists",
-    "topicsInDoubt",
-)
 
 
 def rows(*arguments: object) -> list[dict[str, Any]]:

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from coordinator_core.records import GROUP_LOG
-from jobs.queries.from_tables.stored_moment import MomentTimes
-from jobs.queries.interface import ANY_LATER_MS
-from jobs.relations.log_extent import StoredLogExtent
+from coordinator_core.groups.certainty import LogGaps
+from jobs.queries.moment_times import ANY_LATER_MS, LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
 
 
 def test_no_share_state_is_that_of_an_offset_whose_record_has_no_time() -> None:
     """Records of share state in the same dump have no times, either."""
-    extents = {(GROUP_LOG, 0): StoredLogExtent(asked=5, left_out=5, last=4)}
-    times = MomentTimes.of(AsOf(offsets={0: 5}), extents)
+    times = MomentTimes.of(AsOf(offsets={0: 5}), [LogEnd(0, LogGaps(), asked=5, left_out=5, last=4)])
     assert not times.is_timed
     assert times.sure_ms is not None
     assert times.sure_ms < -1
-    assert MomentTimes.of(AsOf(), {(GROUP_LOG, 0): StoredLogExtent(last=4)}).sure_ms is None
+    assert MomentTimes.of(AsOf(), [LogEnd(0, LogGaps(), last=4)]).sure_ms is None
 
 
 def test_an_offset_that_the_logs_do_not_have_is_of_no_known_time() -> None:
     """Of the topics at the moment only those are known that do not change any more."""
-    cut = StoredLogExtent(asked=5, left_out=5, left_out_ms=5_000, last=4, last_ms=4_000)
-    extents = {(GROUP_LOG, 0): cut}
-    known, absent = (MomentTimes.of(AsOf(offsets=offsets), extents) for offsets in ({0: 5}, {0: 5, 1: 9}))
+    cut = LogEnd(0, LogGaps(), asked=5, left_out=5, left_out_ms=5_000, last=4, last_ms=4_000)
+    known, absent = (MomentTimes.of(AsOf(offsets=offsets), [cut]) for offsets in ({0: 5}, {0: 5, 1: 9}))
     assert (known.topics_ms, known.upto_ms) == (4_000, 4_000)
     assert (absent.topics_ms, absent.upto_ms) == (4_000, ANY_LATER_MS)

@@ -17,9 +17,10 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
-from jobs.queries.from_tables.stored_moment import MomentTimes
+from jobs.queries.from_tables.stored_moment import log_ends
 from jobs.queries.group_steps import NO_ENDS_SHOWN, group_steps
-from jobs.queries.interface import ANY_LATER_MS, GroupsThen
+from jobs.queries.interface import GroupsThen
+from jobs.queries.moment_times import ANY_LATER_MS, MomentTimes
 from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.log_extent import extents_at
 from jobs.relations.moment import AsOf
@@ -183,11 +184,11 @@ def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
     is_later = []
     for offset in range(1, 200, 9):
         moment = AsOf(offsets={3: offset})
-        files = replay(logs, moment, pytest.fail)
-        stored = MomentTimes.of(moment, extents_at(reader, CLUSTER, moment, GROUP_TOPICS))
-        assert (stored.topics_ms, stored.upto_ms) == (files.time_ms, files.upto_ms)
-        is_later.append(files.time_ms != files.upto_ms)
+        files = replay(logs, moment, pytest.fail).times
+        stored = MomentTimes.of(moment, log_ends(extents_at(reader, CLUSTER, moment, GROUP_TOPICS)))
+        assert stored == files
+        is_later.append(files.topics_ms != files.upto_ms)
     assert {*is_later} == {False, True}
     moment = AsOf(offsets={3: 100, 9: 5})
-    unbounded = MomentTimes.of(moment, extents_at(reader, CLUSTER, moment, GROUP_TOPICS))
-    assert replay(logs, moment, pytest.fail).upto_ms == unbounded.upto_ms == ANY_LATER_MS, "no such partition"
+    unbounded = MomentTimes.of(moment, log_ends(extents_at(reader, CLUSTER, moment, GROUP_TOPICS)))
+    assert replay(logs, moment, pytest.fail).times.upto_ms == unbounded.upto_ms == ANY_LATER_MS, "no such partition"
