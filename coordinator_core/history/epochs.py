@@ -192,10 +192,20 @@ def on_target_epoch(kind: EpochKind, writer: HistoryWriter, record: TargetEpochR
         state = writer.group.state
         epoch.assignor = preferred_assignor(state) if isinstance(state, ConsumerGroup) else None
         if epoch.state == "ASSIGNING":
-            epoch.state = "RECONCILING"
+            epoch.state = "NOT_READY" if _has_no_tasks(writer) else "RECONCILING"
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
         writer.converge(record.at)
+
+
+def _has_no_tasks(writer: HistoryWriter) -> bool:
+    """Whether the target of a streams group shows that its topology is not ready, where no record says so: one that is
+    has tasks, which some member gets.
+    """
+    state = writer.group.state
+    if not isinstance(state, StreamsGroup) or state.is_validated is not None or writer.open_history.past.doubt:
+        return False
+    return bool(state.members) and not any(target.active for target in state.targets.values())
 
 
 def configs_before(state: GroupState | None, record: CoordinatorRecord) -> dict[str, str] | None:
@@ -259,7 +269,7 @@ def _take_topics(writer: HistoryWriter, epoch: OpenEpoch, used: Used, names: set
         named = named_topics(state.topology)
         names = {name for name in names if name in named or (image is not None and name in image.by_name)}
         epoch.topology = check_topology(state, image, complete=is_whole)
-        if state.is_validated is None and epoch.topology.status not in (None, READY):
+        if state.members and state.is_validated is None and epoch.topology.status not in (None, READY):
             epoch.state = "NOT_READY"
     epoch.topics = tuple(sorted(names))
 

@@ -189,6 +189,28 @@ def test_topics_behind_the_end_of_the_metadata_log_may_fit_a_topology(last_seen_
     assert [row.topology and row.topology.status for row in log.epochs(topics)] == [status]
 
 
+def test_a_target_without_tasks_shows_that_a_topology_is_not_ready() -> None:
+    """Brokers of 4.1 do not record which topology they validated, and the topics are not known."""
+    target = {"activeTasks": [], "standbyTasks": [], "warmupTasks": []}
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", {"epoch": 1, "metadataHash": 7}),
+        streams("TARGET_ASSIGNMENT_MEMBER", target, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 1}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(1), "m"),
+    )
+    tasks = [{"subtopologyId": "0", "partitions": [0]}]
+    log.write(
+        streams("METADATA", {"epoch": 2, "metadataHash": 8}),
+        streams("TARGET_ASSIGNMENT_MEMBER", target | {"activeTasks": tasks}, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[0]), "m"),
+    )
+    assert [row.outcome for row in log.rebalances()] == ["not ready", "converged"]
+    assert [row.state for row in log.epochs()] == ["NOT_READY", "STABLE"]
+
+
 def test_a_new_topology_is_a_cause():
     log = GroupLog().write(
         streams("MEMBER_METADATA", streams_member(), "m"),
