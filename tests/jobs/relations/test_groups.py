@@ -194,7 +194,7 @@ def test_rows_of_tables_are_those_of_the_groups_of_a_cluster(tmp_path: Path) -> 
     """Broker's lines may name no group."""
     kinds = {**groups.ROWS, **groups.SHARE_PARTITIONS, **groups.EVENTS}
     of_all = [{"cluster": CLUSTER, "group_id": name} for name in ("g", "h", None)]
-    rows = [*of_all, {"cluster": "other", "group_id": "g"}]
+    rows = [*of_all, *({"cluster": "other", "group_id": name} for name in "gh")]
     write(tmp_path, dict.fromkeys((*(HISTORY[name] for name in kinds if name in HISTORY), BROKER_EVENTS), rows))
     tables = FolderReader(str(tmp_path))
     for kind in (kind._replace(read=tuple) for kind in kinds.values()):

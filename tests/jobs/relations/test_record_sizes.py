@@ -134,7 +134,7 @@ def test_records_of_128_mb_have_longer_lengths(tmp_path: Path) -> None:
     sizes = {f"{key} and {value}": size for (key, value), size in LARGE.items()}
     columns = [{"batch_last": key, "place": value} for key, value in LARGE]
     rows = [row_of(of, 0, (0, 0, 0), **of_record) for of, of_record in zip(sizes, columns, strict=True)]
-    append(tmp_path, "group_records", rows)
+    append(tmp_path, "group_records", [*rows, {**rows[0], "cluster": "another", "group_id": "another"}])
     found = rows_of(FolderReader(str(tmp_path)), SUMS["sizes"]._replace(text=text), **given(CLUSTER))
     assert {of: size.size - HEADER_SIZE for of, size in found} == sizes
 

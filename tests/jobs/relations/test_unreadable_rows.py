@@ -30,6 +30,8 @@ Place = tuple[str, int]
 GROUP_PLACES, SHARE_PLACES = ([(log, number) for number in range(4)] for log in (GROUP_LOG, SHARE_LOG))
 PLACES = [(CONNECT_LOG, 0), *GROUP_PLACES, *SHARE_PLACES]
 OFFSETS = range(12)
+UNPLACED, OF_G = range(3), (3, 4, 5, 11)
+"""Offsets that each partition has: of records without a readable key, and of one group. Partitions end at some."""
 KEYS = {
     **{
         kind: [encode_key(kind, {"group": "g", "topic": "t", "partition": number}) for number in range(2)]
@@ -42,7 +44,10 @@ KEYS = {
 def row_at(chance: Random, place: Place, offset: int) -> Row:
     kind = chance.choice([*KEYS])
     of_group = {"group_id": chance.choice("gh"), "record_type": kind.value, "key": chance.choice(KEYS[kind])}
-    told = of_group | {"part": "value"} if chance.random() < 0.6 else {"part": "key"}
+    if offset in OF_G:
+        of_group["group_id"] = "g"
+    has_key = offset in OF_G or (offset not in UNPLACED and chance.random() < 0.6)
+    told = of_group | {"part": "value"} if has_key else {"part": "key"}
     at = {"log_topic": place[0], "log_partition": place[1], "log_offset": offset}
     times = {"run_id": chance.choice("123"), "timestamp_ms": chance.choice([None, offset * 10])}
     return {"group_id": None, "record_type": None, "key": None, **at, **times, **told}
@@ -59,7 +64,12 @@ def not_counted(chance: Random, row: Row) -> Row:
 @pytest.fixture(scope="module")
 def rows() -> list[Row]:
     chance = Random(19)
-    return [row_at(chance, place, offset) for place in PLACES for offset in OFFSETS if chance.random() < 0.7]
+    return [
+        row_at(chance, place, offset)
+        for place in PLACES
+        for offset in OFFSETS
+        if offset in UNPLACED or offset in OF_G or chance.random() < 0.7
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -151,12 +161,13 @@ def test_the_last_record_of_each_key(
 
 
 @pytest.mark.parametrize("group_id", [None, "g"])
+@pytest.mark.parametrize("first", [4, 11])
 @pytest.mark.parametrize("places", [*([place] for place in GROUP_PLACES[:2]), GROUP_PLACES[:2], PLACES], ids=len)
 def test_the_last_record_of_each_key_behind_the_ends(
-    here: FolderReader, rows: list[Row], places: list[Place], group_id: str | None
+    here: FolderReader, rows: list[Row], places: list[Place], first: int, group_id: str | None
 ) -> None:
     """Of partitions that lack something before their end; of others it does not matter what follows."""
-    of_places = ends(places, 4)
+    of_places = ends(places, first)
     lacking = {place: StoredLogExtent(end=end, gaps=LogGaps(missing=0)) for place, end in of_places.items()}
     condition = followed({(GROUP_LOG, 3): StoredLogExtent(end=2), **lacking})
     behind = [row for row in rows if row["log_offset"] >= of_places.get(place_of(row), 99)]
