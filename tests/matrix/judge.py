@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from tests.matrix.answers import Answer, Key, Question, Row
@@ -103,9 +104,20 @@ def _by_other_clock(removal: Removal, said: Row, true: Row) -> Row:
         return said
     if all(row.get("until") and row.get("until_log", "") is None for row in (said, true)):
         return said | {"until": true["until"]}
+    if _is_end_of_topic_or_near(said, true, removal.moves_topics_ms):
+        return said | {name: true[name] for name in ("until", "until_log")}
     if said.get("is_open") and said.get("topics_at", "") is None:
         return said | {"topics_at": true["topics_at"]}
     return said
+
+
+def _is_end_of_topic_or_near(said: Row, true: Row, apart_ms: int) -> bool:
+    """Whether an owner's time ends with the topic by one clock, and by the other with a record so near to that."""
+    ends = [row["until"] for row in (said, true) if row.get("until") and "until_log" in row]
+    if len(ends) < 2 or (said["until_log"] is None) == (true["until_log"] is None):
+        return False
+    one, other = map(datetime.fromisoformat, ends)
+    return abs(one - other) <= timedelta(milliseconds=apart_ms)
 
 
 def _since_shown(said: Row, true: Row) -> Row:

@@ -242,6 +242,16 @@ def test_only_the_end_of_a_topic_is_told_by_the_other_clock(removal: str, until_
 
 
 @pytest.mark.parametrize(
+    ("shift_ms", "second", "judged"), [(300, "00.182", "same"), (300, "00.301", "wrong"), (20, "00.010", "wrong")]
+)
+def test_a_record_that_is_near_the_end_of_a_topic_may_come_first(shift_ms: int, second: str, judged: str) -> None:
+    row = {"group_id": "g", "partition": 0, "history_complete": True}
+    true = row | {"until": "2026-01-01T00:01:00.000+00:00", "until_log": None}
+    said = row | {"until": f"2026-01-01T00:01:{second}+00:00", "until_log": "0:7"}
+    assert verdict("owners over time", true, said, REMOVALS[f"clock of metadata +{shift_ms} ms"]) == judged
+
+
+@pytest.mark.parametrize(
     ("is_open", "topics_at", "judged"),
     [(True, None, "same"), (False, None, "wrong"), (True, AT | {"offset": 8}, "wrong")],
 )
