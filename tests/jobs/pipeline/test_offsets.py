@@ -10,12 +10,14 @@ from pyspark.sql import SparkSession
 from coordinator_core.audit.folds.group_history import PartitionCommits
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import LogPosition
-from jobs.api import CoordinatorAudit
+from jobs.api import COMMIT_RATES
+from jobs.api_columns import RATES_SCHEMA
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.from_logs.history import group_histories
 from jobs.relations.moment import AsOf
 from jobs.sources.files import find_logs
 from jobs.tables.records import OFFSET_COMMITS
+from jobs.tables.spark_reader import SparkReader
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.engines import write
 
@@ -108,5 +110,5 @@ def test_rates(spark: SparkSession, tmp_path: Path) -> None:
         for at, (time_ms, ended) in enumerate(times)
     ]
     write(tmp_path, {OFFSET_COMMITS: rows})
-    (rate,) = CoordinatorAudit(spark, str(tmp_path), "c").commit_rates().collect()
+    (rate,) = SparkReader(spark, str(tmp_path)).frame(COMMIT_RATES, RATES_SCHEMA, cluster="c", every="1 hour").collect()
     assert (rate.commits, rate.tombstones, rate.share) == (2, 2, 1.0)
