@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator_core.audit.folds.group_history import ShareLogs
 from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations.logs import (
     OF_RANGE,
     RANGES,
+    LogFacts,
     has_orphans,
     last_times,
     lost_records,
@@ -171,3 +173,26 @@ def test_another_cluster_has_groups_and_topics_of_its_own(tmp_path: Path) -> Non
     assert has_orphans(here, "c", "orphan")
     assert partition_counts(here, "c") == {"topic of c": 2}
     assert not rests_on_share_state(here, "c", "another")
+
+
+def test_what_was_read_of_the_share_state_log(tmp_path: Path) -> None:
+    """A log is whole by the sum of all that was read of it; damage of another log or cluster is not its own."""
+
+    def read(topic: str, first: int, last_ms: int, **fields: Any) -> Row:
+        place = {"cluster": "c", "log_topic": topic, "log_partition": 0, "run_id": "run"}
+        return {**place, "first_offset": first, "last_offset": first + 4, "records": 5, "last_ms": last_ms, **fields}
+
+    ranges = [
+        *(read(SHARE_LOG, first, last_ms, has_start=first == 0) for first, last_ms in ((0, 100), (5, 50))),
+        *(read(GROUP_LOG, first, last_ms, has_start=first == 0) for first, last_ms in ((0, 200), (5, 150))),
+    ]
+    damaged = {"log_partition": 0, "kind": "damaged"}
+    records = [
+        {**damaged, "cluster": "another", "log_topic": GROUP_LOG},
+        {**damaged, "cluster": "c", "log_topic": SHARE_LOG},
+    ]
+    orphan = {"cluster": "c", "log_topic": SHARE_LOG, "log_partition": 0, "group_id": "orphan"}
+    tables = {RUNS: [], QUARANTINE: [], TOPIC_HISTORY: [], LOG_RANGES: ranges, LOG_RECORDS: records}
+    write(tmp_path, {**tables, GROUP_STATES: [orphan], HISTORY["share_initializations"]: []})
+    shares = LogFacts.read(FolderReader(str(tmp_path)), "c").share_logs
+    assert shares == ShareLogs({0: 100}, frozenset({0}), {0: 200})
