@@ -19,7 +19,7 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
 from jobs.relations.logs import lost_records
+from jobs.relations.moment import NEVER_MS
 from jobs.relations.replay import (
     BEHIND_TOPICS,
     BLOCK,
@@ -58,9 +59,6 @@ from jobs.tables.engine import Engine, Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
-
-NEVER_MS: Final = 1 << 62
-"""A time that no replay has passed."""
 
 
 class Span(NamedTuple):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.relations.gaps import DamagedRange, GapsSeen, Place, damage_of, gaps_below
+from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below
 from jobs.relations.given_partitions import given
-from jobs.relations.moment import AsOf
+from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
 from jobs.sources.files import FIRST_SEGMENT
@@ -21,13 +21,11 @@ LAST_OFFSET: Final = 1 << 62
 """Stands for the end of a moment that has none."""
 NOTHING: Final = "FALSE"
 """The SQL condition that no row meets."""
-NEVER_MS: Final = 1 << 62
-"""Stands for the time of a moment that has none."""
 
 EXAMINED: Final = f"""
 SELECT log_topic, log_partition, leader_epoch, kind, count(log_offset) AS records,
   min(CASE WHEN kind = 'empty' THEN batch_base ELSE log_offset END) AS first, min(batch_base) AS base,
-  max(log_offset) AS last, max(coalesce(batch_last, log_offset)) AS last_of_batch,
+  max(log_offset) AS last, max({LAST_OF_BATCH}) AS last_of_batch,
   coalesce(bool_or(log_offset = 0 OR source LIKE '%{FIRST_SEGMENT}'), FALSE) AS has_start,
   coalesce(bool_or(is_transactional), FALSE) AS has_transactions,
   min(log_offset) FILTER (WHERE timestamp_ms > :time_ms) AS late,

@@ -16,14 +16,13 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import damage_of, gaps_below
+from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import LOG_PARTITION, PLACED
 from jobs.tables.reader import TableReader
 
-NEVER_MS: Final = 1 << 62
-"""Stands for the time from which on a log is whole whose end is lost."""
 BLOCK: Final = 1 << 16
 """Number of offsets in a block of ``RANGES``."""
 

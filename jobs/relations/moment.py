@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
+
+NEVER_MS: Final = 1 << 62
+"""Later than the time of each record: what has no time, or no end, never comes to it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,14 +177,10 @@ def test_another_cluster_has_groups_and_topics_of_its_own(tmp_path: Path) -> Non
 
 def test_what_was_read_of_the_share_state_log(tmp_path: Path) -> None:
     """A log is whole by the sum of all that was read of it; damage of another log or cluster is not its own."""
-
-    def read(topic: str, first: int, last_ms: int, **fields: Any) -> Row:
-        place = {"cluster": "c", "log_topic": topic, "log_partition": 0, "run_id": "run"}
-        return {**place, "first_offset": first, "last_offset": first + 4, "records": 5, "last_ms": last_ms, **fields}
-
     ranges = [
-        *(read(SHARE_LOG, first, last_ms, has_start=first == 0) for first, last_ms in ((0, 100), (5, 50))),
-        *(read(GROUP_LOG, first, last_ms, has_start=first == 0) for first, last_ms in ((0, 200), (5, 150))),
+        range_of(log, 0, first, last_ms, last_offset=first + 4, records=5, has_start=first == 0)
+        for log, times in ((SHARE_LOG, (100, 50)), (GROUP_LOG, (200, 150)))
+        for first, last_ms in zip((0, 5), times, strict=True)
     ]
     damaged = {"log_partition": 0, "kind": "damaged"}
     records = [

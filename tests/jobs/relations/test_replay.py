@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
-from jobs.pipeline.replay import NEVER_MS
 from jobs.pipeline.replay_arrow import INPUT
+from jobs.relations.moment import NEVER_MS
 from jobs.relations.replay import (
     BYTES,
     BYTES_AGAIN,
