@@ -45,6 +45,14 @@ class SimulatedThread(ClassicClient):
         return topology_of(topology_value(_TOPOLOGY.filled(given, "topology")))
 
     @property
+    def _subscribed(self) -> list[str]:
+        """Return the topics to which a thread subscribes: all sources, with those that the application writes itself."""
+        between = [
+            topic.name for subtopology in self._topology.subtopologies for topic in subtopology.repartition_source_topics
+        ]
+        return [*self.setup.topics, *between]
+
+    @property
     def _process(self) -> str:
         return uuid_text(self.chance.fork("process").uuid().bytes)
 
@@ -60,7 +68,7 @@ class SimulatedThread(ClassicClient):
             "clientTags": [],
         }
         fields: ConsumerProtocolSubscription = {
-            "topics": list(self.setup.topics),
+            "topics": self._subscribed,
             "userData": encode_blob(
                 StreamsSubscriptionInfo, INFO_VERSION, of_version(StreamsSubscriptionInfo, INFO_VERSION, info)
             ),
@@ -73,7 +81,7 @@ class SimulatedThread(ClassicClient):
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """Return, as the leader, the tasks of every member for the topics of this moment."""
         image, configured = self.shard.topics, self._configured
-        self.shard.groups[self.group_id].assigned(self.setup.topics, image)
+        self.shard.groups[self.group_id].assigned(self._subscribed, image)
         threads = {
             member["memberId"]: StreamsMemberSpec(classic_blobs.thread_info(member["metadata"]).process_id)
             for member in members

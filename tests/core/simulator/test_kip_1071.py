@@ -108,6 +108,14 @@ def test_the_copies_of_a_migration_are_right() -> None:
     ]
 
 
+def test_threads_on_the_classic_protocol_subscribe_to_the_topics_between_their_subtopologies() -> None:
+    group = {**GROUPS["migration"], "streams": {"repartition": 3}}
+    world = World.of(2, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"between": group})
+    of_leader = [row.verdict for row in world.verdicts() if row.basis is Basis.LEADER]
+    assert of_leader
+    assert Verdict.INVALID not in of_leader
+
+
 def test_all_members_follow_a_shutdown() -> None:
     group = {"type": "streams", **GROUPS["shutdown"]}
     world = World.of(3, lasts="10m", cluster=CLUSTER, topics=TOPICS, groups={"shutdown": group})
