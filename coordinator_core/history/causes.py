@@ -142,12 +142,17 @@ def member_changes(before: Mapping[str, object], member: EpochMember, at: LogPos
                 detail = difference(_names(old), _names(new))
                 causes.append(about(member, CauseKind.SUBSCRIPTION_CHANGED, at, detail, topics))
         elif name in _KIND_OF_FACT:
-            causes.append(about(member, _KIND_OF_FACT[name], at, f"{name} {old or 'none'} to {new or 'none'}"))
+            causes.append(about(member, _KIND_OF_FACT[name], at, f"{name} {_said(old)} to {_said(new)}"))
         else:
             other.append(name)
     if other:
         causes.append(about(member, CauseKind.MEMBER_CHANGED, at, ", ".join(other)))
     return causes
+
+
+def _said(value: object) -> str:
+    """Return a fact in words; the first topology epoch is 0."""
+    return "none" if value is None or value == "" else str(value)
 
 
 def about(

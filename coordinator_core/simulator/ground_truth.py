@@ -174,7 +174,8 @@ class GroupTruth:
         self._members(live, how)
         if batch is not None:
             opened = self._opened(batch)
-            if self.type and any(record.value is not None and record.type != self.type for record in opened):
+            is_another = any(record.value is not None and record.type != self.type for record in opened)
+            if is_another and self.epoch is not None:
                 self._opened_as_another_type(opened, batch, earlier)
             else:
                 for record in opened:

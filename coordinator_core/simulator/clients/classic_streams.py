@@ -48,7 +48,9 @@ class SimulatedThread(ClassicClient):
     def _subscribed(self) -> list[str]:
         """Return the topics to which a thread subscribes: all sources, with those that the application writes itself."""
         between = [
-            topic.name for subtopology in self._topology.subtopologies for topic in subtopology.repartition_source_topics
+            topic.name
+            for subtopology in self._topology.subtopologies
+            for topic in subtopology.repartition_source_topics
         ]
         return [*self.setup.topics, *between]
 

@@ -223,6 +223,7 @@ def test_a_new_topology_is_a_cause():
         streams("METADATA", _streams_epoch(3, "0", validated=1)),
     )
     assert kinds(log.rebalances()[1]) == ["topology_changed", "topology_changed"]
+    assert [cause.detail for cause in log.rebalances()[1].causes] == ["topology epoch 0 to 1", "topology epoch 0 to 1"]
 
 
 def test_a_warm_up_task_that_caught_up_is_a_cause():

@@ -266,6 +266,18 @@ def test_a_deleted_group_begins_anew(kind):
     check(World.of(3, lasts="8m", cluster=CLUSTER, topics=TOPICS, groups={"some": group}))
 
 
+def test_a_group_that_was_migrated_and_deleted_begins_anew_as_it_began():
+    """Its members join with the classic protocol again, which converts nothing."""
+    events = [{"at": "1m", "migrate": "consumer"}, {"at": "3m", "scale": 0}]
+    events += [{"at": "4m", "delete": True}, {"at": "5m", "join": 2}]
+    group = {"type": "classic", "topics": ["orders"], "members": 2, "events": events}
+    world = World.of(3, lasts="8m", cluster=CLUSTER, topics=TOPICS, groups={"some": group})
+    causes = {cause["kind"] for row in world.true_rebalances().values() for cause in row["causes"]}
+    assert "group_upgraded" in causes
+    assert "group_downgraded" not in causes
+    check(world)
+
+
 def check_state(world):
     """Replaying the log, whole or compacted, gives the state of the coordinator."""
     for shard in world.shards:
