@@ -46,7 +46,7 @@ class SimulatedThread(ClassicClient):
 
     @property
     def _subscribed(self) -> list[str]:
-        """Return the topics to which a thread subscribes: all sources, with those that the application writes itself."""
+        """Return what a thread subscribes to: all sources, with those that the application writes itself."""
         between = [
             topic.name
             for subtopology in self._topology.subtopologies
