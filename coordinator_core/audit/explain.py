@@ -29,8 +29,10 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import (
+    DOWNGRADED,
     NO_COMPUTING_WORKER,
     REACHED_NOT_READY,
+    UPGRADED,
     AssignmentRow,
     GroupEpochRow,
     RebalanceRow,
@@ -92,8 +94,8 @@ CAUSES = {
 ENDINGS = {
     "emptied": "The last member left.",
     "group deleted": "The group was deleted.",
-    "group upgraded": "It ended when the group moved to the new protocol.",
-    "group downgraded": "It ended when the group moved back to the classic protocol.",
+    UPGRADED: "It ended when the group moved to the new protocol.",
+    DOWNGRADED: "It ended when the group moved back to the classic protocol.",
     "unknown": "When it ended is not known: members may be missing in the log.",
 }
 USUAL = (AS_SEEN, NEWEST, *USUAL_STORIES)

@@ -106,7 +106,7 @@ class Certainty:
     ``unknown_offsets`` are partitions whose committed offset may have been another, ``all_offsets`` says that no other
     partition had one, and ``transactions_are_known`` that no other offsets were pending in open transactions.
     ``commits_hold`` is False where a dump does not show in which transactions the committed offsets are: these may have
-    been aborted, or be open.
+    been aborted, or be open. ``may_have_moved``: another log shows the group, too.
     """
 
     exists: bool = True
@@ -117,6 +117,7 @@ class Certainty:
     all_offsets: bool = True
     transactions_are_known: bool = True
     commits_hold: bool = True
+    may_have_moved: bool = False
 
     def knows(self, record_type: int, about: str = "") -> bool:
         """Whether the group's state has what this key was at the moment, or that it was not there."""

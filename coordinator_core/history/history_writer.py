@@ -24,7 +24,9 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRe
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import (
     CONVERTED_ELSEWHERE,
+    DOWNGRADED,
     REACHED_NOT_READY,
+    UPGRADED,
     AssignmentRow,
     Cause,
     HistoryRow,
@@ -164,7 +166,7 @@ class HistoryWriter:
             up = open_history.type == CLASSIC
             open_history.convert("upgrade" if up else "downgrade", at)
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
-            self._end_life("group upgraded" if up else "group downgraded", open_history.ended or at)
+            self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
             open_history.unseen = unseen
             kind = CauseKind.GROUP_UPGRADED if up else CauseKind.GROUP_DOWNGRADED
             open_history.changes.append(cause(kind, at, detail=f"{open_history.type} to {group_type}"))

@@ -47,6 +47,8 @@ class Revocation(NamedTuple):
 
 REACHED_NOT_READY = "not ready"
 """The outcome of a rebalance of a streams group whose topology does not fit its topics: the target has no tasks."""
+UPGRADED, DOWNGRADED = "group upgraded", "group downgraded"
+"""How an epoch ends from which the group goes on under the other protocol."""
 CONVERTED_ELSEWHERE = (
     "epochs are skipped where no records are missing: the group was moved from the classic protocol, which the other "
     "log has to show"

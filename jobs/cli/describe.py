@@ -28,7 +28,14 @@ from coordinator_core.groups.share.partition_offsets import describe_share_parti
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import check_moment, find_group, refuse_unproven_list, warn_of_missing, warn_of_share_state
+from jobs.cli.gaps import (
+    check_moment,
+    find_group,
+    naming_moved,
+    refuse_unproven_list,
+    warn_of_missing,
+    warn_of_share_state,
+)
 from jobs.cli.lag import LagLimits, print_lag_history
 from jobs.cli.lines import ListedGroup, OffsetLine
 from jobs.cli.option_groups import with_options
@@ -73,7 +80,7 @@ def groups_command(
     moment = parse_moment(at, at_offset)
     then = source.answers().at(moment)
     is_whole = warn_of_missing(source.console, then)
-    lines = [_summary(group, is_whole=is_whole) for group in then.groups()]
+    lines = [_summary(group, is_whole=is_whole) for group in naming_moved(source.console, then.groups())]
     check_moment(source.console, then, moment)
     if types:
         lines = _limited(source, lines, "type", types)
@@ -130,7 +137,7 @@ def describe_command(
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
     is_whole = warn_of_missing(source.console, then, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
-    chosen = then.groups() if one is None else iter([one])
+    chosen = naming_moved(source.console, then.groups() if one is None else [one])
     descriptions = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
     if group is not None:
         for described in descriptions:

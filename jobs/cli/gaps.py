@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.moved_groups import moved_in_words
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.partition_offsets import lacks_share_state
 from coordinator_core.groups.share.state import ShareGroup
@@ -48,6 +49,17 @@ def warn_of_share_state(console: Console, then: GroupsThen, groups: Iterable[Gro
     ):
         for reason in then.knowledge().about_share_groups():
             console.warn(reason)
+
+
+def naming_moved(console: Console, groups: Iterable[GroupThen]) -> Iterator[GroupThen]:
+    """Yield the groups, and say once of each for which two logs disagree why nothing is claimed of it."""
+    named = None
+    for shown in groups:
+        group_id = shown.group.group_id
+        if shown.certainty.may_have_moved and group_id != named:
+            console.warn(moved_in_words(group_id))
+            named = group_id
+        yield shown
 
 
 def lacks_deliveries(then: GroupsThen, groups: Iterable[GroupThen]) -> list[str]:

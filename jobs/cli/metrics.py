@@ -16,7 +16,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.history.rows import RebalanceRow
 from jobs.cli.answer_source import AnswerSource
-from jobs.cli.gaps import check_moment, lacks_deliveries, warn_of_missing
+from jobs.cli.gaps import check_moment, lacks_deliveries, naming_moved, warn_of_missing
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOption, EndsOption, parse_moment
 from jobs.formatting import visible
@@ -70,7 +70,7 @@ def metrics_command(
     moment = parse_moment(at, None)
     then = answers.at(moment)
     known = then.knowledge()
-    groups = list(then.groups())
+    groups = list(naming_moved(source.console, then.groups()))
     check_moment(source.console, then, moment)
     warn_of_missing(source.console, then, of_topics=True, of_offsets=True)
     deliveries = lacks_deliveries(then, groups)

@@ -11,12 +11,13 @@ import typer
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.errors import InputError
+from coordinator_core.groups.moved_groups import moved_in_words
 from coordinator_core.groups.owners import connector_tasks, owners, possible_owners
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.describe import print_list
-from jobs.cli.gaps import check_moment, warn_of_missing
+from jobs.cli.gaps import check_moment, naming_moved, warn_of_missing
 from jobs.cli.lines import OwnerIntervalLine, OwnershipTime
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import AtOffsetOption, AtOption, parse_moment
@@ -51,7 +52,7 @@ def owners_command(
     if not history:
         check_moment(source.console, then, moment)
     image = then.image()
-    thens, name = list(then.groups()), topic
+    thens, name = list(naming_moved(source.console, then.groups())), topic
     groups = [one.group for one in thens]
     connectors = connector_tasks(groups)
     if partition is None and topic not in connectors and (image is None or topic not in image.by_name):
@@ -70,7 +71,9 @@ def owners_command(
         _require_task(connectors[topic], topic, partition)
     elif not parts and not owning and image is not None:
         known = then.knowledge()
-        _require_partition(image, topic, partition, [*known.about_end(), *known.about_topics()])
+        moved = {then.group.group_id for then in thens if then.certainty.may_have_moved}
+        missing = [*known.about_end(), *known.about_topics(), *map(moved_in_words, sorted(moved))]
+        _require_partition(image, topic, partition, missing)
     is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
     if not owning and not parts and not is_whole:
         raise InputError(

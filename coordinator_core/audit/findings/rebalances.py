@@ -9,9 +9,9 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.witness import absences_within
-from coordinator_core.history.rows import REACHED_NOT_READY, RebalanceRow
+from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow
 
-SETTLED = frozenset(("converged", REACHED_NOT_READY, "emptied", "group deleted", "group upgraded", "group downgraded"))
+SETTLED = frozenset(("converged", REACHED_NOT_READY, "emptied", "group deleted", UPGRADED, DOWNGRADED))
 """Outcomes after which a group was stable, or was removed."""
 DRIVES_ONE_IN = 3
 """A client is named as the cause of a storm if it caused at least one in this many of its rebalances."""

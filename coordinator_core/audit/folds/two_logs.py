@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.rows import CONVERTED_ELSEWHERE, Cause, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import CONVERTED_ELSEWHERE, DOWNGRADED, UPGRADED, Cause, GroupEpochRow, RebalanceRow
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 APART_MS = 1_000
@@ -24,6 +24,9 @@ GROUP_DELETED = "group deleted"
 MAY_BE_CONVERTED = (
     "whether the group was deleted or moved to the classic protocol: it had members, and the other log does not show a "
     "group that continues it"
+)
+MAY_HAVE_MOVED = (
+    "when it ended: the other log shows a later epoch of the group, and this log ends before the record of the move"
 )
 
 Row = TypeVar("Row")
@@ -42,13 +45,13 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
     for ended, begun, kind in _conversions(classic, connect):
         if kind is CauseKind.GROUP_UPGRADED:
-            classic = _ended(classic, ended, "group upgraded", "upgrade")
+            classic = _ended(classic, ended, UPGRADED, "upgrade")
             connect = _begun(connect, begun, cause(kind, _end_of(ended), source=GROUP_LOG))
         else:
-            connect = _ended(connect, ended, "group downgraded", "downgrade")
+            connect = _ended(connect, ended, DOWNGRADED, "downgrade")
             classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
-    connect = _in_doubt(connect)
-    return sorted((classic, connect), key=lambda part: part.epochs[0].opened.timestamp_ms)
+    parts = _open_in_one_log(classic, _in_doubt(connect))
+    return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
 def combined(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
@@ -84,7 +87,7 @@ def time_order(part: GroupHistory, at: LogPosition) -> tuple[int, int, int]:
     """
     back = CauseKind.GROUP_DOWNGRADED
     if part.group_type == GroupType.CONNECT:
-        moved = [row for row in part.epochs if row.ended_by == "group downgraded" and _end_of(row).offset < at.offset]
+        moved = [row for row in part.epochs if row.ended_by == DOWNGRADED and _end_of(row).offset < at.offset]
         turn = 2 * len(moved) + 1
     else:
         known = (row.causes for row in part.epochs if row.opened.offset <= at.offset)
@@ -217,6 +220,32 @@ def _in_doubt(connect: GroupHistory) -> GroupHistory:
             connect.rebalances, lambda row: row.finished in ends and row.outcome == GROUP_DELETED, **doubt
         ),
         memberships=_changed(connect.memberships, lambda row: row.left in ends, **doubt),
+    )
+
+
+def _open_in_one_log(classic: GroupHistory, connect: GroupHistory) -> Iterator[GroupHistory]:
+    """Yield both with a doubt about what is open in a log while the other one goes on: a group lives in one of them."""
+    for own, other in ((classic, connect), (connect, classic)):
+        last, later = own.epochs[-1], other.epochs[-1]
+        is_of_workers = last.group_type in (GroupType.CLASSIC, GroupType.CONNECT)
+        goes_on = later.ended_by not in (UPGRADED, DOWNGRADED) and _is_not_before(later, last)
+        yield _with_open_ends(own) if last.ended is None and is_of_workers and goes_on else own
+
+
+def _is_not_before(later: GroupEpochRow, last: GroupEpochRow) -> bool:
+    """Whether an epoch may be the later one of two in different logs: the number decides where the clocks may not."""
+    after_ms = later.opened.timestamp_ms - last.opened.timestamp_ms
+    return after_ms > 0 if abs(after_ms) > APART_MS else later.epoch >= last.epoch
+
+
+def _with_open_ends(history: GroupHistory) -> GroupHistory:
+    doubt = {"history_complete": False, "missing": MAY_HAVE_MOVED}
+    return replace(
+        history,
+        epochs=_changed(history.epochs, lambda row: row.is_open, **doubt),
+        rebalances=_changed(history.rebalances, lambda row: row.is_open, **doubt),
+        memberships=_changed(history.memberships, lambda row: row.is_open, **doubt),
+        assignments=_changed(history.assignments, lambda row: row.is_open, history_complete=False),
     )
 
 

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from coordinator_core.groups.certainty import NO_OFFSET, CommitRecords
+from coordinator_core.groups.moved_groups import without_moved
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from jobs.queries.from_tables.commits import (
@@ -50,6 +51,10 @@ class StoredGroups:
 
     def all(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
+        return without_moved(self._of_logs())
+
+    def _of_logs(self) -> Iterator[GroupThen]:
+        """Yield what each log shows of each group, by ``order_of_groups``."""
         for key, evidence in self._evidence():
             group, keys = self._records.fold(key, evidence.rows, evidence.commits.last, evidence.later)
             unread_commits = self._unread.note(key, keys)

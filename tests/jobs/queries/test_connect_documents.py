@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from coordinator_core.audit.explain import explain, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, by_log, log_topic
+from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, MAY_HAVE_MOVED, by_log, log_topic
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.owners import owners
@@ -388,6 +388,26 @@ def test_a_log_that_ends_workers_does_not_prove_from_tables_that_the_group_was_d
 def test_a_conversion_is_judged_by_what_the_workers_ran(played: Callable[..., Pipeline]) -> None:
     (row,) = [row for row in played("connect_migration").history().targets if row.basis == Basis.UPGRADE]
     assert (row.epoch, row.verdict, row.members) == (2, Verdict.IDENTICAL, 2)
+
+
+def test_a_classic_log_that_ends_before_the_move_claims_nothing_of_the_group(played: Callable[..., Pipeline]) -> None:
+    """``__worker_offsets`` shows a later epoch of the workers: they are in one log only."""
+    pipeline = played("connect_migration", until="Another worker of the old protocol")
+    written = pipeline.play.brokers.log
+    del written[next(number for number, record in enumerate(written) if record.value is None) :]
+    history = pipeline.history()
+    told = CliRunner().invoke(app, ["groups", "--json", "--log", str(pipeline.folder)])
+    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [(line["type"], line["state"], line["certainty"]) for line in lines] == [
+        ("CONNECT", "STABLE", "certain"),
+        (None, None, "possibly there"),
+    ]
+    assert told.stderr.count(f"group '{GROUP}' is in __consumer_offsets and in __worker_offsets") == 1
+    described = CliRunner().invoke(app, ["describe", GROUP, "--json", "--log", str(pipeline.folder)])
+    assert json.loads(described.stdout)["certainty"] == "certain"
+    classic, connect = by_log(history)
+    assert [(row.epoch, row.missing) for row in classic.epochs if row.is_open] == [(2, MAY_HAVE_MOVED)]
+    assert {row.missing for row in connect.epochs if row.is_open} == {None}
 
 
 def test_the_report_has_one_story_of_a_group_in_two_logs(played: Callable[..., Pipeline], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, by_log
+from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, MAY_HAVE_MOVED, by_log
 from tests.core.audit.histories import at, epoch, member, rebalance
 
 
@@ -30,3 +30,29 @@ def test_a_group_that_ends_with_members_was_not_deleted(
     rows = (*connect.epochs, *connect.rebalances, *connect.memberships)
     assert {row.missing for row in rows} == {missing}
     assert {row.history_complete for row in rows} == {missing is None}
+
+
+@pytest.mark.parametrize(
+    ("opened", "left", "ended_by"),
+    [(4, "CLASSIC", None), (40, "CONNECT", None), (4, "CLASSIC", "group deleted"), (40, None, "group downgraded")],
+)
+def test_what_is_open_in_a_log_that_the_other_one_outlives_is_in_doubt(
+    opened: int, left: str | None, ended_by: str | None
+) -> None:
+    """The log of the last classic generation, at ``opened``, ends before the record of the move."""
+    end = {"is_open": True} if ended_by is None else {"ended": at(30), "ended_by": ended_by, "is_open": False}
+    history = GroupHistory(
+        "g",
+        50_000_000,
+        epochs=[
+            epoch(4, at(opened), group_type="CLASSIC", is_open=True),
+            epoch(9, at(20), group_type="CONNECT", members=(), **end),
+        ],
+        rebalances=[rebalance(4, at(opened), group_type="CLASSIC", is_open=True)],
+        memberships=[member("w", at(opened), group_type="CLASSIC", is_open=True)],
+    )
+    for part in by_log(history):
+        rows = (*part.epochs, *part.rebalances, *part.memberships)
+        is_left = part.group_type == left
+        assert {row.missing for row in rows} == {MAY_HAVE_MOVED if is_left else None}
+        assert {row.history_complete for row in rows} == {not is_left}
