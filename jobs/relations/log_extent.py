@@ -131,8 +131,11 @@ def _add_unreadable(extents: Extents, tables: TableReader, cluster: str, topics:
 
 def _has_transactions(tables: TableReader, cluster: str, place: Place) -> bool:
     rows = tables.rows(
-        f"SELECT kind FROM $log_records WHERE cluster = :cluster AND {is_of(place)} AND is_transactional LIMIT 1",
+        "SELECT kind FROM $log_records WHERE cluster = :cluster AND log_topic = :topic AND log_partition = :partition "
+        "AND is_transactional LIMIT 1",
         cluster=cluster,
+        topic=place[0],
+        partition=place[1],
     )
     return next(rows, None) is not None
 
@@ -316,18 +319,33 @@ def before_end(extents: Extents) -> str:
 
 def below_ends(extents: Extents) -> str:
     """Return an SQL condition: a row that has a place is before the end of its partition."""
-    ends = [(place, extent.end) for place, extent in extents.items() if extent.end is not None]
-    return " AND ".join(f"(NOT {is_of(place)} OR log_offset < {end})" for place, end in ends) or "TRUE"
-
-
-def is_of(place: Place) -> str:
-    """Return an SQL condition: a row is of this log partition, which is of a log that Kafka has."""
-    return f"(log_topic = '{place[0]}' AND log_partition = {place[1]})"
+    ends = {place: extent.end for place, extent in extents.items() if extent.end is not None}
+    return f"log_offset < coalesce({by_place(ends)}, {LAST_OFFSET})" if ends else "TRUE"
 
 
 def any_of(places: Iterable[Place]) -> str:
-    """Return an SQL condition: a row is of one of these log partitions."""
-    return f"({' OR '.join(map(is_of, places)) or NOTHING})"
+    """Return an SQL condition: a row is of one of these log partitions. Files of others need not be read for it."""
+    numbers = _by_topic({place: str(place[1]) for place in places})
+    logs = (f"(log_topic = '{topic}' AND log_partition IN ({', '.join(of)}))" for topic, of in numbers.items())
+    return f"({' OR '.join(logs) or NOTHING})"
+
+
+def by_place(numbers: Mapping[Place, int]) -> str:
+    """Return an SQL expression: the number that a row's log partition has here, or null.
+
+    It takes as long for fifty partitions as for one; a condition for each partition would take longer with each.
+    """
+    whens = _by_topic({place: f"WHEN {place[1]} THEN {number}" for place, number in numbers.items()})
+    logs = (f"WHEN '{topic}' THEN CASE log_partition {' '.join(of)} END" for topic, of in whens.items())
+    return f"CASE log_topic {' '.join(logs)} END" if whens else "CAST(NULL AS BIGINT)"
+
+
+def _by_topic(parts: Mapping[Place, str]) -> dict[str, list[str]]:
+    """Return the parts of a text about log partitions by their topic, which is of a log that Kafka has."""
+    of_topics: dict[str, list[str]] = {}
+    for (topic, _), part in parts.items():
+        of_topics.setdefault(topic, []).append(part)
+    return of_topics
 
 
 def followed(extents: Extents) -> str:
@@ -335,9 +353,7 @@ def followed(extents: Extents) -> str:
 
     It is ``NOTHING`` where no row can.
     """
-    conditions = [
-        f"{is_of(place)} AND log_offset >= {extent.end}"
-        for place, extent in extents.items()
-        if extent.end is not None and extent.gaps.missing >= 0
-    ]
-    return f"({' OR '.join(conditions)})" if conditions else NOTHING
+    ends = {
+        place: extent.end for place, extent in extents.items() if extent.end is not None and extent.gaps.missing >= 0
+    }
+    return f"log_offset >= {by_place(ends)}" if ends else NOTHING

@@ -13,7 +13,7 @@ from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
-from jobs.relations.log_extent import Extents, any_of, before_end, followed, is_of
+from jobs.relations.log_extent import Extents, any_of, before_end, by_place, followed
 from jobs.relations.positions import stored_position
 from jobs.relations.up_to_date import has_all_commits
 from jobs.tables.columns import PLACED
@@ -168,9 +168,9 @@ class CommitsThen:
                 f"commits_then AS (SELECT {names}, outcome, FALSE AS is_decided_later "
                 f"FROM $offset_commits WHERE {self._mine} AND {before})"
             )
-        lost = " ".join(f"WHEN {is_of(of)} THEN {extent.gaps.lost}" for of, extent in self._extents.items())
+        lost = by_place({of: extent.gaps.lost for of, extent in self._extents.items()})
         has_ended = f"outcome IN ('{COMMITTED}', '{ABORTED}') AND NOT coalesce(marker_offset > log_offset, FALSE)"
-        is_undecided = f"{UNDECIDED} AND log_offset > CASE {lost} ELSE -1 END"
+        is_undecided = f"{UNDECIDED} AND log_offset > coalesce({lost}, -1)"
         return (
             f"ends AS (SELECT log_topic AS end_topic, log_partition AS end_partition, producer_id AS end_producer, "
             f"max(log_offset) AS marker_offset FROM $log_records WHERE cluster = :cluster AND is_transactional "

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import offsets
-from jobs.relations.offsets import OFFSETS, WITH_ENDS, WITHOUT_ENDS, newest_ends
+from jobs.relations.offsets import OFFSETS, ROWS, WITH_ENDS, WITHOUT_ENDS, newest_ends
+from jobs.sources.files import SHARE_TOPICS
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -146,6 +148,13 @@ def test_offsets_of_commits_are_those_of_one_cluster(spark: SparkSession, tmp_pa
     write(tmp_path, {COMMIT_SUMMARIES: [{**of, "cluster": name} for name in (CLUSTER, "other")]})
     found = of_both(spark, tmp_path, OFFSETS, ("cluster", *CHOSEN[:4]), cluster=CLUSTER)
     assert found == [(CLUSTER, "t", "committed", False, 10), (CLUSTER, "t", "pending", False, 3)]
+
+
+def test_rows_that_are_looked_at_are_partitions_with_commits_and_records_of_share_partitions(tmp_path: Path) -> None:
+    partitions = [{"cluster": CLUSTER, "hour_ms": hour_ms} for hour_ms in (None, None, 0, 1, 2)]
+    records = [{"cluster": CLUSTER, "log_topic": topic} for topic in (SHARE_LOG, GROUP_LOG, GROUP_LOG)]
+    write(tmp_path, {COMMIT_SUMMARIES: partitions, GROUP_RECORDS: records})
+    assert list(FolderReader(str(tmp_path)).tuples(ROWS, topics=SHARE_TOPICS)) == [(3,)]
 
 
 NEWEST = ("started", "new leader")

@@ -157,6 +157,7 @@ def tables_of(rng: random.Random) -> Rows:
     for topic, partition, run, first, last in OTHER_SPANS:
         range_ = {"run_id": run, "first_offset": first, "last_offset": last, "has_start": False}
         rows[LOG_RANGES].append({"cluster": "other", "log_topic": topic, "log_partition": partition, **range_})
+    rows[REPLAYED].append({"cluster": "other", "log_topic": LOG, "group_id": "behind late records of another cluster"})
     return rows
 
 
