@@ -207,9 +207,15 @@ class MetadataLog:
         self._set_rack(value["brokerId"], None)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:
-        if self._brokers.get(broker) != rack:
+        is_first_seen = self._lacks_brokers and broker not in self._brokers
+        if is_first_seen or self._brokers.get(broker) != rack:
             self._brokers[broker] = rack
             self._moved.add(broker)
+
+    @property
+    def _lacks_brokers(self) -> bool:
+        """Whether records are missing, which may have registered brokers."""
+        return not self.history.complete or bool(self.history.gaps)
 
     # --- versions ----------------------------------------------------------------------------------------------------
 
@@ -241,8 +247,13 @@ class MetadataLog:
         self._configs.clear()
 
     def _racks(self, state: _TopicState) -> tuple[tuple[str, ...], ...]:
-        """The racks of each partition's replicas, in replica order, brokers without a rack left out."""
+        """The racks of each partition's replicas, in replica order, brokers without a rack left out.
+
+        None is known where a replica is on a broker of which no record is left: it may have a rack.
+        """
         racks = self._brokers
+        if self._lacks_brokers and not racks.keys() >= set(chain.from_iterable(state.replicas.values())):
+            return ()
         return tuple(
             tuple(rack for broker in state.replicas[partition] if (rack := racks.get(broker)) is not None)
             for partition in sorted(state.replicas)

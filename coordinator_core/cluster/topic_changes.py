@@ -62,7 +62,7 @@ class TopicInterval:
 def change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = False) -> str | None:
     """Return what happened to a topic between two versions, None if nothing that a group could notice.
 
-    With ``replicas`` also a new place of replicas counts that changes no rack.
+    With ``replicas`` also a new place of replicas counts that changes no rack, and racks that were not known before.
     """
     if before is None or after is None:
         return "created" if after else "deleted" if before else None
@@ -70,7 +70,9 @@ def change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = F
         return "replaced"
     if before.partitions != after.partitions:
         return "grown"
-    if before.racks != after.racks or (replicas and before.replicas != after.replicas):
+    if before.racks != after.racks and (replicas or (before.racks and after.racks)):
+        return "moved"
+    if replicas and before.replicas != after.replicas:
         return "moved"
     return None
 

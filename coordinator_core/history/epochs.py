@@ -114,12 +114,15 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
     state = _group(writer)
     member = state.members[member_id]
     writer.own(member_id, kind.held(member), at, member.member_epoch)
-    if member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH:
+    is_away = member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH
+    if is_away:
         membership = open_history.memberships.get(member_id)
         if membership is not None:
             membership.away_since = at
     rebalance = open_history.rebalance
-    if rebalance is not None:
+    if rebalance is None:
+        _take_state(kind, writer, member_id, is_away=is_away)
+    else:
         pending = _pending(member)
         rebalance.asked(member_id, pending, at)
         if member.state != kind.stable and not pending:
@@ -128,6 +131,20 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
             if rebalance.behind.pop(member_id, False):
                 rebalance.last_member = member_id
             writer.converge(at)
+        elif is_away:  # it has reached the target once more when another member is there for it
+            rebalance.behind[member_id] = True
+
+
+def _take_state(kind: EpochKind, writer: HistoryWriter, member_id: str, *, is_away: bool) -> None:
+    """Between rebalances a static member that goes away makes the group reconcile until another is there for it."""
+    epoch, members = writer.open_history.epoch, _group(writer).members
+    if epoch is None or epoch.state not in ("STABLE", "RECONCILING"):
+        return
+    if is_away:
+        epoch.state = "RECONCILING"
+    elif members[member_id].member_epoch == epoch.epoch:
+        reached = (each.member_epoch == epoch.epoch and each.state == kind.stable for each in members.values())
+        epoch.state = "STABLE" if all(reached) else "RECONCILING"
 
 
 def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPosition, *, is_revoking: bool) -> None:

@@ -57,7 +57,12 @@ class LostRecords:
 
     def any_within(self, topic: str, partition: int, first: int, last: int | None) -> bool:
         """Return whether an offset from ``first`` to ``last`` is lost or unreadable; None: to the end of the log."""
-        return any(end >= first and (last is None or begin <= last) for begin, end in self._all((topic, partition)))
+        return self.first_within(topic, partition, first, last) is not None
+
+    def first_within(self, topic: str, partition: int, first: int, last: int | None) -> int | None:
+        """Return the first offset from ``first`` to ``last`` that is lost or unreadable."""
+        found = (begin for begin, end in self._all((topic, partition)) if end >= first)
+        return min((max(begin, first) for begin in found if last is None or begin <= last), default=None)
 
     def _all(self, place: Place) -> Iterator[Offsets]:
         yield from self.ranges.get(place, ())

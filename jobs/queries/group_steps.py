@@ -58,15 +58,21 @@ def _doubted(row: CommitStep) -> CommitStep:
 
 def streams_lives(history: GroupHistory) -> Iterator[StreamsLife]:
     """Yield the lives of a group as a streams group, in their order: brokers up to 4.4 take no other topology while a
-    group lives.
+    group lives. Where records are lost, what is behind them counts as another life: it may be one.
 
     The moment is behind the record that opens the last epoch of a life; of one that lasts it is the end of the log.
     """
     since = 0
     for row in history.epochs:
-        if row.ended_by == "next epoch":
-            continue
+        is_last, partition = row.ended_by != "next epoch", row.opened.partition
+        moment = AsOf(offsets={partition: row.opened.offset + 1})
         if row.group_type == GroupType.STREAMS:
-            behind = AsOf(offsets={row.opened.partition: row.opened.offset + 1})
-            yield StreamsLife(since, AsOf() if row.is_open else behind)
-        since = since if row.ended is None else row.ended.offset
+            ended = None if row.ended is None else row.ended.offset
+            lost = history.lost.first_within(GROUP_LOG, partition, row.opened.offset + 1, ended)
+            if lost is not None:
+                yield StreamsLife(since, moment)
+                since, moment = lost, moment if ended is None else AsOf(offsets={partition: ended})
+            if is_last:
+                yield StreamsLife(since, AsOf() if row.is_open else moment)
+        if is_last and row.ended is not None:
+            since = row.ended.offset

@@ -239,3 +239,17 @@ def test_only_a_change_of_the_leader_leads_a_log_of_groups_anew():
     assert brokers.is_led_anew(GROUP_LOG, 0, 4_000, 5_000)
     assert not brokers.is_led_anew(GROUP_LOG, 0, 5_000, 10**6)
     assert not brokers.is_led_anew(GROUP_LOG, 1, 0, 10**6)
+
+
+def test_a_broker_that_registers_again_behind_the_first_records_of_a_log_has_moved_no_replica():
+    """Its rack was not known before; the topic may have had it all along."""
+    log = Log(50).batch(topic("a", A), partition(A, 0, 1, 2)).batch(broker(1, "r1")).batch(broker(2, "r2"))
+    log.batch(partition(A, 1, 1, 2)).batch(broker(2, "r3"))
+    history = log.history()
+    assert [change.kind for change in history.changes(["a"], 0, 9)] == ["grown", "moved"]
+    assert [(row.partitions, row.racks) for row in history.intervals(["a"])] == [
+        (1, ()),
+        (1, (("r1", "r2"),)),
+        (2, (("r1", "r2"), ("r1", "r2"))),
+        (2, (("r1", "r3"), ("r1", "r3"))),
+    ]

@@ -218,6 +218,7 @@ def test_a_static_member_leaves_and_returns_without_a_rebalance():
         member("s1", "t", instance="i"), epoch(2), target("s1", 0), target_epoch(2), current("s1", 2, 0)
     )
     log.write(current("s1", -2, 0))
+    assert [row.state for row in log.epochs()] == ["RECONCILING"]
     log.write(
         *gone("s1"),
         member("s2", "t", instance="i"),
@@ -226,10 +227,27 @@ def test_a_static_member_leaves_and_returns_without_a_rebalance():
         member("s2", "t", instance="i"),
         current("s2", 2, 0),
     )
+    assert [row.state for row in log.epochs()] == ["STABLE"]
     assert len(log.rebalances()) == 1
     members = log.memberships()
     assert (members["s1"].went_by, members["s1"].away_since) == ("static replacement", LogPosition(0, 5, 3000))
     assert (members["s2"].came_by, members["s2"].replaces) == ("static replacement", "s1")
+
+
+def test_a_group_does_not_converge_while_a_static_member_is_away_that_had_reached_the_target():
+    log = GroupLog().write(
+        member("s1", "t", instance="i"),
+        member("m1", "t"),
+        epoch(2),
+        target("s1", 0),
+        target("m1", 1),
+        target_epoch(2),
+        current("s1", 2, 0),
+    )
+    log.write(current("s1", -2, 0)).write(current("m1", 2, 1))
+    (row,) = log.rebalances()
+    assert (row.outcome, row.behind) == ("open", ("s1",))
+    assert [row.state for row in log.epochs()] == ["RECONCILING"]
 
 
 def test_a_static_member_that_returns_with_another_subscription_makes_a_rebalance():
