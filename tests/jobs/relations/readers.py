@@ -33,16 +33,15 @@ from jobs.relations import (
     unreadable,
     up_to_date,
 )
-from jobs.relations.moment import AsOf
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.reader import TableReader
 from tests.jobs.relations.damaged_tables import GROUP, GROUP_LOG, NOW
+from tests.jobs.relations.questions import MOMENTS, QUESTIONS
 from tests.jobs.relations.step_texts import TEXTS, rows_of
 from tests.jobs.relations.tables_of_logs import CLUSTER
 from tests.jobs.relations.topic_tables import STORES as TOPIC_STORES
 
 Ask = Callable[[TableReader], Any]
-ENDS = {TopicPartition("a-coop-x8", number): [EndOffset(1_795_257_500_000, 10_000, None)] for number in range(3)}
 
 
 def commits_of(tables: TableReader) -> tuple[Any, ...]:
@@ -80,7 +79,6 @@ ENDS = {TopicPartition("a-coop-x8", number): [EndOffset(1_795_257_500_000, 10_00
 RUNS = ("", "run 1", "run 2")
 SPANS = (("", "run 1"), ("run 1", "run 2"), ("", "run 2"))
 BEFORE = "log_offset < 400"
-MOMENTS = {"end": AsOf(), "time": AsOf(time_ms=1_795_257_100_000), "offset": AsOf(offsets={0: 150, 1: 300})}
 ASKED: dict[Callable[..., Any], Ask] = {
     brokers.has_lines: brokers.has_lines,
     brokers.lines_of_groups: lambda tables: list(brokers.lines_of_groups(tables, CLUSTER, [GROUP])),
@@ -148,10 +146,17 @@ ASKED: dict[Callable[..., Any], Ask] = {
 
 
 def asked_over() -> Iterator[tuple[str, Ask, str]]:
-    """Yield what is asked by its name, and each store over which it is asked: the functions, and texts of steps."""
+    """Yield what is asked by its name, and each store over which it is asked: functions, questions, texts of steps.
+
+    A run that is not over has no sums of all commits: those of another store are read.
+    """
     for reader, ask in ASKED.items():
         of_topics = TOPIC_STORES if reader.__module__ == topics.__name__ else ()
         yield from ((name_of(reader), ask, store) for store in ("both", "later", *of_topics))
+    for name, ask in QUESTIONS.items():
+        yield name, ask, "later"
+        if "commits at the end" in name:
+            yield name, ask, "both"
     for name in TEXTS:
         yield name, partial(rows_of, name), "later"
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from coordinator_core.records import GROUP_LOG
+from jobs.pipeline import changed_groups, lag_history, log_ranges, runs, snapshots
+from jobs.pipeline.commits import here, summaries
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations import commit_sums, logs, offsets, outcomes, replay
 from jobs.relations.gaps import NEVER_COMPACTED
@@ -22,11 +25,22 @@ REPLAY: Final[Mapping[str, Value]] = {
     **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS, "shares": SHARE_TOPICS},
     **{"version": 1, "news_ms": 1 << 62, "shown_ms": 1_795_257_500_000},
 }
+OF_LOG: Final[Mapping[str, Value]] = {**SPAN, "topic": GROUP_LOG}
 ENDS: Final[Mapping[str, Value]] = {"cluster": CLUSTER, "types": commit_sums.END_TYPES}
 TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
+    "changed_groups.GROUPS": (
+        changed_groups.GROUPS,
+        {"cluster": CLUSTER, "since": "run 1", "topics": SHARE_TOPICS},
+    ),
     "commit_sums.GROUP_ENDS_TEXT": (commit_sums.GROUP_ENDS_TEXT, ENDS),
     "commit_sums.REMOVALS": (commit_sums.REMOVALS, ENDS),
     "commit_sums.REWINDS": (commit_sums.REWINDS, ENDS),
+    "here.ROWS": (here.ROWS, OF_LOG),
+    "here.TOUCHED": (here.TOUCHED, OF_LOG),
+    "lag_history.ROWS": (lag_history.ROWS, SPAN),
+    "log_ranges.BARE": (log_ranges.BARE, SPAN),
+    "log_ranges.REVISED": (log_ranges.REVISED, SPAN),
+    "log_ranges.TO_ORDER": (log_ranges.TO_ORDER, {**SPAN, "done": "", "upto": "run 1"}),
     "logs.RANGES": (logs.RANGES.format(which=NEW), SPAN),
     "offsets.OFFSETS": (offsets.OFFSETS, SPAN),
     "offsets.ROWS": (offsets.ROWS, REPLAY),
@@ -40,6 +54,13 @@ TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
     "replay.NEW_GROUPS": (replay.NEW_GROUPS, REPLAY),
     "replay.replayed_rows": (replay.replayed_rows(), REPLAY),
     "replay.replayed_rows again": (replay.replayed_rows(rebuilds=True), REPLAY),
+    "runs.TAKEN": (runs.TAKEN, {"run": "run 2"}),
+    "snapshots.NEEDLESS": (snapshots.NEEDLESS, SPAN),
+    "summaries.ENDS": (summaries.ENDS, OF_LOG),
+    "summaries.FIRSTS": (summaries.FIRSTS, OF_LOG),
+    "summaries.NEW_COMMITS": (summaries.NEW_COMMITS, OF_LOG),
+    "summaries.NEW_RECORDS": (summaries.NEW_RECORDS, {**SPAN, "done": "", "upto": "run 1"}),
+    "summaries.REVISED": (summaries.REVISED, OF_LOG),
 }
 
 

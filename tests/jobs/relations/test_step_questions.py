@@ -1,0 +1,286 @@
+"""What the steps of a night ask before they begin: of a few rows, each is left out for one reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
+from jobs.pipeline import nights
+from jobs.pipeline.changed_groups import changed_groups
+from jobs.pipeline.commits import slices
+from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.pipeline.lag_history import _since as lag_since
+from jobs.pipeline.log_ranges import TO_ORDER
+from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
+from jobs.pipeline.snapshots import NEEDLESS
+from jobs.pipeline.step_times import last_night
+from jobs.relations.gaps import listed
+from jobs.tables.commits import COMMIT_SUMMARIES
+from jobs.tables.delta import Table
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.results import FINDINGS
+from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
+from tests.jobs.relations.engines import write
+
+Row = dict[str, Any]
+OTHER = {"cluster": "other"}
+
+
+def reader(home: Path, rows: dict[Table, list[Row]]) -> FolderReader:
+    """Tables whose rows are of one cluster and one log partition, unless they say of which."""
+    of_all = {"cluster": "c", "log_topic": GROUP_LOG, "log_partition": 0}
+    made: dict[Table, list[Row]] = {}
+    for table, of_table in rows.items():
+        names = table.schema.names
+        made[table] = [{name: value for name, value in {**of_all, **row}.items() if name in names} for row in of_table]
+    write(home, made)
+    return FolderReader(str(home))
+
+
+def tables(home: Path, rows: dict[Table, list[Row]]) -> Any:
+    """What steps are given, as far as they ask an engine."""
+    engine = reader(home, rows)
+    return SimpleNamespace(engine=lambda: engine)
+
+
+def run(run_id: str, job: str = "ingest", **given: Any) -> Row:
+    return {"run_id": run_id, "job": job, "records": 1, **given}
+
+
+def test_a_run_without_a_row_of_the_ledger_was_killed(tmp_path: Path) -> None:
+    ledger = [run("2"), run("1"), run("4", "decode")]
+    records = [{"run_id": number, "log_offset": 0} for number in "12334"]
+    assert unaccounted(tables(tmp_path, {RUNS: ledger, LOG_RECORDS: records})) == ["3", "4"]
+
+
+def test_last_offsets_are_those_of_the_ledger(tmp_path: Path) -> None:
+    ledger = [
+        *(run("1", last_offset=5), run("2", last_offset=9), run("2", last_offset=7, log_partition=1)),
+        *(run("3", last_offset=None, log_partition=2), run("3", last_offset=1, log_topic=CONNECT_LOG)),
+        *(run("3", "decode", last_offset=99), run("3", last_offset=99, **OTHER), run("3", last_offset=20)),
+    ]
+    found = tables(tmp_path, {RUNS: ledger})
+    assert last_offsets(found, "c", "3") == {(GROUP_LOG, 0): 9, (GROUP_LOG, 1): 7}
+    assert last_offsets(found, "c") == {(GROUP_LOG, 0): 20, (GROUP_LOG, 1): 7, (CONNECT_LOG, 0): 1}
+
+
+def test_runs_to_decode_and_those_that_are_decoded(tmp_path: Path) -> None:
+    ledger = [*(run("1"), run("1", "decode")), *(run("2"), run("2", log_partition=1)), run("3", records=0)]
+    ledger += [run("0", "decode", **OTHER), run("4", "decode", records=0), run("5", "decode", records=2)]
+    found = tables(
+        tmp_path, {RUNS: ledger, LOG_RANGES: [{"run_id": number} for number in "12"] + [{"run_id": "1", **OTHER}]}
+    )
+    assert undecoded(found) == [Undecoded("2", 2), Undecoded("3", 0)]
+    assert decoded_runs(found) == {"c": ["1", "5"], "other": ["0"]}
+    assert newest_runs(found, LOG_RANGES) == {"c": "2", "other": "1"}
+
+
+def test_records_of_a_run_are_in_one_table_each(tmp_path: Path) -> None:
+    log = [
+        {"run_id": "1", "kind": kind, "log_offset": n}
+        for n, kind in enumerate(("record", "record", "control", "empty"))
+    ]
+    log += [{**log[0], "run_id": "2"}, {**log[0], **OTHER}, {**log[0], "log_partition": 1}]
+    decoded: dict[Table, list[Row]] = {
+        table: [{"run_id": "1", **row} for row in rows] + [{"run_id": "2"}]
+        for table, rows in (
+            (OFFSET_COMMITS, [{}, OTHER]),
+            (GROUP_RECORDS, [{"log_partition": 1}]),
+            (CLUSTER_RECORDS, [{"log_topic": CONNECT_LOG}]),
+            (QUARANTINE, [{}]),
+        )
+    }
+    found = balance(tables(tmp_path, {LOG_RECORDS: log, **decoded}), "1")
+    assert sorted(found) == [
+        LedgerBalance("c", GROUP_LOG, 0, 3, 1, 1, 1, 1),
+        LedgerBalance("c", GROUP_LOG, 1, 1, 0, 0, 1, 0),
+        LedgerBalance("other", GROUP_LOG, 0, 1, 0, 0, 1, 0),
+    ]
+    assert [of.missing for of in sorted(found)] == [0, 0, 0]
+
+
+def test_gaps_are_looked_for_from_the_last_offset_before_new_ones(tmp_path: Path) -> None:
+    offsets: list[Row] = [{"log_offset": number} for number in (1, 3, 5, 7)]
+    others: list[Row] = [
+        {"log_offset": 4, **other} for other in (OTHER, {"log_topic": CONNECT_LOG}, {"log_partition": 1})
+    ]
+    begins, values = listed({(GROUP_LOG, 0): 5, (GROUP_LOG, 1): 3})
+    rows = reader(tmp_path, {LOG_RECORDS: [*offsets, *others]}).tuples(
+        FLOORS.format(begins=begins), cluster="c", **values
+    )
+    assert sorted(rows) == [(GROUP_LOG, 0, 3), (GROUP_LOG, 1, 3)]
+
+
+@pytest.mark.parametrize(("again", "expected"), [([], {0: 1, 1: 2}), ([0], {0: 3, 1: 2})])
+def test_slices_follow_what_the_ledger_says(tmp_path: Path, again: list[int], expected: dict[int, int]) -> None:
+    of = slices.SLICE_ROWS
+    ledger = [
+        *(run("1", records=2 * of), run("2", records=of), run("3", records=9 * of)),
+        run("2", records=2 * of, log_partition=1),
+        *(run("2", records=9 * of, **other) for other in (OTHER, {"log_topic": CONNECT_LOG}, {"log_partition": None})),
+        run("2", "decode", records=9 * of),
+    ]
+    assert slices.of_log_partitions(tables(tmp_path, {RUNS: ledger}), "c", ("1", "2"), again, 8) == expected
+
+
+def test_records_to_order_are_those_of_partitions_with_gaps(tmp_path: Path) -> None:
+    ledger = [
+        *(run("2", records=10, first_offset=0, last_offset=9), run("2", records=5, first_offset=0, last_offset=9)),
+        *(run(number, records=50, first_offset=0, last_offset=99) for number in "13"),
+        *(
+            {**run("2", job, records=70), "first_offset": 0, "last_offset": 99, **other}
+            for job, other in (("decode", {}), ("ingest", OTHER))
+        ),
+    ]
+    given = {"cluster": "c", "done": "1", "upto": "2"}
+    assert list(reader(tmp_path, {RUNS: ledger}).tuples(TO_ORDER, **given)) == [(5,)]
+
+
+SPAN = {"run_id": "1", "first_ms": 10, "last_ms": 40}
+NEW_SPAN = {"run_id": "2", "first_ms": 50, "last_ms": 60}
+LAG = {
+    "nothing new": ([SPAN], [{"run_id": "1", "timestamp_ms": 5}], None),
+    "a snapshot": ([SPAN], [{"run_id": "2", "timestamp_ms": 7}, {"run_id": "2", "timestamp_ms": 9}], 7),
+    "a snapshot of another cluster": ([SPAN], [{"run_id": "2", "timestamp_ms": 7, **OTHER}], None),
+    "records behind": ([SPAN, {**SPAN, "last_ms": 30}, NEW_SPAN], [], 40),
+    "records before": ([SPAN, {**NEW_SPAN, "first_ms": 3}, NEW_SPAN], [], 3),
+    "records of a new partition": ([SPAN, {**NEW_SPAN, "log_partition": 1}], [], 50),
+    "records without a time": ([SPAN, {**NEW_SPAN, "first_ms": None}], [], -1),
+    "records of another log": ([SPAN, {**NEW_SPAN, "log_topic": CONNECT_LOG}], [], None),
+    "records of another cluster": ([SPAN, {**NEW_SPAN, **OTHER}], [], None),
+}
+
+
+@pytest.mark.parametrize("case", LAG)
+def test_lag_is_computed_again_since_what_is_new(tmp_path: Path, case: str) -> None:
+    spans, snapshots, expected = LAG[case]
+    assert lag_since(reader(tmp_path, {LOG_RANGES: spans, END_OFFSETS: snapshots}), "c", "1") == expected
+
+
+def test_a_setting_between_equal_values_can_be_left_out(tmp_path: Path) -> None:
+    def shown(values: str, **of: Any) -> list[Row]:
+        row = {"resource_type": "broker", "resource": "1", "name": "n", **of}
+        return [{**row, "timestamp_ms": time_ms, "value": value} for time_ms, value in enumerate(values)]
+
+    rows = [*shown("aaa"), *shown("abba", resource="2"), *shown("aaa", **OTHER), *shown("aab", name="m")]
+    kept = [(ResourceKind.SUPPORTED_FEATURES, METADATA_VERSION), (ResourceKind.FINALIZED_FEATURES, MISSING)]
+    for resource_type, name in kept:
+        rows += shown("aaa", resource_type=resource_type, name=name)
+    found = list(reader(tmp_path, {SNAPSHOT_SETTINGS: rows}).rows(NEEDLESS, cluster="c"))
+    assert [(row["cluster"], row["resource"], row["name"], row["timestamp_ms"]) for row in found] == [
+        ("c", "1", "n", 1)
+    ]
+
+
+def test_what_a_night_has_found_is_counted_by_cluster(tmp_path: Path) -> None:
+    unstable = sorted(nights.UNSTABLE)[0]
+    lags = [("t", 1, 5, "OK"), ("t", 3, 9, nights.LAGGING[0]), ("t", 2, 90, "OK"), ("u", 1, 4, "OK")]
+    rows: dict[Table, list[Row]] = {
+        HISTORY["group_epochs"]: [
+            {"group_id": "g", "is_open": True},
+            {"group_id": "g", "is_open": True},
+            {"group_id": "h", "is_open": False},
+        ],
+        HISTORY["rebalances"]: [{"group_id": "g"}],
+        HISTORY["violations"]: [{"group_id": "g"}],
+        HISTORY["target_audits"]: [
+            {"group_id": "g", "verdict": name} for name in ("divergent", "invalid", "identical")
+        ],
+        FINDINGS: [{"group_id": "g", "kind": kind} for kind in (unstable, unstable, "other")],
+        LAG_HISTORY: [
+            {"group_id": "g", "topic": topic, "partition": 0, "timestamp_ms": at, "lag": lag, "status": status}
+            for topic, at, lag, status in lags
+        ],
+        GROUP_STATES: [],
+    }
+    twice = {
+        table: [*of_table, *({**row, "group_id": f"{row['group_id']}?", **OTHER} for row in of_table)]
+        for table, of_table in rows.items()
+    }
+    found = reader(tmp_path, twice)
+    counts = {name: nights._count(found, name, "c") for name in nights.COUNTS}
+    expected = {"groups": 1, "rebalances": 1, "violations": 1, "wrong_targets": 2, "findings": 3, "unstable": 1}
+    assert counts == expected | {"total_lag": 13, "max_lag": 9, "lagging": 1}
+
+
+def test_steps_take_what_they_took_in_the_last_night_that_took_records_in(tmp_path: Path) -> None:
+    steps = [
+        ("1", "ingest", 1.0, "done"),
+        ("2", "ingest", 2.0, "done"),
+        ("2", "replay", 3.0, "failed"),
+        ("2", "report", 4.0, "skipped"),
+    ]
+    steps += [("3", "ingest", 9.0, "failed"), ("4", "report", 9.0, "done")]
+    rows = [dict(zip(("night", "step", "seconds", "ended"), row, strict=True)) for row in steps]
+    ledger = [
+        run("1", records=7),
+        run("2", records=3),
+        run("2", records=4),
+        run("2", "decode", records=9),
+        run("3", "decode"),
+    ]
+    found: Any = reader(tmp_path, {NIGHTLY_STEPS: rows, RUNS: ledger})
+    times = last_night(found)
+    assert (times.seconds, times.records) == ({"ingest": 2.0, "report": 4.0}, 7)
+
+
+NEWS: dict[str, tuple[Table, Row, bool]] = {
+    "new records": (LOG_RANGES, {"run_id": "2"}, True),
+    "known records": (LOG_RANGES, {"run_id": "1"}, False),
+    "new records of another cluster": (LOG_RANGES, {"run_id": "2", **OTHER}, False),
+    "new records of another partition": (LOG_RANGES, {"run_id": "2", "log_partition": 1}, False),
+    "new records of another log": (LOG_RANGES, {"run_id": "2", "log_topic": CONNECT_LOG}, False),
+    "new commits": (COMMIT_SUMMARIES, {"run_id": "2", "group_id": None}, True),
+    "known commits": (COMMIT_SUMMARIES, {"run_id": "1", "group_id": None}, False),
+    "new commits of another cluster": (COMMIT_SUMMARIES, {"run_id": "2", "group_id": None, **OTHER}, False),
+    "news of records": (LOG_RECORDS, {"run_id": "1", "revised_by": "2"}, True),
+    "old news of records": (LOG_RECORDS, {"run_id": "1", "revised_by": "1"}, False),
+    "news of another cluster": (LOG_RECORDS, {"run_id": "1", "revised_by": "2", **OTHER}, False),
+}
+SHARES = ("share_partitions", "share_initializations")
+EMPTY: dict[Table, list[Row]] = {
+    table: []
+    for table in (
+        LOG_RANGES,
+        COMMIT_SUMMARIES,
+        LOG_RECORDS,
+        GROUP_STATES,
+        GROUP_RECORDS,
+        HISTORY["share_partitions"],
+        HISTORY["share_initializations"],
+    )
+}
+GROUPS = {GROUP_STATES: "of a state", GROUP_RECORDS: "of a record", COMMIT_SUMMARIES: "of commits"}
+
+
+@pytest.mark.parametrize("case", NEWS)
+def test_groups_in_whose_log_partition_something_is_new(tmp_path: Path, case: str) -> None:
+    table, row, is_new = NEWS[case]
+    rows = {**EMPTY, table: [row]}
+    for of, name in GROUPS.items():
+        known = {"group_id": name, "run_id": "1"}
+        rows[of] = [*rows[of], known, {**known, "group_id": f"{name}?", **OTHER}, {**known, "group_id": None}]
+    assert changed_groups(reader(tmp_path, rows), "c", "1") == (sorted(GROUPS.values()) if is_new else [])
+
+
+def test_groups_with_a_new_state_and_share_groups_have_changed(tmp_path: Path) -> None:
+    states = [
+        *(("new", "2", GROUP_LOG, "c"), ("known", "1", GROUP_LOG, "c"), ("shares", "1", SHARE_LOG, "c")),
+        *(("of another cluster", "2", log, "other") for log in (GROUP_LOG, SHARE_LOG)),
+    ]
+    of_states = [dict(zip(("group_id", "run_id", "log_topic", "cluster"), row, strict=True)) for row in states]
+    shares: dict[Table, list[Row]] = {
+        HISTORY[name]: [{"group_id": name}, {"group_id": f"{name}?", **OTHER}]
+        for name in ("share_partitions", "share_initializations")
+    }
+    found = changed_groups(reader(tmp_path, {**EMPTY, GROUP_STATES: of_states, **shares}), "c", "1")
+    assert found == ["new", "share_initializations", "share_partitions", "shares"]

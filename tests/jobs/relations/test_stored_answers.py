@@ -1,0 +1,103 @@
+"""What answers read of the tables of history: of a few rows, each is left out for one reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.folds.two_logs import GROUP_DELETED
+from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
+from jobs.queries.from_tables.answers import StoredAnswers
+from jobs.queries.interface import CURRENT, OwnedBy, RebalanceFilter
+from jobs.tables.delta import Table
+from jobs.tables.folder_reader import FolderReader
+from jobs.tables.history import GROUP_STATES, HISTORY
+from tests.jobs.relations.engines import write
+
+Row = dict[str, Any]
+OTHER = {"cluster": "other"}
+KNOWN = Knowledge(GivenLogs({GROUP_LOG: frozenset({0})}))
+
+
+def at(partition: int, offset: int, timestamp_ms: int = 0) -> Row:
+    return {"partition": partition, "offset": offset, "timestamp_ms": timestamp_ms}
+
+
+def answers(home: Path, tables: dict[Table, list[Row]]) -> StoredAnswers:
+    """Answers from tables whose rows are of one cluster, unless they say of which."""
+    write(home, {table: [{"cluster": "c", **row} for row in rows] for table, rows in tables.items()})
+    return StoredAnswers(FolderReader(str(home)), "c", AuditSettings(), None, KNOWN)
+
+
+def test_intervals_are_of_a_topic_or_connector_or_of_tasks_that_read_the_topic(tmp_path: Path) -> None:
+    named: list[Row] = [{name: "t"} for name in ("topic", "topic_id", "connector", "resource")]
+    tasks: list[Row] = [{"group_id": group, "subtopology": number} for group in ("reads", "not") for number in "01"]
+    others: list[Row] = [{}, {"topic": "u"}, {"topic": "t", "kind": "target"}, {"topic": "t", **OTHER}]
+    of_all = {"group_id": "g", "group_type": "CONSUMER", "kind": CURRENT, "since": at(0, 0), "is_open": True}
+    rows = [{**of_all, **row, "member_id": f"m{number}"} for number, row in enumerate((*named, *tasks, *others))]
+    found = answers(tmp_path, {HISTORY["assignments"]: rows})
+    owned = {row.member_id for row in found.owned(OwnedBy("t", {"reads": frozenset("1")}))}
+    assert owned == {"m0", "m1", "m2", "m3", "m5"}
+    assert {row.member_id for row in found.owned(OwnedBy("u", {}))} == {"m9"}
+
+
+def test_a_rebalance_is_found_by_the_place_of_its_record(tmp_path: Path) -> None:
+    rows = [
+        {"group_id": f"{partition}-{offset}", "at": at(partition, offset)} for partition in (0, 1) for offset in (0, 1)
+    ]
+    others = [{"group_id": "of another cluster", "at": at(*place), **OTHER} for place in ((0, 0), (1, 0), (2, 2))]
+    found = answers(tmp_path, {HISTORY["rebalances"]: [*others, *rows, *others]})
+    assert [found.group_of(*place) for place in ((0, 0), (0, 1), (1, 0), (2, 2))] == ["0-0", "0-1", "1-0", None]
+
+
+def test_connect_groups_may_be_converted_that_are_in_both_logs_or_were_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def states(group_id: str, *topics: str) -> list[Row]:
+        return [{"group_id": group_id, "log_topic": topic, "log_partition": n} for n, topic in enumerate(topics)]
+
+    def rebalance(group_id: str, group_type: GroupType, outcome: str) -> Row:
+        return {"group_id": group_id, "group_type": group_type.value, "outcome": outcome, "at": at(0, 0)}
+
+    connect = rebalance("was deleted", GroupType.CONNECT, GROUP_DELETED)
+    of_states = [
+        *states("in both logs", GROUP_LOG, CONNECT_LOG),
+        *states("in one log", GROUP_LOG, GROUP_LOG),
+        *states("with state of shares", GROUP_LOG, SHARE_LOG),
+        *states("of two clusters", GROUP_LOG),
+        *({**row, **OTHER} for row in states("of two clusters", CONNECT_LOG, GROUP_LOG)),
+    ]
+    of_rebalances = [
+        *(connect, {**connect, "group_id": "of another cluster", **OTHER}),
+        rebalance("of clients", GroupType.CONSUMER, GROUP_DELETED),
+        rebalance("goes on", GroupType.CONNECT, "converged"),
+    ]
+    found = answers(tmp_path, {GROUP_STATES: of_states, HISTORY["rebalances"]: of_rebalances})
+    asked: list[str] = []
+    monkeypatch.setattr(StoredAnswers, "history", lambda _, group_id: asked.append(group_id))
+    assert {row.group_id for row in found.rebalances(RebalanceFilter())} == {"of clients", "goes on"}
+    assert asked == ["in both logs", "was deleted"]
+
+
+@pytest.mark.parametrize("group_id", [None, "g", "h", "none"])
+@pytest.mark.parametrize("since_ms", [0, 5, 6, 9])
+def test_rows_of_a_group_since_a_time(tmp_path: Path, group_id: str | None, since_ms: int) -> None:
+    times = {"g": (4, 5, 6), "h": (5, 7)}
+    rows = [
+        {"group_id": name, "at": at(0, time_ms, time_ms), "opened": at(0, time_ms), "group_type": "CONSUMER"}
+        for name, of_group in times.items()
+        for time_ms in of_group
+    ]
+    found = answers(tmp_path, {HISTORY["target_audits"]: [*rows, *({**row, **OTHER} for row in rows)]})
+    expected = sorted(
+        (time_ms, name)
+        for name, of_group in times.items()
+        for time_ms in of_group
+        if time_ms >= since_ms and group_id in (None, name)
+    )
+    assert sorted((row.at.timestamp_ms, row.group_id) for row in found.verdicts(group_id, since_ms)) == expected
