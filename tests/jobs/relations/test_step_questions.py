@@ -66,7 +66,7 @@ def test_last_offsets_are_those_of_the_ledger(tmp_path: Path) -> None:
     ledger = [
         *(run("1", last_offset=5), run("2", last_offset=9), run("2", last_offset=7, log_partition=1)),
         *(run("3", last_offset=None, log_partition=2), run("3", last_offset=1, log_topic=CONNECT_LOG)),
-        *(run("3", "decode", last_offset=99), run("3", last_offset=99, **OTHER), run("3", last_offset=20)),
+        *(run("3", "decode", last_offset=99), run("1", last_offset=99, **OTHER), run("3", last_offset=20)),
     ]
     found = tables(tmp_path, {RUNS: ledger})
     assert last_offsets(found, "c", "3") == {(GROUP_LOG, 0): 9, (GROUP_LOG, 1): 7}
@@ -75,7 +75,8 @@ def test_last_offsets_are_those_of_the_ledger(tmp_path: Path) -> None:
 
 def test_runs_to_decode_and_those_that_are_decoded(tmp_path: Path) -> None:
     ledger = [*(run("1"), run("1", "decode")), *(run("2"), run("2", log_partition=1)), run("3", records=0)]
-    ledger += [run("0", "decode", **OTHER), run("4", "decode", records=0), run("5", "decode", records=2)]
+    ledger += [run("5", "decode", records=1), run("5", "decode", records=2, log_partition=1)]
+    ledger += [run("0", "decode", **OTHER), run("4", "decode", records=0)]
     found = tables(
         tmp_path, {RUNS: ledger, LOG_RANGES: [{"run_id": number} for number in "12"] + [{"run_id": "1", **OTHER}]}
     )
@@ -91,7 +92,7 @@ def test_records_of_a_run_are_in_one_table_each(tmp_path: Path) -> None:
     ]
     log += [{**log[0], "run_id": "2"}, {**log[0], **OTHER}, {**log[0], "log_partition": 1}]
     decoded: dict[Table, list[Row]] = {
-        table: [{"run_id": "1", **row} for row in rows] + [{"run_id": "2"}]
+        table: [{"run_id": "1", **row} for row in rows] + [{"run_id": "2"}] * 2
         for table, rows in (
             (OFFSET_COMMITS, [{}, OTHER]),
             (GROUP_RECORDS, [{"log_partition": 1}]),
@@ -172,18 +173,19 @@ def test_a_setting_between_equal_values_can_be_left_out(tmp_path: Path) -> None:
         return [{**row, "timestamp_ms": time_ms, "value": value} for time_ms, value in enumerate(values)]
 
     rows = [*shown("aaa"), *shown("abba", resource="2"), *shown("aaa", **OTHER), *shown("aab", name="m")]
+    rows += [*shown("ccc", resource_type=ResourceKind.FINALIZED_FEATURES, name="level"), *shown("ddd", name=MISSING)]
     kept = [(ResourceKind.SUPPORTED_FEATURES, METADATA_VERSION), (ResourceKind.FINALIZED_FEATURES, MISSING)]
     for resource_type, name in kept:
         rows += shown("aaa", resource_type=resource_type, name=name)
-    found = list(reader(tmp_path, {SNAPSHOT_SETTINGS: rows}).rows(NEEDLESS, cluster="c"))
-    assert [(row["cluster"], row["resource"], row["name"], row["timestamp_ms"]) for row in found] == [
-        ("c", "1", "n", 1)
-    ]
+    names = ("cluster", "resource", "name", "timestamp_ms")
+    found = reader(tmp_path, {SNAPSHOT_SETTINGS: rows}).rows(NEEDLESS, cluster="c")
+    needless = sorted(tuple(row[name] for name in names) for row in found)
+    assert needless == [("c", "1", name, 1) for name in ("level", MISSING, "n")]
 
 
 def test_what_a_night_has_found_is_counted_by_cluster(tmp_path: Path) -> None:
     unstable = sorted(nights.UNSTABLE)[0]
-    lags = [("t", 1, 5, "OK"), ("t", 3, 9, nights.LAGGING[0]), ("t", 2, 90, "OK"), ("u", 1, 4, "OK")]
+    lags = [("t", 1, 5, "OK"), ("t", 3, 9, nights.LAGGING[0]), ("t", 2, 90, "OK"), ("u", 1, 4, "OK"), ("v", 1, 0, "OK")]
     rows: dict[Table, list[Row]] = {
         HISTORY["group_epochs"]: [
             {"group_id": "g", "is_open": True},
@@ -195,7 +197,8 @@ def test_what_a_night_has_found_is_counted_by_cluster(tmp_path: Path) -> None:
         HISTORY["target_audits"]: [
             {"group_id": "g", "verdict": name} for name in ("divergent", "invalid", "identical")
         ],
-        FINDINGS: [{"group_id": "g", "kind": kind} for kind in (unstable, unstable, "other")],
+        FINDINGS: [{"group_id": "g", "kind": kind} for kind in (unstable, unstable)]
+        + [{"group_id": name, "kind": "other"} for name in "hi"],
         LAG_HISTORY: [
             {"group_id": "g", "topic": topic, "partition": 0, "timestamp_ms": at, "lag": lag, "status": status}
             for topic, at, lag, status in lags
@@ -208,7 +211,7 @@ def test_what_a_night_has_found_is_counted_by_cluster(tmp_path: Path) -> None:
     }
     found = reader(tmp_path, twice)
     counts = {name: nights._count(found, name, "c") for name in nights.COUNTS}
-    expected = {"groups": 1, "rebalances": 1, "violations": 1, "wrong_targets": 2, "findings": 3, "unstable": 1}
+    expected = {"groups": 1, "rebalances": 1, "violations": 1, "wrong_targets": 2, "findings": 4, "unstable": 1}
     assert counts == expected | {"total_lag": 13, "max_lag": 9, "lagging": 1}
 
 
@@ -222,7 +225,7 @@ def test_steps_take_what_they_took_in_the_last_night_that_took_records_in(tmp_pa
     steps += [("3", "ingest", 9.0, "failed"), ("4", "report", 9.0, "done")]
     rows = [dict(zip(("night", "step", "seconds", "ended"), row, strict=True)) for row in steps]
     ledger = [
-        run("1", records=7),
+        run("1", records=8),
         run("2", records=3),
         run("2", records=4),
         run("2", "decode", records=9),
