@@ -152,10 +152,10 @@ class Answers(Protocol):
         """Return the id of the group with a rebalance at this log position; None if there is none."""
 
     def verdicts(self, group_id: str | None, since_ms: int) -> Iterable[TargetAuditRow]:
-        """Return the verdicts on target assignments of one group or all, from a time on, in order of time."""
+        """Return the verdicts on target assignments of one group or all, from a time on (-1: all), in order of time."""
 
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
-        """Return the violations of one group or all, from a time on, in order of time."""
+        """Return the violations of one group or all, from a time on (-1: all), in order of time."""
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """Return the findings about one group or all, most urgent first."""

@@ -178,10 +178,11 @@ class StoredAnswers:
 
     def histories(self) -> AllHistories:
         """From the tables of each question."""
+        every = RebalanceFilter()
         return AllHistories(
-            self.rebalances(RebalanceFilter()),
-            list(self.verdicts(None, 0)),
-            list(self.violations(None, 0)),
+            self.rebalances(every),
+            list(self.verdicts(None, every.since_ms)),
+            list(self.violations(None, every.since_ms)),
             self.findings(None),
         )
 

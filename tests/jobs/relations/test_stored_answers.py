@@ -10,6 +10,7 @@ import pytest
 from coordinator_core.audit.folds.two_logs import GROUP_DELETED
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.rules import Rule
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
 from jobs.queries.from_tables.answers import StoredAnswers
@@ -17,6 +18,7 @@ from jobs.queries.interface import CURRENT, OwnedBy, RebalanceFilter
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.results import FINDINGS
 from tests.jobs.relations.engines import write
 
 Row = dict[str, Any]
@@ -84,20 +86,44 @@ def test_connect_groups_may_be_converted_that_are_in_both_logs_or_were_deleted(
     assert asked == ["in both logs", "was deleted"]
 
 
-@pytest.mark.parametrize("group_id", [None, "g", "h", "none"])
-@pytest.mark.parametrize("since_ms", [0, 5, 6, 9])
-def test_rows_of_a_group_since_a_time(tmp_path: Path, group_id: str | None, since_ms: int) -> None:
-    times = {"g": (4, 5, 6), "h": (5, 7)}
+TIMES = [(name, time_ms) for name, times in {"g": (4, 5, 6), "h": (-1, 5, 7)}.items() for time_ms in times]
+"""The time is -1 of a record without one."""
+
+
+@pytest.fixture(scope="module")
+def in_time(tmp_path_factory: pytest.TempPathFactory) -> StoredAnswers:
+    """Rows of two groups at some times, in each table of history that has such rows; the same of another cluster."""
+    of_all = {"group_type": "CONSUMER", "outcome": "converged", "rule": next(iter(Rule)).value, "kind": "churn"}
     rows = [
-        {"group_id": name, "at": at(0, time_ms, time_ms), "opened": at(0, time_ms), "group_type": "CONSUMER"}
-        for name, of_group in times.items()
-        for time_ms in of_group
+        {**of_all, "group_id": name, "at": at(0, time_ms, time_ms), "score": 1.0, "since_ms": time_ms, **cluster}
+        for name, time_ms in TIMES
+        for cluster in ({}, OTHER)
     ]
-    found = answers(tmp_path, {HISTORY["target_audits"]: [*rows, *({**row, **OTHER} for row in rows)]})
-    expected = sorted(
-        (time_ms, name)
-        for name, of_group in times.items()
-        for time_ms in of_group
-        if time_ms >= since_ms and group_id in (None, name)
+    tables = [FINDINGS, *(HISTORY[name] for name in ("rebalances", "target_audits", "violations"))]
+    made: dict[Table, list[Row]] = {
+        table: [{name: row[name] for name in row if name in {*table.schema.names, "cluster"}} for row in rows]
+        for table in tables
+    }
+    return answers(tmp_path_factory.mktemp("in_time"), {**made, GROUP_STATES: []})
+
+
+@pytest.mark.parametrize("group_id", [None, "g", "none"])
+@pytest.mark.parametrize("since_ms", [-1, 0, 5, 6])
+def test_rows_of_a_group_since_a_time(in_time: StoredAnswers, group_id: str | None, since_ms: int) -> None:
+    of_group = sorted((time_ms, name) for name, time_ms in TIMES if group_id in (None, name))
+    expected = [row for row in of_group if row[0] >= since_ms]
+    found = (
+        in_time.verdicts(group_id, since_ms),
+        in_time.violations(group_id, since_ms),
+        in_time.rebalances(RebalanceFilter(group_id, since_ms=since_ms)),
     )
-    assert sorted((row.at.timestamp_ms, row.group_id) for row in found.verdicts(group_id, since_ms)) == expected
+    for rows in found:
+        assert sorted((row.at.timestamp_ms, row.group_id) for row in rows) == expected
+    assert sorted((row.since_ms, row.group_id) for row in in_time.findings(group_id)) == of_group
+
+
+def test_histories_have_the_rows_of_records_without_a_time(in_time: StoredAnswers) -> None:
+    found = in_time.histories()
+    in_order = sorted((time_ms, name) for name, time_ms in TIMES)
+    for rows in (found.rebalances, found.verdicts, found.violations):
+        assert sorted((row.at.timestamp_ms, row.group_id) for row in rows) == in_order
