@@ -65,16 +65,18 @@ SELECT log_topic, log_partition, first FROM (
 """
 """Log partitions in which new records lie before known ones, with the first new offset."""
 
-MOVED: Final = """
+MOVED: Final = f"""
 SELECT count(*) AS groups FROM (
   SELECT log_topic, group_id, log_partition FROM $group_records
   WHERE cluster = :cluster AND run_id > :done AND run_id <= :upto AND log_topic IN :topics
   UNION ALL SELECT log_topic, group_id, log_partition FROM $commit_summaries
   WHERE cluster = :cluster AND run_id > :done AND run_id <= :upto AND hour_ms IS NOT NULL
+  UNION ALL SELECT log_topic, group_id, log_partition FROM {UNREADABLE} AND {NEW} AND {OF_STATE}
 ) AS n JOIN $group_states AS s
 ON s.cluster = :cluster AND n.log_topic = s.log_topic AND n.group_id = s.group_id AND n.log_partition < s.log_partition
 """
-"""How many new records of groups lie in another log partition than known ones of them, and before it."""
+"""How many new records of groups, readable or not, lie in another log partition than known ones of them, and before it.
+"""
 
 
 def _same(one: str, other: str) -> str:

@@ -149,7 +149,7 @@ def test_questions_between_the_steps_have_the_same_answers_through_spark(
     sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables of a catalog are read through Spark: the groups that changed, and the late records."""
-    given = {"cluster": "sample", "done": "", "upto": "~", "topics": GROUP_TOPICS}
+    given = {"cluster": "sample", "done": "", "upto": "~", "topics": GROUP_TOPICS, "groups": GROUP_TOPICS}
 
     def answers() -> tuple[object, ...]:
         engine = sample.tables.engine()

@@ -409,9 +409,13 @@ def test_groups_have_moved_of_which_new_rows_lie_in_an_earlier_partition(tmp_pat
     of_all_hours = [{**news[0], "hour_ms": None, "topic": topic} for topic in ("t", "u")]
     states = [{**row, "log_partition": 3, "cluster": CLUSTER} for row in news]
     states[-1]["cluster"] = "other"
-    write(tmp_path, {GROUP_RECORDS: news, COMMIT_SUMMARIES: [*commits, *of_all_hours], GROUP_STATES: states})
+    of_group = {"part": "value", "record_type": RecordType.GROUP_METADATA.value, "log_offset": 5}
+    unread = [{**row, **of_group} for row in news]
+    unread.append({**unread[0], "record_type": RecordType.OFFSET_COMMIT.value})
+    tables: Rows = {GROUP_RECORDS: news, COMMIT_SUMMARIES: [*commits, *of_all_hours], QUARANTINE: unread}
+    write(tmp_path, {**tables, GROUP_STATES: states})
     moved = list(FolderReader(str(tmp_path)).tuples(MOVED, **SOME.values))
-    assert moved == [(2,)], "a record and a commit of the first group"
+    assert moved == [(3,)], "a record, a commit and an unreadable record of the first group"
 
 
 def test_new_records_are_late_that_lie_before_known_ones(tmp_path: Path) -> None:

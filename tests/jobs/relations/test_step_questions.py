@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
-from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordType
 from jobs.pipeline import nights
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.commits import slices
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
+from jobs.pipeline.replay import STATE_VERSION, Span, _Run
 from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
 from jobs.pipeline.snapshots import NEEDLESS
 from jobs.pipeline.step_times import last_night
@@ -23,7 +25,7 @@ from jobs.relations.gaps import listed
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.history import GROUP_STATES, HISTORY
+from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
@@ -287,3 +289,59 @@ def test_groups_with_a_new_state_and_share_groups_have_changed(tmp_path: Path) -
     }
     found = changed_groups(reader(tmp_path, {**EMPTY, GROUP_STATES: of_states, **shares}), "c", "1")
     assert found == ["new", "share_initializations", "share_partitions", "shares"]
+
+
+STATE = {"group_id": "g", "run_id": "1", "version": STATE_VERSION, "timestamp_ms": 5, "log_partition": 1}
+RECORD: Row = {"group_id": "g", "run_id": "1", "log_offset": 3, "timestamp_ms": 6, "log_partition": 1}
+UNREAD: Row = {"part": "value", "record_type": RecordType.GROUP_METADATA.value}
+BEFORE: Row = {"run_id": "2", "log_partition": 0}
+REPLAYS: dict[str, tuple[Table, Row, bool]] = {
+    "nothing new": (GROUP_RECORDS, RECORD, False),
+    "a state of another form": (GROUP_STATES, {**STATE, "group_id": "h", "version": "0"}, True),
+    "a state of another form of another cluster": (GROUP_STATES, {**STATE, "version": "0", **OTHER}, False),
+    "a state behind news": (GROUP_STATES, {**STATE, "group_id": "h", "timestamp_ms": 100}, True),
+    "a state before news": (GROUP_STATES, {**STATE, "group_id": "h", "timestamp_ms": 99}, False),
+    "a state behind news of another cluster": (GROUP_STATES, {**STATE, "timestamp_ms": 100, **OTHER}, False),
+    "a record in an earlier partition": (GROUP_RECORDS, {**RECORD, **BEFORE}, True),
+    "an unreadable record in an earlier partition": (QUARANTINE, {**RECORD, **UNREAD, **BEFORE}, True),
+    "an interrupted replay": (REPLAYED, {"group_id": "g"}, True),
+    "an interrupted replay of another cluster": (REPLAYED, {"group_id": "g", **OTHER}, False),
+    "a known record whose topics are known now": (GROUP_RECORDS, {**RECORD, "timestamp_ms": 50}, True),
+    "a record before such topics": (GROUP_RECORDS, {**RECORD, "timestamp_ms": 49}, False),
+    "a new record with such topics": (GROUP_RECORDS, {**RECORD, "run_id": "2", "timestamp_ms": 50}, False),
+    "such a record of another cluster": (GROUP_RECORDS, {**RECORD, "timestamp_ms": 50, **OTHER}, False),
+    "such a record of the share state log": (
+        GROUP_RECORDS,
+        {**RECORD, "timestamp_ms": 50, "log_topic": SHARE_LOG},
+        False,
+    ),
+    "such a record without a place": (GROUP_RECORDS, {**RECORD, "timestamp_ms": 50, "log_offset": None}, False),
+    "records before known ones": (LOG_RANGES, {"run_id": "2", "first_offset": 0, "last_offset": 1}, True),
+}
+
+
+@pytest.mark.parametrize("case", REPLAYS)
+def test_groups_begin_again_where_a_small_question_says_so(tmp_path: Path, case: str) -> None:
+    table, row, expected = REPLAYS[case]
+    empty: dict[Table, list[Row]] = {of: [] for of in (GROUP_RECORDS, QUARANTINE, REPLAYED, COMMIT_SUMMARIES)}
+    known: dict[Table, list[Row]] = {
+        GROUP_STATES: [STATE],
+        LOG_RANGES: [{"run_id": "1", "first_offset": 2, "last_offset": 5}],
+    }
+    rows = {**empty, **known}
+    rows[table] = [*rows[table], row]
+    replayed = _Run(tables(tmp_path, rows), "c", AuditSettings(), Span("1", "2", "2", False))
+    replayed._given |= {"news_ms": 100, "shown_ms": 50}
+    assert replayed._may_rebuild(replayed._tables.engine()) == expected
+
+
+def test_new_records_without_a_place_are_counted(tmp_path: Path) -> None:
+    counted: list[Row] = [{"log_offset": None}, {"log_partition": None}]
+    others: list[Row] = [
+        {},
+        *({**row, **other} for row in counted for other in (OTHER, {"run_id": "1"}, {"run_id": "3"})),
+    ]
+    others.append({"log_offset": None, "log_topic": "another"})
+    rows = [{**RECORD, "run_id": "2", **row} for row in (*counted, *others)]
+    found = _Run(tables(tmp_path, {GROUP_RECORDS: rows}), "c", AuditSettings(), Span("1", "2", "2", False))
+    assert found._unplaced() == 2
