@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator_core.wire.batch_format import HEADER_SIZE
+from jobs.relations.gaps import FIRST_OF_BATCH
 
 OF_LOG: Final = "log_topic, log_partition, group_id"
 
@@ -29,7 +30,7 @@ writes no headers, and the records of a batch within a few milliseconds.
 
 SIZES: Final = f"""
 WITH measured AS (
-  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, coalesce(batch_base, log_offset) AS base,
+  SELECT {OF_LOG}, record_type, log_offset, timestamp_ms, {FIRST_OF_BATCH} AS base,
     CAST(bytes_of(key) AS BIGINT) AS key_bytes, CAST(coalesce(bytes_of(value), 0) AS BIGINT) AS value_bytes
   FROM $group_records WHERE cluster = :cluster AND log_topic IN :topics AND {{among}} AND log_offset IS NOT NULL
     AND log_partition IS NOT NULL

@@ -262,7 +262,7 @@ def test_what_asks_for_the_time_fits_the_columns_of_each_table(
 
 @pytest.mark.skipif(REMOTE in os.environ, reason="this is the session of Spark Connect")
 def test_the_same_through_spark_connect() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "long", __file__]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-m", "long", __file__]
     connected = os.environ | {REMOTE: "local[2]", "SPARK_TESTING": "1"}  # the server takes any free port
     done = subprocess.run(command, env=connected, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-8000:]
