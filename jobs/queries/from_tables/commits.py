@@ -13,7 +13,7 @@ from coordinator_core.groups.certainty import CommitRecords
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commits import ABORTED, COMMITTED, COUNTS, OPEN, UNDECIDED
-from jobs.relations.log_extent import Extents, any_of, before_end, by_place, followed
+from jobs.relations.log_extent import NOTHING, Extents, any_of, before_end, by_place, followed
 from jobs.relations.positions import stored_position
 from jobs.relations.up_to_date import has_all_commits
 from jobs.tables.columns import PLACED
@@ -96,9 +96,13 @@ class CommitsThen:
     def last(self) -> Iterator[Row]:
         """Yield the offset of the last commit of each group."""
         return self._rows(
-            f"WITH {self._then} SELECT {GROUP}, max(log_offset) AS log_offset FROM commits_then "
-            f"WHERE NOT is_tombstone GROUP BY {GROUP} ORDER BY {ORDER}"
+            f"WITH {self._then}, written AS ({self._written()}) "
+            f"SELECT {GROUP}, max(log_offset) AS log_offset FROM written GROUP BY {GROUP} ORDER BY {ORDER}"
         )
+
+    def _written(self) -> str:
+        """Return a text of the commits, or of those among which the last one of each group is."""
+        return f"SELECT {GROUP}, log_offset FROM commits_then WHERE NOT is_tombstone"
 
     def held(self) -> Iterator[Row]:
         """Yield the commits that count at the moment and those of open transactions, ``status`` tells which.
@@ -137,12 +141,15 @@ class CommitsThen:
         doubtful = any_of(of for of, extent in self._extents.items() if not extent.gaps.lists_all)
         gaps = {of: extent.gaps for of, extent in self._extents.items()}
         may_be_lost = any_of(of for of, gap in gaps.items() if gap.lost >= 0 or gap.lost_later)
+        later_rows = followed(self._extents)
+        later = (
+            f"UNION ALL SELECT DISTINCT {KEY}, CAST(NULL AS BIGINT), FALSE, CAST(NULL AS STRING), "
+            f"CAST(NULL AS BIGINT), FALSE, TRUE FROM $offset_commits WHERE {self._mine} AND {later_rows}"
+        )
         return self._rows(
             f"WITH {self._then}, about AS ("
             f"SELECT {KEY}, log_offset, is_tombstone, outcome, producer_id, is_decided_later, FALSE AS follows "
-            f"FROM commits_then WHERE {doubtful} "
-            f"UNION ALL SELECT DISTINCT {KEY}, CAST(NULL AS BIGINT), FALSE, CAST(NULL AS STRING), "
-            f"CAST(NULL AS BIGINT), FALSE, TRUE FROM $offset_commits WHERE {self._mine} AND {followed(self._extents)}"
+            f"FROM commits_then WHERE {doubtful} {'' if later_rows == NOTHING else later}"
             f"), found AS ("
             f"SELECT {KEY}, "
             f"coalesce(max(CASE WHEN NOT follows AND (is_tombstone OR {COUNTS}) THEN log_offset END), -1) AS last, "
@@ -199,6 +206,14 @@ class SummarizedCommits(CommitsThen):
         super().__init__(selected, extents)
         self._rows = partial(selected.rows, uncounted=self._uncounted)
 
+    def _written(self) -> str:
+        if not self._uncounted:
+            return super()._written()
+        return (
+            f"{super()._written()} UNION ALL SELECT {GROUP}, log_offset FROM $offset_commits WHERE {self._mine} "
+            f"AND group_id IN :uncounted AND NOT is_tombstone AND {PLACED}"
+        )
+
     def _details(self) -> str:
         committed, pending = DETAILED.format("s.committed"), DETAILED.format("p.pending_commit")
         return (
@@ -209,18 +224,13 @@ class SummarizedCommits(CommitsThen):
         )
 
     def _commits(self) -> str:
-        """Return the commits that hold or are open, the last tombstones, and the last commits of any kind."""
+        """Return the commits that hold or are open, the last tombstones, and the last commits that hold."""
         place = f"SELECT {KEY}, {{}} AS log_offset, {{}} AS is_tombstone, -1 AS producer_id, '{{}}' AS outcome".format
         parts = [
             f"SELECT {KEY}, log_offset, FALSE AS is_tombstone, producer_id, outcome FROM ({self._details()}) AS d",
             f"{place('s.last.offset', 'FALSE', COMMITTED)} FROM {SUMMARIES} {self._mine} AND s.last.offset IS NOT NULL",
             f"{place('ended', 'TRUE', COMMITTED)} FROM {SUMMARIES} {self._mine} AND ended IS NOT NULL",
         ]
-        if self._uncounted:
-            parts.append(
-                f"{place('log_offset', 'FALSE', ABORTED)} FROM $offset_commits WHERE {self._mine} "
-                f"AND group_id IN :uncounted AND NOT is_tombstone AND {PLACED}"
-            )
         return f"commits_then AS (SELECT *, FALSE AS is_decided_later FROM ({' UNION ALL '.join(parts)}) AS c)"
 
 

@@ -27,8 +27,11 @@ from tests.jobs.relations.engines import write
 Row = dict[str, Any]
 Place = tuple[str, int]
 PLACES: Final = [(GROUP_LOG, 0), (GROUP_LOG, 1), (GROUP_LOG, 2), (CONNECT_LOG, 0)]
-PARTITIONS: Final = [("t", 0), ("t", 1), ("u", 0)]
-OFFSETS: Final = 36
+PARTITIONS: Final = [(topic, number) for topic in "tu" for number in range(4)]
+LATE: Final = ("late", 0)
+"""A partition with a commit at each offset at which a log partition may end, and no others."""
+OFFSETS: Final = 80
+MOMENTS: Final = (50, 70, 30)
 PRODUCERS: Final = (None, -1, 0, 7)
 
 
@@ -40,10 +43,11 @@ class Then(NamedTuple):
     about: dict[TopicPartition, CommitRecords]
 
 
-def commit(chance: Random, place: Place, offset: int) -> Row:
-    topic, partition = chance.choice(PARTITIONS)
+def commit(chance: Random, place: Place, offset: int, *, aborts: bool) -> Row:
+    topic, partition = LATE if offset in MOMENTS else chance.choice(PARTITIONS)
     producer_id = chance.choice(PRODUCERS)
-    outcomes = ["committed", "aborted", "open", "unknown"] if (producer_id or 0) >= 0 else [None, "unknown"]
+    in_transaction = ["committed", "open", "unknown", *(["aborted"] if aborts else [])]
+    outcomes = in_transaction if (producer_id or 0) >= 0 else [None, "unknown"]
     at = {"log_topic": place[0], "log_partition": place[1], "log_offset": offset, "timestamp_ms": offset}
     of = {"group_id": chance.choice("gh"), "topic": topic, "partition": partition, "producer_id": producer_id}
     is_tombstone = chance.random() < 0.15
@@ -57,13 +61,13 @@ def marker(chance: Random, place: Place, offset: int) -> Row:
     return {**at, "producer_id": chance.choice((0, 7)), "is_transactional": ends, "control_type": "COMMIT"}
 
 
-def rows_of(seed: int) -> tuple[list[Row], list[Row]]:
-    """Commits and ends of transactions of each log partition."""
+def rows_of(seed: int, *, aborts: bool) -> tuple[list[Row], list[Row]]:
+    """Commits and ends of transactions of each log partition; ``aborts``: some of them are aborted."""
     chance, commits, markers = Random(seed), list[Row](), list[Row]()
     for place in PLACES:
         for offset in range(OFFSETS):
-            if chance.random() < 0.75:
-                commits.append(commit(chance, place, offset))
+            if offset in MOMENTS or chance.random() < 0.75:
+                commits.append(commit(chance, place, offset, aborts=aborts))
             else:
                 markers.append(marker(chance, place, offset))
     return commits, markers
@@ -119,7 +123,7 @@ def summaries(commits: list[Row]) -> Iterator[Row]:
         }
         yield {**of_key, **held}
         late = struct({**rows[0], "log_offset": 99, "outcome": "open", "producer_id": 7})
-        of_hour = {"hour_ms": 0, "written": 9, "commits": 0, "ended": 98, "last": {**at, "offset": 99}}
+        of_hour = {"hour_ms": 0, "written": 0, "commits": 9, "ended": 98, "last": {**at, "offset": 99}}
         yield {**of_key, **of_hour, "committed": {**late, "outcome": None}, "pending": [late]}
 
 
@@ -132,14 +136,14 @@ def elsewhere(rows: Iterable[Row]) -> Iterator[Row]:
     for row in rows:
         late = struct({"log_offset": 97, "outcome": "open", "producer_id": 7, "committed_offset": 1})
         at = {"partition": 0, "offset": 97, "timestamp_ms": 97}
-        more = {"committed": {**late, "outcome": None}, "pending": [late], "ended": 60, "last": at, "written": 99}
+        more = {"committed": {**late, "outcome": None}, "pending": [late], "ended": 60, "last": at, "written": 0}
         yield {**row, **more, "cluster": "other"}
         yield {**row, **more, "log_topic": SHARE_LOG}
 
 
-@pytest.fixture(scope="module")
-def rows() -> tuple[list[Row], list[Row]]:
-    return rows_of(20)
+@pytest.fixture(scope="module", params=[True, False], ids=["aborts", "no aborts"])
+def rows(request: pytest.FixtureRequest) -> tuple[list[Row], list[Row]]:
+    return rows_of(20, aborts=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -234,9 +238,13 @@ WHOLE, COMPACTED, LOST, LATER = LogGaps(), LogGaps(5), LogGaps(20, 12), LogGaps(
 GAPS: Final = {
     "whole": [WHOLE] * 4,
     "of each kind": [WHOLE, COMPACTED, LOST, LATER],
-    "lost": [LOST, LOST, WHOLE, LOST],
+    "of one log": [LOST, WHOLE, LATER, WHOLE],
 }
-ENDS: Final = {"the end": [None] * 4, "offsets": [20, 30, None, 11], "one offset": [None, None, 25, None]}
+ENDS: Final = {
+    "the end": [None] * 4,
+    "offsets": [*MOMENTS[:2], None, MOMENTS[2]],
+    "one": [None, MOMENTS[0], None, None],
+}
 
 
 def extents_of(ends: list[int | None], gaps: list[LogGaps]) -> Extents:

@@ -105,8 +105,8 @@ MUTATIONS = [
     (CommitsThen, "opened > ended THEN opened", "TRUE THEN opened"),
     (
         CommitsThen,
-        "max(log_offset) AS log_offset FROM commits_then WHERE NOT",
-        "min(log_offset) AS log_offset FROM commits_then WHERE NOT",
+        "max(log_offset) AS log_offset FROM written",
+        "min(log_offset) AS log_offset FROM written",
     ),
 ]
 
