@@ -6,7 +6,7 @@ coordinator's state shows who is in a group. Rows are plain data for JSON.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from coordinator_core.groups.classic.state import ClassicGroupState
 from coordinator_core.groups.connect.describe import group_state
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectGroupState
 from coordinator_core.groups.consumer.state import ConsumerMemberState
+from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMemberState
 from coordinator_core.records import ConnectRecordType, Family, Fields, RecordType
 from coordinator_core.simulator.bulk_commits import Committed, SimulatedTransaction
@@ -69,14 +70,15 @@ class TrueCause(NamedTuple):
 
 
 DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
-_MEMBERSHIP = frozenset(("member_joined", "static_member_returned", DYNAMIC_LEFT, STATIC_LEFT))
+RETURNED, REPLACED = "static_member_returned", "static_member_replaced"
+_MEMBERSHIP = frozenset(("member_joined", RETURNED, REPLACED, DYNAMIC_LEFT, STATIC_LEFT))
 _TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
 FLEETING = frozenset(
     (
         "assignor_changed",
         "rack_changed",
-        "static_member_returned",
-        "static_member_replaced",
+        RETURNED,
+        REPLACED,
         "topology_changed",
         "warmup_caught_up",
     )
@@ -114,7 +116,8 @@ class _Decision(NamedTuple):
 
 @dataclass(slots=True)
 class GroupTruth:
-    """What is known about one group: ``members`` with their instance ids, as of the last operation.
+    """What is known about one group: ``members`` with their instance ids, as of the last operation. ``present`` are
+    those of them that were there: a group with epochs records that a static member is away.
 
     In classic groups ``decided`` has the leader's last decision. The generation after the last complete one gives out
     what ``losers`` lost in that one, and from ``due_ms`` on the work that waited.
@@ -125,6 +128,7 @@ class GroupTruth:
     type: str = ""
     epoch: int | None = None
     members: dict[str, str | None] = field(default_factory=dict)
+    present: frozenset[str] = frozenset()
     pending: list[TrueCause] = field(default_factory=list)
     rebalances: list[_Rebalance] = field(default_factory=list)
     topics: dict[str, Topic | None] = field(default_factory=dict)
@@ -160,7 +164,7 @@ class GroupTruth:
 
     def loaded(self, live: AnyGroup | None) -> None:
         """Take in that another coordinator has read the group from the log: only the members in it remain."""
-        self.members = _members_of(live)
+        self.members, self.present = _members_of(live), _present_in(live)
 
     def expect(self, why: TrueCause) -> None:
         """Take in a cause that will make the group rebalance at the next opportunity."""
@@ -208,12 +212,13 @@ class GroupTruth:
                 self._convert(record, record.value, batch, earlier if number + 1 < len(opened) else self.pending)
 
     def _members(self, live: AnyGroup | None, how: str) -> None:
-        now = _members_of(live)
+        now, present = _members_of(live), self.present
+        self.present = _present_in(live)
         if now.keys() == self.members.keys():
             return
         self.pending += (
             why._replace(how=how) if why.kind in (DYNAMIC_LEFT, STATIC_LEFT) else why
-            for why in _changes(self.members, now)
+            for why in _changes(self.members, now, present)
         )
         self.members = now
 
@@ -382,14 +387,27 @@ def settled(live: AnyGroup) -> bool:
     )
 
 
-def _changes(before: Mapping[str, str | None], now: Mapping[str, str | None]) -> Iterator[TrueCause]:
-    """Who came and who went; one with the instance id of another that went has taken its place."""
+def _present_in(live: AnyGroup | None) -> frozenset[str]:
+    """The members of a group with epochs that are not away."""
+    if not isinstance(live, (LiveConsumerGroup, LiveStreamsGroup)):
+        return frozenset()
+    members = live.log.members.items()
+    return frozenset(name for name, member in members if member.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+
+
+def _changes(
+    before: Mapping[str, str | None], now: Mapping[str, str | None], present: Container[str] = ()
+) -> Iterator[TrueCause]:
+    """Who came and who went; one with the instance id of another that went has taken its place, also that of one that
+    was ``present`` until then.
+    """
     gone = {each: instance for each, instance in before.items() if each not in now}
     for member_id, instance in now.items():
         if member_id not in before:
             former = next((other for other, held in gone.items() if instance is not None and held == instance), None)
             gone.pop(former or "", None)
-            yield TrueCause("member_joined" if former is None else "static_member_returned", member_id)
+            taken = REPLACED if former in present else RETURNED
+            yield TrueCause("member_joined" if former is None else taken, member_id)
     for member_id, instance in gone.items():
         yield TrueCause(DYNAMIC_LEFT if instance is None else STATIC_LEFT, member_id)
 
