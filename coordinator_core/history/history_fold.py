@@ -94,11 +94,15 @@ class GroupFold:
         tells_operation = batch >= 0 or at.timestamp_ms >= 0
         operation = (at.timestamp_ms if tells_operation else at.offset, batch)
         if operation != open_history.operation:
-            ended = None if tells_operation or value is None else open_history.ended
-            if ended is not None and ended.offset + 1 == at.offset:
-                writer.end_unseen_life(ended, MAY_GO_ON)
-                open_history.past.doubt_life(MAY_GO_ON)
-            writer.begin_operation(operation)
+            ended, last = open_history.ended, open_history.operation
+            is_behind = not tells_operation and ended is not None and last is not None and last[0] + 1 == at.offset
+            if is_behind and value is None:  # the tombstone of a topology lies behind that of the epoch
+                open_history.operation = operation
+            else:
+                if is_behind and ended is not None:
+                    writer.end_unseen_life(ended, MAY_GO_ON)
+                    open_history.past.doubt_life(MAY_GO_ON)
+                writer.begin_operation(operation)
         if value is not None and (open_history.type != group_type or open_history.ended is not None):
             writer.live_as(group_type, at)
         if open_history.type == group_type:

@@ -278,6 +278,22 @@ def test_a_group_of_another_type_behind_a_hole_may_be_another_group(later: tuple
     assert not after.history_complete
 
 
+@pytest.mark.parametrize(("skipped", "how"), [(0, "end not seen"), (1, "group deleted")])
+def test_without_times_a_streams_group_may_have_been_converted_behind_the_end_of_its_topology(
+    skipped: int, how: str
+) -> None:
+    """The tombstone of the topology lies between that of the epoch and what the group is then (KIP-1071)."""
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "0")),
+    )
+    log.write(streams("MEMBER_METADATA", None, "m"), streams("METADATA", None), streams("TOPOLOGY", None))
+    log.skip(skipped).write(generation(2, {"m": classic({"t": [0]})}))
+    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
+    assert log.epochs()[0].ended_by == how
+
+
 def test_no_group_is_converted_to_a_share_group() -> None:
     log = alone(GroupLog()).write(*SHARED)
     before, _ = log.epochs()
