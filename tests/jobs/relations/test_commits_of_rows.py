@@ -28,11 +28,18 @@ Row = dict[str, Any]
 Place = tuple[str, int]
 PLACES: Final = [(GROUP_LOG, 0), (GROUP_LOG, 1), (GROUP_LOG, 2), (CONNECT_LOG, 0)]
 PARTITIONS: Final = [(topic, number) for topic in "tu" for number in range(4)]
-LATE: Final = ("late", 0)
-"""A partition with a commit at each offset at which a log partition may end, and no others."""
 OFFSETS: Final = 80
-MOMENTS: Final = (50, 70, 30)
+MOMENTS: Final = (30, 50, 70)
+"""Offsets at which log partitions may end; the commit there has a partition of its own."""
 PRODUCERS: Final = (None, -1, 0, 7)
+
+
+RARE: Final[dict[int, tuple[str, bool, int | None, str | None]]] = {
+    **{0: ("first", False, None, None), 1: ("undecided", False, 0, "unknown"), 2: ("aborted", False, 7, "aborted")},
+    **{3: ("mixed", False, 7, "unknown"), 4: ("mixed", False, 7, "aborted")},
+    **{77: ("removed", False, None, None), 78: ("removed", True, None, None), 79: ("last", False, 7, "aborted")},
+}
+"""Topic, tombstone, producer and outcome of commits of one group at some offsets: partitions that have no others."""
 
 
 class Then(NamedTuple):
@@ -44,14 +51,23 @@ class Then(NamedTuple):
 
 
 def commit(chance: Random, place: Place, offset: int, *, aborts: bool) -> Row:
-    topic, partition = LATE if offset in MOMENTS else chance.choice(PARTITIONS)
+    topic, partition = ("late", offset) if offset in MOMENTS else chance.choice(PARTITIONS)
     producer_id = chance.choice(PRODUCERS)
     in_transaction = ["committed", "open", "unknown", *(["aborted"] if aborts else [])]
     outcomes = in_transaction if (producer_id or 0) >= 0 else [None, "unknown"]
     at = {"log_topic": place[0], "log_partition": place[1], "log_offset": offset, "timestamp_ms": offset}
-    of = {"group_id": chance.choice("gh"), "topic": topic, "partition": partition, "producer_id": producer_id}
+    of = {
+        "group_id": "g" if offset in MOMENTS else chance.choice("gh"),
+        "topic": topic,
+        "partition": partition,
+        "producer_id": producer_id,
+    }
     is_tombstone = chance.random() < 0.15
     said = {"is_tombstone": is_tombstone, "outcome": None if is_tombstone else chance.choice(outcomes)}
+    if offset in RARE:
+        topic, is_tombstone, producer_id, outcome = RARE[offset]
+        of = {"group_id": "g", "topic": topic, "partition": 0, "producer_id": producer_id}
+        said = {"is_tombstone": is_tombstone, "outcome": outcome}
     return {**at, **of, **said, "committed_offset": None if is_tombstone else offset * 10}
 
 
@@ -66,8 +82,9 @@ def rows_of(seed: int, *, aborts: bool) -> tuple[list[Row], list[Row]]:
     chance, commits, markers = Random(seed), list[Row](), list[Row]()
     for place in PLACES:
         for offset in range(OFFSETS):
-            if offset in MOMENTS or chance.random() < 0.75:
-                commits.append(commit(chance, place, offset, aborts=aborts))
+            if offset in MOMENTS or offset in RARE or chance.random() < 0.75:
+                row = commit(chance, place, offset, aborts=aborts)
+                commits += [row] if aborts or row["outcome"] != "aborted" else []
             else:
                 markers.append(marker(chance, place, offset))
     return commits, markers
@@ -135,8 +152,9 @@ def elsewhere(rows: Iterable[Row]) -> Iterator[Row]:
     """The same sums, of other clusters and logs, with more."""
     for row in rows:
         late = struct({"log_offset": 97, "outcome": "open", "producer_id": 7, "committed_offset": 1})
+        held = [*row["pending"], *([] if row["committed"] is None else [row["committed"]])]
         at = {"partition": 0, "offset": 97, "timestamp_ms": 97}
-        more = {"committed": {**late, "outcome": None}, "pending": [late], "ended": 60, "last": at, "written": 0}
+        more = {"committed": {**late, "outcome": None}, "pending": [late, *held], "ended": 60, "last": at, "written": 0}
         yield {**row, **more, "cluster": "other"}
         yield {**row, **more, "log_topic": SHARE_LOG}
 
@@ -237,14 +255,10 @@ def found(of: type[CommitsThen], tables: FolderReader, extents: Extents, group_i
 WHOLE, COMPACTED, LOST, LATER = LogGaps(), LogGaps(5), LogGaps(20, 12), LogGaps(9, -1, True)
 GAPS: Final = {
     "whole": [WHOLE] * 4,
-    "of each kind": [WHOLE, COMPACTED, LOST, LATER],
-    "of one log": [LOST, WHOLE, LATER, WHOLE],
+    "of each kind": [COMPACTED, WHOLE, LOST, LATER],
+    "of one log": [LOST, WHOLE, LATER, COMPACTED],
 }
-ENDS: Final = {
-    "the end": [None] * 4,
-    "offsets": [*MOMENTS[:2], None, MOMENTS[2]],
-    "one": [None, MOMENTS[0], None, None],
-}
+ENDS: Final = {"the end": [None] * 4, "offsets": [50, 70, None, 30], "one offset": [None, None, 50, None]}
 
 
 def extents_of(ends: list[int | None], gaps: list[LogGaps]) -> Extents:
