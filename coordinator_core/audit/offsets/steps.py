@@ -21,6 +21,7 @@ from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.history_writer import END_NOT_SEEN
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.records import GROUP_LOG, LogPosition
 
@@ -264,6 +265,7 @@ class _RowMaker:
     def __init__(self, history: GroupHistory, commits: GroupCommits) -> None:
         self._group_id = history.group_id
         self._lines = history.lines
+        self._has_unseen_end = any(row.ended_by == END_NOT_SEEN for row in history.epochs)
         self._commits = commits
         self._lost = history.lost
 
@@ -315,11 +317,15 @@ class _RowMaker:
         return [*found, END_IN_DOUBT] if is_lost or (after is not None and self._may_be_other(after)) else found
 
     def _may_be_other(self, step: _Step) -> bool:
-        """Return whether a step and its neighbour may be one, as records are missing that tell its kind or owner."""
+        """Return whether a step and its neighbour may be one, as records are missing that tell its kind or owner.
+
+        Where the end of the group was not seen, all records may be there, and yet do not tell what its tasks read.
+        """
         if not self._is_proven(step.run):
             return True
         is_owned = step.was_empty or step.owner.missing in (None, TWO_OWNERS)
-        return not is_owned and not self._is_whole(step.run.first.partition, -1, step.run.first)
+        is_whole = self._is_whole(step.run.first.partition, -1, step.run.first) and not self._has_unseen_end
+        return not is_owned and not is_whole
 
     def _is_whole(self, partition: int, before: int, last: LogPosition) -> bool:
         """Return whether the log has each record behind the offset ``before`` up to the last one, and each is readable:

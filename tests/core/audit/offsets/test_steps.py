@@ -278,3 +278,15 @@ def test_an_owner_that_is_not_known_to_have_kept_the_partition_makes_no_step_cer
     steps = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 10)]})))
     assert {step.owner for step in steps} == {"a"}
     assert {step.missing for step in steps} == {EPOCH_MISSING}
+
+
+@pytest.mark.parametrize(("ended_by", "missing"), [("group deleted", None), ("end not seen", END_IN_DOUBT)])
+def test_a_step_beside_one_of_an_unknown_owner_is_in_doubt_where_the_end_of_the_group_was_not_seen(ended_by, missing):
+    """As in a dump without times: no record is missing, and yet a group may have been converted."""
+    log, order = GroupLog(), CommitOrder()
+    runs = [run for offset in (10, 20, 30) for run in order.feed(log.commit("orders", 0, offset))]
+    held = assignment("a", 0, at(0), at(2), topic="orders", is_open=False)
+    epochs = [epoch(1, at(0), members=None, ended=at(9), ended_by=ended_by, is_open=False)]
+    history = GroupHistory("g", 0, epochs, assignments=[held])
+    _, forward, unowned = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 100)]})))
+    assert (forward.owner, unowned.owner, forward.missing) == ("a", None, missing)
