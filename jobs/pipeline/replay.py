@@ -33,7 +33,7 @@ from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
-from jobs.relations.logs import lost_records
+from jobs.relations.logs import lost_before_records
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.replay import (
     BEHIND_TOPICS,
@@ -241,7 +241,9 @@ class _Run:
         engine = self._tables.engine()
         unreadable = unplaced_records(engine, self._cluster, self._span.upto)
         spans = (
-            (place, span) for place, ranges in lost_records(engine, self._cluster).ranges.items() for span in ranges
+            (place, span)
+            for place, ranges in lost_before_records(engine, self._cluster).ranges.items()
+            for span in ranges
         )
         # What is missing before the first record is known from the start of the log.
         lost = [(place, UnknownOffsets(*span, is_lost=True)) for place, span in spans if span[0] > 0]

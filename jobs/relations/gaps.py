@@ -18,7 +18,7 @@ Compaction leaves holes, and so does missing data. What tells them apart, in thi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.records import LOG_TOPICS, RecordType
@@ -287,6 +287,15 @@ class _Causes:
             self._repeat = row["first"]
         self._is_looked_up = True
         return self._repeat is not None and self._repeat <= offset
+
+
+def lost_behind(damage: Iterable[DamagedRange], last: int) -> int | None:
+    """Return the last offset that is lost behind the ``last`` record of a log partition; None: none is.
+
+    A file that ends within a batch has lost nothing: a broker that writes it leaves it so.
+    """
+    behind = (max(hole.last, last + 1) for hole in damage if hole.first > last and not hole.is_cut_off)
+    return max(behind, default=None)
 
 
 def damage_of(tables: TableReader, cluster: str, place: Place) -> list[DamagedRange]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
-from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below
+from jobs.relations.gaps import LAST_OF_BATCH, DamagedRange, GapsSeen, Place, damage_of, gaps_below, lost_behind
 from jobs.relations.given_partitions import given
 from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
@@ -300,11 +300,11 @@ def _gaps_of(extent: StoredLogExtent, bounds: _Bounds, seen: GapsSeen, damage: l
         is_damaged = any(hole.first < first for hole in damage)
         if before_batch > 0 and (not extent.from_start or is_damaged):
             lost, lost_later = max(lost, min(before_batch, end) - 1), lost_later or before_batch > end
-    behind = [max(hole.last, bounds.last + 1) for hole in damage if hole.first > bounds.last and not hole.is_cut_off]
-    if behind and max(behind) >= end:
+    behind = lost_behind(damage, bounds.last)
+    if behind is not None and behind >= end:
         lost_later = True
-    elif behind:
-        missing = lost = max(behind)
+    elif behind is not None:
+        missing = lost = behind
     end_of_log = max(bounds.last, bounds.last_of_batch, lost) + 1
     if extent.end is None and extent.asked is not None and extent.asked > end_of_log:
         missing = lost = extent.asked - 1  # the log, as far as it is there, does not reach the moment

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -15,7 +16,7 @@ from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
-from jobs.relations.gaps import damage_of, gaps_below
+from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
@@ -211,6 +212,15 @@ def without_times(tables: TableReader, cluster: str) -> list[str]:
 
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
     """Return the offsets that these logs lack, but for those that compaction removed, and the unreadable records."""
+    known = lost_before_records(tables, cluster, topics)
+    ranges = {place: [*spans] for place, spans in known.ranges.items()}
+    for place, span in _lost_at_ends(tables, cluster, topics):
+        ranges.setdefault(place, []).append(span)
+    return replace(known, ranges=ranges)
+
+
+def lost_before_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:
+    """Return the same without what is lost behind the last record of each log partition: a later run may bring it."""
     lost = {
         place: list(_lost_in(list(runs)))
         for place, runs in groupby(
@@ -234,6 +244,27 @@ def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROU
         lost.setdefault(PLACE(row), []).append((0, row["first_offset"] - 1))
     unreadable = unreadable_of_groups(tables, cluster, topics=topics)
     return LostRecords({place: ranges for place, ranges in lost.items() if ranges}, *unreadable)
+
+
+def _lost_at_ends(tables: TableReader, cluster: str, topics: Sequence[str]) -> Iterator[tuple[Place, tuple[int, int]]]:
+    """Yield the offsets that are lost behind the last record of log partitions: no run lists them among its gaps."""
+    if not tables.exists("quarantine"):
+        return
+    for row in list(
+        tables.rows(
+            "SELECT r.log_topic AS log_topic, r.log_partition AS log_partition, max(r.last_offset) AS last "
+            "FROM $log_ranges AS r WHERE r.cluster = :cluster AND r.log_topic IN :topics AND EXISTS ("
+            "SELECT 1 FROM $quarantine AS q WHERE q.cluster = :cluster AND q.part = 'damaged' "
+            "AND q.log_topic = r.log_topic AND q.log_partition = r.log_partition) "
+            "GROUP BY r.log_topic, r.log_partition",
+            cluster=cluster,
+            topics=topics,
+        )
+    ):
+        place, last = PLACE(row), row["last"]
+        lost = lost_behind(damage_of(tables, cluster, place), last)
+        if lost is not None:
+            yield place, (last + 1, lost)
 
 
 def _lost_in(runs: list[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:

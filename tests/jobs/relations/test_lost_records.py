@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.relations.logs import lost_records
+from coordinator_core.wire.batch_format import ENDS_WITHIN
+from jobs.relations.logs import lost_before_records, lost_records
+from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import LOG_RANGES, RUNS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 
 LOG = "__consumer_offsets"
 
@@ -59,3 +62,39 @@ def test_more_gaps_than_a_run_lists_may_be_anywhere(tmp_path: Path) -> None:
 def test_a_log_that_was_not_read_from_its_start_lacks_what_is_before(tmp_path: Path) -> None:
     assert lost(tmp_path, run(1, 1000, 1099), has_start=False) == [(0, 999)]
     assert lost(tmp_path / "whole", run(1, 1000, 1099)) == []
+
+
+@pytest.mark.parametrize(
+    ("base", "last", "error", "is_lost"),
+    [
+        (100, 104, "checksum", [(100, 104)]),
+        (None, None, "no batch", [(100, 100)]),
+        (40, 44, "checksum", []),  # a run has it among its gaps
+        (None, None, f"{ENDS_WITHIN} a batch", []),
+    ],
+)
+def test_bytes_behind_the_last_record_are_lost_unless_a_file_ends_in_them(
+    tmp_path: Path, base: int | None, last: int | None, error: str, is_lost: list[tuple[int, int]]
+) -> None:
+    place = {"cluster": "c", "log_topic": LOG, "log_partition": 0}
+    damaged = {
+        "kind": "damaged",
+        "batch_base": base,
+        "batch_last": last,
+        "source": "a.log",
+        "place": 900,
+        "error": error,
+    }
+    record = {"kind": "record", "log_offset": 99, "batch_base": 90, "batch_last": 99, "source": "a.log", "place": 800}
+    rows: dict[Table, list[dict[str, Any]]] = {
+        LOG_RECORDS: [record, damaged],
+        QUARANTINE: [{"part": "damaged"}],
+        RUNS: [run(1, 0, 99)],
+        LOG_RANGES: [{"run_id": "run-1", "first_offset": 0, "last_offset": 99, "has_start": True}],
+    }
+    for table, of_table in rows.items():
+        content = [{**place, **row} for row in of_table]
+        write_deltalake(tmp_path / table.name, pa.Table.from_pylist(content, to_arrow_schema(table.schema)))
+    tables = FolderReader(str(tmp_path))
+    assert lost_records(tables, "c").ranges == ({(LOG, 0): is_lost} if is_lost else {})
+    assert lost_before_records(tables, "c").ranges == {}
