@@ -82,16 +82,17 @@ class MomentTimes(NamedTuple):
         ends = list(ends)
         at_offsets = moment.time_ms is None
         cuts = [end for end in ends if end.left_out_ms is not None] if at_offsets else []
-        sure_ms = min((end.sure_ms for end in (*cuts, *(end for end in ends if end.is_short))), default=None)
+        # An offset that the log of groups has says when the moment was, though the log of Connect groups is shorter.
+        reached = {end.partition for end in ends if not end.is_short}
+        short = (end for end in ends if end.partition not in reached)
+        sure_ms = min((end.sure_ms for end in (*cuts, *short)), default=None)
         if not cuts:
             is_timed = not at_offsets or all(end.left_out is None for end in ends)
             return cls(moment.time_ms, moment.time_ms, sure_ms if is_timed else BEFORE_ALL_MS, is_timed)
         shares_ms = min(cut.left_out_ms or 0 for cut in cuts) - 1
-        reached = {end.partition for end in ends if not end.is_short}
-        is_known = moment.offsets.keys() <= reached  # in the logs of groups, or in those of Connect groups
         return cls(
             max((cut.last_ms for cut in cuts if cut.last_ms is not None), default=shares_ms),
             shares_ms,
             sure_ms,
-            upto_ms=max(cut.latest_ms for cut in cuts) if is_known else ANY_LATER_MS,
+            upto_ms=max(cut.latest_ms for cut in cuts) if moment.offsets.keys() <= reached else ANY_LATER_MS,
         )

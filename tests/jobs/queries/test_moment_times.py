@@ -22,3 +22,13 @@ def test_an_offset_that_the_logs_do_not_have_is_of_no_known_time() -> None:
     known, absent = (MomentTimes.of(AsOf(offsets=offsets), [cut]) for offsets in ({0: 5}, {0: 5, 1: 9}))
     assert (known.topics_ms, known.upto_ms) == (4_000, 4_000)
     assert (absent.topics_ms, absent.upto_ms) == (4_000, ANY_LATER_MS)
+
+
+def test_an_offset_that_one_of_two_logs_has_is_of_a_known_time() -> None:
+    """``__worker_offsets`` has partitions with the same numbers, and need not reach as far: often it has no record."""
+    asked = AsOf(offsets={0: 5})
+    cut = LogEnd(0, LogGaps(), asked=5, left_out=5, left_out_ms=5_000, last=4, last_ms=4_000)
+    short = LogEnd(0, LogGaps(missing=4, lost=4), asked=5)
+    assert short.is_short
+    assert MomentTimes.of(asked, [cut, short]) == MomentTimes.of(asked, [cut])
+    assert MomentTimes.of(AsOf(offsets={0: 5, 1: 5}), [cut, short._replace(partition=1)]).sure_ms == -1
