@@ -107,6 +107,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     logs.whole_from_ms: lambda tables: logs.whole_from_ms(tables, CLUSTER, logs.lost_records(tables, CLUSTER)),
     logs.last_times: lambda tables: logs.last_times(tables, CLUSTER),
     logs.without_times: lambda tables: logs.without_times(tables, "timeless"),
+    logs.lost_before_records: lambda tables: logs.lost_before_records(tables, CLUSTER, REPLAYED_TOPICS),
     logs.lost_records: lambda tables: logs.lost_records(tables, CLUSTER, REPLAYED_TOPICS),
     logs.log_reaches: lambda tables: logs.log_reaches(tables, CLUSTER),
     logs.LogFacts.read: lambda tables: logs.LogFacts.read(tables, CLUSTER),
