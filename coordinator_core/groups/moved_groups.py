@@ -13,12 +13,12 @@ from itertools import groupby
 from typing import Final
 
 from coordinator_core.groups.certainty import RecordKey
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, ConnectRecordType, Family, RecordType
 
-CONNECT_PROTOCOL_TYPE: Final = "connect"
 GROUP_KEY: Final = {Family.GROUP: RecordType.GROUP_METADATA, Family.CONNECT: ConnectRecordType.GROUP_METADATA}
 """The record by which each log says that such a group is there."""
 
