@@ -41,7 +41,7 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     if not workers:
         return [history]
     if len(workers) == len(history.epochs):
-        return [_in_doubt(history)]
+        return [_in_doubt(_moved_here(history))]
     classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
     for ended, begun, kind in _conversions(classic, connect):
         if kind is CauseKind.GROUP_UPGRADED:
@@ -50,7 +50,7 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
         else:
             connect = _ended(connect, ended, DOWNGRADED, "downgrade")
             classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
-    parts = _open_in_one_log(classic, _in_doubt(connect))
+    parts = _open_in_one_log(classic, _in_doubt(_moved_here(connect)))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -202,6 +202,30 @@ def _ended(history: GroupHistory, epoch: GroupEpochRow, how: str, went_by: str) 
         ),
         memberships=_changed(history.memberships, lambda row: row.left == at, went_by=went_by),
     )
+
+
+def _moved_here(connect: GroupHistory) -> GroupHistory:
+    """Return the history with the upgrades that this log proves where the other one does not show what they continue.
+
+    A conversion writes all workers and their target at once. A worker that joins is alone, and no target is there yet:
+    some worker computes it when it is asked to.
+    """
+    before: GroupEpochRow | None = None
+    for row in connect.epochs:
+        is_known = row.missing in (None, CONVERTED_ELSEWHERE)
+        is_first = before is None or not before.members or before.ended_by == GROUP_DELETED
+        if is_known and is_first and row.members and _has_target_at_once(row) and not _is_upgrade(row):
+            connect = _begun(connect, row, cause(CauseKind.GROUP_UPGRADED, row.opened))
+        before = row
+    return connect
+
+
+def _has_target_at_once(row: GroupEpochRow) -> bool:
+    return row.target == row.opened._replace(offset=row.opened.offset + 1)
+
+
+def _is_upgrade(row: GroupEpochRow) -> bool:
+    return any(each.kind == CauseKind.GROUP_UPGRADED for each in row.causes)
 
 
 def _in_doubt(connect: GroupHistory) -> GroupHistory:

@@ -232,8 +232,8 @@ class StoredAnswers:
     def _may_be_converted(self, group_id: str | None) -> list[str]:
         """Return the Connect groups that moved from one protocol to the other, or may have.
 
-        They are in two logs, or one log ends them and nothing shows whether the other one, which may not have been
-        given, continues them.
+        They are in two logs, or one log ends them or begins them with a target at once, and nothing shows whether the
+        other one, which may not have been given, continues them or was before.
         """
         from coordinator_core.audit.folds.two_logs import GROUP_DELETED
 
@@ -241,7 +241,7 @@ class StoredAnswers:
             "SELECT group_id FROM $group_states WHERE cluster = :cluster AND log_topic IN :topics "
             "GROUP BY group_id HAVING count(DISTINCT log_topic) > 1 "
             "UNION SELECT group_id FROM $rebalances WHERE cluster = :cluster AND group_type = :connect "
-            "AND outcome = :deleted",
+            "AND (outcome = :deleted OR target.offset = at.offset + 1)",
             cluster=self.cluster,
             topics=GROUP_TOPICS,
             connect=GroupType.CONNECT,

@@ -57,7 +57,7 @@ def test_a_rebalance_is_found_by_the_place_of_its_record(tmp_path: Path) -> None
     assert [found.group_of(*place) for place in ((0, 0), (0, 1), (1, 0), (2, 2))] == ["0-0", "0-1", "1-0", None]
 
 
-def test_connect_groups_may_be_converted_that_are_in_both_logs_or_were_deleted(
+def test_connect_groups_may_be_converted_that_are_in_both_logs_or_were_deleted_or_began_with_a_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def states(group_id: str, *topics: str) -> list[Row]:
@@ -77,13 +77,15 @@ def test_connect_groups_may_be_converted_that_are_in_both_logs_or_were_deleted(
     of_rebalances = [
         *(connect, {**connect, "group_id": "of another cluster", **OTHER}),
         rebalance("of clients", GroupType.CONSUMER, GROUP_DELETED),
-        rebalance("goes on", GroupType.CONNECT, "converged"),
+        {**rebalance("goes on", GroupType.CONNECT, "converged"), "target": at(0, 2)},
+        {**rebalance("began with a target", GroupType.CONNECT, "converged"), "target": at(0, 1)},
+        {**rebalance("of tasks", GroupType.STREAMS, "converged"), "target": at(0, 1)},
     ]
     found = answers(tmp_path, {GROUP_STATES: of_states, HISTORY["rebalances"]: of_rebalances})
     asked: list[str] = []
     monkeypatch.setattr(StoredAnswers, "history", lambda _, group_id: asked.append(group_id))
-    assert {row.group_id for row in found.rebalances(RebalanceFilter())} == {"of clients", "goes on"}
-    assert asked == ["in both logs", "was deleted"]
+    assert {row.group_id for row in found.rebalances(RebalanceFilter())} == {"of clients", "goes on", "of tasks"}
+    assert asked == ["began with a target", "in both logs", "was deleted"]
 
 
 TIMES = [(name, time_ms) for name, times in {"g": (4, 5, 6), "h": (-1, 5, 7)}.items() for time_ms in times]

@@ -6,7 +6,9 @@ import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import MAY_BE_CONVERTED, MAY_HAVE_MOVED, by_log
-from tests.core.audit.histories import at, epoch, member, rebalance
+from coordinator_core.history.rows import CONVERTED_ELSEWHERE
+from coordinator_core.records import LogPosition
+from tests.core.audit.histories import at, cause, epoch, member, rebalance
 
 
 @pytest.mark.parametrize(("members", "missing"), [(("w",), MAY_BE_CONVERTED), ((), None)])
@@ -56,3 +58,38 @@ def test_what_is_open_in_a_log_that_the_other_one_outlives_is_in_doubt(
         is_left = part.group_type == left
         assert {row.missing for row in rows} == {MAY_HAVE_MOVED if is_left else None}
         assert {row.history_complete for row in rows} == {not is_left}
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "missing", "upgraded"),
+    [
+        (at(8, 7_000), (), None, True),
+        (at(8, 7_000), (), CONVERTED_ELSEWHERE, True),
+        (at(9, 7_000), (), None, False),
+        (at(8, 7_020), (), None, False),
+        (None, (), None, False),
+        (at(8, 7_000), ("v", "w"), None, False),
+        (at(8, 7_000), (), "records are lost", False),
+    ],
+)
+@pytest.mark.parametrize("has_classic", [True, False])
+def test_only_workers_that_were_moved_have_a_target_at_once(
+    target: LogPosition | None, before: tuple[str, ...], missing: str | None, upgraded: bool, has_classic: bool
+) -> None:
+    """The other log does not show the generation that goes on here; the last one that it has may be another one."""
+    joined = cause("member_joined", "w", at(7))
+    of_row = {"group_type": "CONNECT", "causes": (joined,), "history_complete": missing is None, "missing": missing}
+    history = GroupHistory(
+        "g",
+        10_000_000,
+        epochs=[
+            *([epoch(6, at(2), group_type="CLASSIC")] if has_classic else []),
+            epoch(0, at(5), group_type="CONNECT", members=before, ended=at(7), ended_by="next epoch", is_open=False),
+            epoch(1, at(7), members=("w",), target=target, **of_row),
+        ],
+        rebalances=[rebalance(1, at(7), **of_row)],
+    )
+    connect = by_log(history)[-1]
+    for row in (connect.epochs[-1], *connect.rebalances):
+        assert [each.kind for each in row.causes] == (["group_upgraded"] if upgraded else ["member_joined"])
+        assert row.history_complete == (upgraded or missing is None)
