@@ -109,6 +109,13 @@ class LogPosition(NamedTuple):
     timestamp_ms: int
 
 
+def elapsed_ms(begin: LogPosition, end: LogPosition) -> int | None:
+    """Return how long it took from one record to another, in ms; None: one of them has no time."""
+    if begin.timestamp_ms < 0 or end.timestamp_ms < 0:
+        return None
+    return end.timestamp_ms - begin.timestamp_ms
+
+
 def group_of_key(key: Any) -> str:
     """Return the group that a decoded key names: field ``group`` in classic keys, ``groupId`` in all others."""
     group: str = key["groupId"] if "groupId" in key else key["group"]

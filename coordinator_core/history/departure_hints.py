@@ -42,7 +42,7 @@ def departure_hint(
     """
     open_history = writer.open_history
     membership = open_history.memberships.get(member_id)
-    if membership is None or not open_history.commits or open_history.type == SHARE:
+    if membership is None or not open_history.commits or open_history.type == SHARE or at.timestamp_ms < 0:
         return None
     times = [
         (open_history.commits.get(topic, {}).get(partition), since.timestamp_ms)

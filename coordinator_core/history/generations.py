@@ -30,7 +30,7 @@ from coordinator_core.history.classic_causes import (
 from coordinator_core.history.coverage import numbers
 from coordinator_core.history.departure_hints import departure_hint
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
-from coordinator_core.history.holdings import Changed
+from coordinator_core.history.holdings import Changed, no_times
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.rejoins import (
@@ -157,7 +157,7 @@ def _change_owners(writer: HistoryWriter, completed: _Completed) -> None:
     stopped = {unit: set(owners) for unit, owners in ownership.owners.items()} if _is_eager(old) else {}
     ownership.change(_counted(new, assigned.changes), at, by_name=True)
     if stopped:
-        ownership.were_stopped(stopped, max(at.timestamp_ms - _began_before_ms(new, at), 0))
+        ownership.were_stopped(stopped, _lasted_ms(_began_before_ms(new, at), at))
     if new.protocol_type == CONNECT_PROTOCOL_TYPE and new.members and not (assigned.delay_ms or assigned.revocations):
         # The leader gives out everything unless it waits: what no member has was deleted.
         ownership.forget_idle()
@@ -340,13 +340,19 @@ def _began_before_ms(group: ClassicGroup, at: LogPosition) -> int:
     return group.current_state_timestamp or at.timestamp_ms
 
 
+def _lasted_ms(began_ms: int, at: LogPosition) -> int | None:
+    """Return the time (ms) from then to the record; None: one of them has no time."""
+    return max(at.timestamp_ms - began_ms, 0) if began_ms >= 0 and at.timestamp_ms >= 0 else None
+
+
 def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[Cause, ...]) -> None:
     _, new, _, assigned, skipped, missing, at = completed
     open_history, last = writer.open_history, writer.open_history.epoch
     tally = open_history.ownership.tally() if missing is None else None
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
-    began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else None
+    began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else -1
     began_before = _began_before_ms(new, at)
+    untold = missing or no_times(at)
     writer.rows.append(
         RebalanceRow(
             group_id=writer.group.group_id,
@@ -357,14 +363,14 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             causes=causes,
             outcome="converged" if new.members else "emptied",
             is_open=False,
-            began_after_ms=began_after,
+            began_after_ms=began_after if began_after >= 0 else None,
             began_before_ms=began_before,
             target=at,
             finished=at,
             time_to_target_ms=None,
             time_to_converge_ms=None,
-            duration_min_ms=max(at.timestamp_ms - began_before, 0),
-            duration_max_ms=at.timestamp_ms - began_after if began_after is not None else None,
+            duration_min_ms=_lasted_ms(began_before, at),
+            duration_max_ms=_lasted_ms(began_after, at),
             members_before=writer.members_before(missing),
             members_after=len(new.members),
             units_moved=tally and tally.moved,
@@ -379,7 +385,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             broker_away=None,
             skipped_generations=skipped,
             delay_ms=assigned.delay_ms,
-            history_complete=missing is None,
-            missing=missing or (tally and tally.missing),
+            history_complete=untold is None,
+            missing=untold or (tally and tally.missing),
         )
     )

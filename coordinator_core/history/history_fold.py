@@ -18,10 +18,10 @@ from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow, RebalanceRow
+from coordinator_core.history.seen_past import MAY_GO_ON
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
-from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, LogPosition, RecordType
 
-MAY_GO_ON = "whether the group was converted, or deleted and created again: records without times do not say"
 _NO_ROWS: list[HistoryRow] = []
 _HANDLERS: Mapping[Family, Mapping[int, RecordHandler]] = {
     Family.GROUP: {
@@ -85,24 +85,12 @@ class GroupFold:
         if handler is None:
             return _NO_ROWS
         group_type, change, _ = handler
-        at, _, _, value, _, batch = record
+        at, value = record.at, record.value
         writer = self._recorder
         open_history = writer.open_history
         writer.follow(record)
         open_history.note_leader(leader_epoch)
-        # Without batch and time each record counts as an operation: as one, all of them would never end.
-        tells_operation = batch >= 0 or at.timestamp_ms >= 0
-        operation = (at.timestamp_ms if tells_operation else at.offset, batch)
-        if operation != open_history.operation:
-            ended, last = open_history.ended, open_history.operation
-            is_behind = not tells_operation and ended is not None and last is not None and last[0] + 1 == at.offset
-            if is_behind and value is None:  # the tombstone of a topology lies behind that of the epoch
-                open_history.operation = operation
-            else:
-                if is_behind and ended is not None:
-                    writer.end_unseen_life(ended, MAY_GO_ON)
-                    open_history.past.doubt_life(MAY_GO_ON)
-                writer.begin_operation(operation)
+        self._note_operation(record, group_type)
         if value is not None and (open_history.type != group_type or open_history.ended is not None):
             writer.live_as(group_type, at)
         if open_history.type == group_type:
@@ -112,6 +100,33 @@ class GroupFold:
             return _NO_ROWS
         writer.rows = []
         return rows
+
+    def _note_operation(self, record: CoordinatorRecord, group_type: str) -> None:
+        """Note of which operation a record is, which is one of groups of that type.
+
+        Without batch and time each record counts as an operation: as one, all of them would never end. The records of
+        an operation follow at once upon one another, and what follows a change of members surely belongs to it until
+        it is done. Behind the end of a group only members that it had show that it was converted.
+        """
+        writer, open_history = self._recorder, self._recorder.open_history
+        at, batch = record.at, record.batch
+        key: Any = record.key
+        if batch >= 0 or at.timestamp_ms >= 0:
+            if (at.timestamp_ms, batch) != open_history.operation:
+                writer.begin_operation((at.timestamp_ms, batch))
+            return
+        operation, last, ended = (at.offset, batch), open_history.operation, open_history.ended
+        follows = last is not None and last[0] + 1 == at.offset
+        goes_over = group_type != open_history.type and key.get("memberId") in open_history.memberships
+        # The tombstone of a topology lies behind that of the epoch.
+        is_of_end = ended is not None and (record.value is None or goes_over)
+        if follows and (open_history.awaits_epoch or is_of_end):
+            open_history.operation = operation
+            return
+        if follows and ended is not None:
+            writer.end_unseen_life(ended, MAY_GO_ON)
+            open_history.past.doubt_life()
+        writer.begin_operation(operation, may_go_on=follows)
 
     def lose(self, at: LogPosition, missing: str) -> None:
         """Note a record that may have said anything of the group; ``missing`` names it."""

@@ -100,13 +100,16 @@ class HistoryWriter:
             if lasting is not None:
                 lasting.missing = lasting.missing or open_history.past.missing
 
-    def begin_operation(self, operation: tuple[int, int]) -> None:
-        """Begin another operation; the one before, if any, is over."""
+    def begin_operation(self, operation: tuple[int, int], *, may_go_on: bool = False) -> None:
+        """Begin another operation; the one before, if any, is over.
+
+        ``may_go_on``: this may be the same one, and what it changed may still open an epoch.
+        """
         if self.open_history.operation is not None:
-            self._end_operation()
+            self._end_operation(may_go_on=may_go_on)
         self.open_history.operation = operation
 
-    def _end_operation(self) -> None:
+    def _end_operation(self, *, may_go_on: bool = False) -> None:
         open_history = self.open_history
         if open_history.departed:
             self.close(open_history.departed)
@@ -117,7 +120,7 @@ class HistoryWriter:
             open_history.type = open_history.ended = None
         if open_history.joined:
             self._doubt_joins()
-        if open_history.changes:
+        if open_history.changes and not may_go_on:
             open_history.changes = [change for change in open_history.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
 
     def close(self, memberships: dict[str, OpenMembership]) -> None:
@@ -134,17 +137,10 @@ class HistoryWriter:
             membership = open_history.memberships.get(member_id)
             if membership is not None and not membership.waits_for_regex(open_history.past.doubt):
                 membership.came_by, membership.missing = "unknown", NOT_SEEN_TO_JOIN
-                self.withdraw(member_id, _JOIN)
+                open_history.withdraw(member_id, _JOIN)
                 open_history.current.doubt(member_id)
                 open_history.target.doubt(member_id)
         open_history.joined.clear()
-
-    def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
-        """Take back causes about a member."""
-        open_history = self.open_history
-        open_history.changes = [
-            change for change in open_history.changes if change.member_id != member_id or change.kind not in kinds
-        ]
 
     # --- lives -------------------------------------------------------------------------------------------------------
 
@@ -164,6 +160,7 @@ class HistoryWriter:
                 open_history.past.lose(missing)
         elif may_convert:
             up = open_history.type == CLASSIC
+            self.close(open_history.take_replaced())
             open_history.convert("upgrade" if up else "downgrade", at)
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
@@ -274,7 +271,8 @@ class HistoryWriter:
         if open_history.past.is_unsettled and last is not None and self._knows_owners(last.topics, at):
             open_history.past.settle()
         missing = self.missing_before(number, at)
-        causes = self.take_causes(missing, at, UNPROVEN_BEHIND_A_HOLE)
+        untold = open_history.leave_uncertain_causes(at)
+        causes = self.take_causes(missing or untold, at, UNPROVEN_BEHIND_A_HOLE)
         knows_members = self._knows_members(missing)
         before, from_epoch = self.members_before(missing), self.epoch_before(number)
         open_history.leave_joined_out(at)
@@ -285,6 +283,7 @@ class HistoryWriter:
             number, at, members, state, causes, topics=topics, missing=missing, knows_members=knows_members
         )
         self.begin_epoch(epoch)
+        epoch.missing = missing or untold
         behind = dict.fromkeys(members, True)
         open_history.rebalance = OpenRebalance(
             at,
@@ -294,7 +293,7 @@ class HistoryWriter:
             before,
             len(members),
             behind,
-            missing=missing or self._unsettled(from_epoch),
+            missing=missing or untold or self._unsettled(from_epoch),
             knows_members=knows_members,
         )
         open_history.ownership.begin()
@@ -440,7 +439,7 @@ class HistoryWriter:
         open_history, coverage = self.open_history, self.coverage
         past = open_history.past
         if past.doubt is not None and past.missing is None:
-            return is_first
+            return is_first and not past.may_go_on
         if coverage is None:
             return is_first or open_history.reborn
         if not (open_history.reborn or past.missing is None):

@@ -17,7 +17,7 @@ from coordinator_core.history.work_units import (
     units_of_list,
     units_to_list,
 )
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, elapsed_ms
 from coordinator_core.state_json import StoredAs
 
 T = TypeVar("T")
@@ -132,6 +132,12 @@ class Wanted(NamedTuple):
 
 
 TOPICS_IN_DOUBT: Final = "whether partitions that were given up still had their topics: the metadata log does not say"
+NO_TIMES: Final = "when it began, how long anything took, and what changed about then: its records have no times"
+
+
+def no_times(at: LogPosition) -> str | None:
+    """Return what is not known about an epoch that a record without a time opens; None: it has a time."""
+    return NO_TIMES if at.timestamp_ms < 0 else None
 
 
 class Tally(NamedTuple):
@@ -149,8 +155,10 @@ class Tally(NamedTuple):
 
     @property
     def missing(self) -> str | None:
-        """What it takes to know all counts, in words; None: they are known."""
-        return TOPICS_IN_DOUBT if self.lost is None else None
+        """What it takes to know all counts and times, in words; None: they are known."""
+        if self.lost is None:
+            return TOPICS_IN_DOUBT
+        return NO_TIMES if self.idle_ms is None else None
 
 
 _NAMES = list[tuple[str, str, dict[int, str]]]
@@ -167,7 +175,7 @@ class Ownership:
     rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
     from the former id to the new one are not given up. ``in_doubt`` are topics with idle partitions that may no longer
     have been there, with whether the group may have unsubscribed from them, too; ``is_vague``: of some that have an
-    owner again it is not known for how long they were idle.
+    owner again it is not known for how long they were idle; ``lacks_times``: as records have no times.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
@@ -178,6 +186,7 @@ class Ownership:
     idle_max_ms: int = 0
     in_doubt: dict[str, bool] = field(default_factory=dict)
     is_vague: bool = False
+    lacks_times: bool = False
 
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
@@ -221,15 +230,21 @@ class Ownership:
                     self._was_idle(since, at)
 
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
-        duration = max(until.timestamp_ms - since.timestamp_ms, 0)
-        self.idle_ms += duration
-        self.idle_max_ms = max(self.idle_max_ms, duration)
+        lasted_ms = elapsed_ms(since, until)
+        if lasted_ms is None:
+            self.lacks_times = True
+            return
+        self.idle_ms += max(lasted_ms, 0)
+        self.idle_max_ms = max(self.idle_max_ms, lasted_ms)
 
-    def were_stopped(self, before: Mapping[Resource, AbstractSet[int]], lasted_ms: int) -> None:
+    def were_stopped(self, before: Mapping[Resource, AbstractSet[int]], lasted_ms: int | None) -> None:
         """Count the units that had an owner before and have one now, and that all owners gave up in between for at
-        least ``lasted_ms``, as eager members do before they join.
+        least ``lasted_ms`` (None: it is not known), as eager members do before they join.
         """
         stopped = sum(len(numbers & self.owners.get(resource, {}).keys()) for resource, numbers in before.items())
+        if lasted_ms is None:
+            self.lacks_times |= stopped > 0
+            return
         self.idle_ms += stopped * lasted_ms
         self.idle_max_ms = max(self.idle_max_ms, lasted_ms if stopped else 0)
 
@@ -266,6 +281,8 @@ class Ownership:
             return Tally(None, None, None, None, None)
         if is_vague:
             return Tally(moved, back, None, None, None)
+        if self.lacks_times:
+            return Tally(moved, back, lost, None, None)
         return Tally(moved, back, lost, self.idle_ms, self.idle_max_ms)
 
     def end(self, at: LogPosition) -> None:
@@ -338,7 +355,7 @@ class Ownership:
         if self.replaced and not any(kept.values()):
             self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = False
+        self.is_vague = self.lacks_times = False
         still_idle = {resource[1] for resource, partitions in self.idle.items() if partitions}
         self.in_doubt = {topic: doubt for topic, doubt in self.in_doubt.items() if topic in still_idle}
 
@@ -347,7 +364,7 @@ class Ownership:
         for of_units in (self.owners, self.idle, self.before, self.replaced, self.in_doubt):
             of_units.clear()
         self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = False
+        self.is_vague = self.lacks_times = False
 
 
 def _copy(of_units: OfUnits[T]) -> OfUnits[T]:

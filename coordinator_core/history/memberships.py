@@ -7,10 +7,8 @@ from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
+from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.records import CoordinatorRecord, LogPosition
-
-LEFT_OR_EXPIRED = "leave or expiry"
-"""How a membership ended that ended by itself: the log has the same records for both."""
 
 
 def join(writer: HistoryWriter, membership: OpenMembership) -> None:
@@ -21,7 +19,7 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.rebalance.behind[member_id] = True
     crossing = open_history.crossing.pop(member_id, None)
     if crossing is not None:
-        writer.withdraw(member_id, DEPARTED)
+        open_history.withdraw(member_id, DEPARTED)
         membership.joined, membership.came_by = crossing.joined, crossing.came_by
         membership.replaces, membership.first_epoch = crossing.replaces, crossing.first_epoch
         membership.missing = crossing.missing
@@ -33,13 +31,13 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         open_history.joined.append(member_id)
         open_history.changes.append(cause(CauseKind.MEMBER_JOINED, at, member=member_id, instance=instance))
         return
-    membership.came_by, membership.replaces = "static replacement", replaced.member_id
+    membership.came_by, membership.replaces = REPLACED, replaced.member_id
     if _may_lack_epoch(open_history):
         membership.missing = open_history.past.doubt
     else:
         membership.first_epoch = open_history.last_epoch
-    replaced.went_by, replaced.hint = "static replacement", None
-    writer.withdraw(replaced.member_id, DEPARTED)
+    replaced.went_by, replaced.hint = REPLACED, None
+    open_history.withdraw(replaced.member_id, DEPARTED)
     open_history.ownership.rename(replaced.member_id, member_id)
     silent = open_history.type == CLASSIC
     seen_away = replaced.away_since is not None or silent

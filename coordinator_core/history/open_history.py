@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from coordinator_core.cluster.topic_changes import TopicChange
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
@@ -16,6 +19,7 @@ from coordinator_core.state_json import StoredAs
 
 STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
 
+CAUSES_NOT_TOLD: Final = "which changes of members came with the epoch: records without times do not say"
 JOINS_NOT_TOLD: Final = "who joined with the next epoch, and in whose place: records without times do not say"
 
 
@@ -69,6 +73,24 @@ class OpenHistory:
     share_phases: dict[str, dict[str, dict[int, ShareInitializationRow]]] = field(default_factory=dict)
     share_listed: int | None = None
 
+    @property
+    def awaits_epoch(self) -> bool:
+        """Whether members came, went or go on as another type, and what comes with that in the same operation does not
+        yet.
+
+        In groups with epochs an operation that removes a member also adds the one that takes over its instance id,
+        opens an epoch, or ends the group's life as this type. One that adds a member opens an epoch, unless the member
+        replaces another one, or waits for its regex.
+        """
+        if self.type == GroupType.CLASSIC:
+            return False
+        if self.crossing and self.epoch is None:
+            return True
+        opened = -1 if self.epoch is None else self.epoch.opened.offset
+        ends = (gone.left.offset for gone in self.departed.values() if gone.left is not None and not gone.is_replaced)
+        new = (self.memberships[member_id] for member_id in self.joined if member_id in self.memberships)
+        return any(end > opened for end in ends) or any(each.subscribed_regex is None for each in new)
+
     def note_leader(self, leader_epoch: int | None) -> None:
         """Take in the leader epoch of a record: with another one, a coordinator has taken over before it."""
         if leader_epoch is None:
@@ -93,6 +115,26 @@ class OpenHistory:
                 rebalance.knows_members, rebalance.missing = False, rebalance.missing or JOINS_NOT_TOLD
         for member_id in joined:
             rebalance.behind.pop(member_id, None)
+
+    def leave_uncertain_causes(self, at: LogPosition) -> str | None:
+        """Drop what causes only the epoch of its own operation, where nothing tells operations apart; return what is
+        not known then. ``at`` opens the epoch.
+        """
+        if at.timestamp_ms >= 0 or self.operation != (at.offset, -1):
+            return None
+        sure = [change for change in self.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
+        untold = CAUSES_NOT_TOLD if len(sure) < len(self.changes) else None
+        self.changes = sure
+        return untold
+
+    def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
+        """Take back causes about a member."""
+        self.changes = [change for change in self.changes if change.member_id != member_id or change.kind not in kinds]
+
+    def take_replaced(self) -> dict[str, OpenMembership]:
+        """Return, and forget, the members that left and in whose place others are: they do not go on."""
+        gone = [membership for membership in self.departed.values() if membership.is_replaced]
+        return {membership.member_id: self.departed.pop(membership.member_id) for membership in gone}
 
     def convert(self, how: str, at: LogPosition) -> None:
         """Keep the members, which may continue under another type; those that do not went by the conversion."""

@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from coordinator_core.groups.streams.readiness import TopologyCheck
-from coordinator_core.history.holdings import Tally
+from coordinator_core.history.holdings import Tally, no_times
 from coordinator_core.history.rows import (
     REACHED_NOT_READY,
+    REPLACED,
     Cause,
     GroupEpochRow,
     MembershipRow,
     RebalanceRow,
     Revocation,
 )
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, elapsed_ms
 
 OF_ALL_MEMBERS = frozenset(("converged", REACHED_NOT_READY, "emptied", "superseded"))
 """How a rebalance ends, as far as its members tell: where some are not known, so is the end."""
@@ -64,6 +65,7 @@ class OpenEpoch:
         The metadata hash is over what all members subscribe to: where not all are known, only a match says something.
         """
         tells_topics = self.knows_members or self.topics_proven
+        missing = self.missing or no_times(self.opened)
         return GroupEpochRow(
             group_id,
             group_type,
@@ -84,8 +86,8 @@ class OpenEpoch:
             self.unassigned,
             self.assignment_error,
             self.causes,
-            self.missing is None,
-            self.missing,
+            missing is None,
+            missing,
             self.topology,
         )
 
@@ -131,8 +133,7 @@ class OpenRebalance:
                 self.revoking[member_id] = RevocationRequest(at, units)
         elif not units:
             del self.revoking[member_id]
-            duration = at.timestamp_ms - asked.at.timestamp_ms
-            self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
+            self.revocations.append(Revocation(member_id, asked.units, asked.at, at, elapsed_ms(asked.at, at)))
 
     def _held_up_by(self) -> str | None:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
@@ -158,9 +159,10 @@ class OpenRebalance:
         rests_on_members = outcome in OF_ALL_MEMBERS or (is_open and self.target is not None)
         if outcome == "unknown" or (rests_on_members and not self.knows_members):
             outcome, finished = "unknown", None
-        lasted = None if finished is None else finished.timestamp_ms - began
+        lasted = None if finished is None else elapsed_ms(self.at, finished)
         if self.missing is not None:
             tally = None
+        missing = self.missing or no_times(self.at)
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
         return RebalanceRow(
             group_id,
@@ -171,11 +173,11 @@ class OpenRebalance:
             self.causes,
             outcome,
             is_open,
-            began,
+            began if began >= 0 else None,
             began,
             self.target,
             finished,
-            self.target.timestamp_ms - began if self.target else None,
+            elapsed_ms(self.at, self.target) if self.target else None,
             lasted if outcome == "converged" else None,
             lasted,
             lasted,
@@ -187,14 +189,14 @@ class OpenRebalance:
             tally and tally.idle_ms,
             tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
-            self._held_up_by() if self.missing is None else None,
+            self._held_up_by() if missing is None else None,
             len(self.behind) if self.knows_members else None,
             tuple(sorted(self.behind)[:NAMED_BEHIND]) if self.knows_members else (),
             self.is_led_anew or None,
             0,
             None,
-            self.missing is None,
-            self.missing or (tally and tally.missing),
+            missing is None,
+            missing or (tally and tally.missing),
         )
 
 
@@ -224,6 +226,11 @@ class OpenMembership:
     away_since: LogPosition | None = None
     last_epoch: int | None = None
     missing: str | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether it left, and another member has its instance id."""
+        return self.went_by == REPLACED
 
     def waits_for_regex(self, doubt: str | None) -> bool:
         """Whether the member, which opened no epoch, joined and waits for its regex. Where records are missing

@@ -22,7 +22,7 @@ from coordinator_core.history.classic_causes import Transition, assignment, is_d
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, elapsed_ms
 
 METADATA_AGE_MS = 300_000
 """After so long a client refreshes its metadata at the latest (``metadata.max.age.ms``, the default)."""
@@ -59,7 +59,7 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
     """Yield a cause for each member that the last generation makes join again, if this one follows soon enough."""
     last = step.last
     written = last.rewritten or last.opened
-    if is_downgrade(last) or step.at.timestamp_ms - written.timestamp_ms > _longest_rebalance_ms(step.old):
+    if is_downgrade(last) or not _is_soon(written, step, _longest_rebalance_ms(step.old)):
         return
     instances = {member.instance_id for member in step.new.members.values()}
     for member_id, member in step.old.members.items():
@@ -94,8 +94,8 @@ def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     """Return a cause if the leader joins again as it no longer watches some topics."""
     last, since_ms = step.last, step.last.opened.timestamp_ms
     dropped = [name for name in last.dropped_topics if topics is None or topics.topic_at(name, since_ms) is not None]
-    is_late = step.at.timestamp_ms - since_ms > METADATA_AGE_MS + _longest_rebalance_ms(step.old)
-    if not dropped or is_late or last.leader not in step.new.members or is_downgrade(last):
+    is_soon = _is_soon(last.opened, step, METADATA_AGE_MS + _longest_rebalance_ms(step.old))
+    if not dropped or not is_soon or last.leader not in step.new.members or is_downgrade(last):
         return []
     detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
     detail += " refreshes its metadata"
@@ -112,12 +112,18 @@ def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transiti
     same_leader = last.leader is not None and last.leader in step.new.members
     if topics is None or step.old.protocol != STREAMS_PROTOCOL or not same_leader or last.topics_version < 0:
         return []
-    if step.at.timestamp_ms - last.opened.timestamp_ms > METADATA_AGE_MS + _longest_rebalance_ms(step.old):
+    if not _is_soon(last.opened, step, METADATA_AGE_MS + _longest_rebalance_ms(step.old)):
         return []
     since = topics.version_at(last.opened.timestamp_ms - CREATION_MS)
     internal = {name for name in step.topics.intersection(last.topics) if name.startswith(f"{group_id}-")}
     changes = topics.changes(internal, since, last.topics_version)
     return topic_causes(change for change in changes if change.kind == "created")
+
+
+def _is_soon(before: LogPosition, step: Transition, within_ms: int) -> bool:
+    """Whether the generation came so soon after that record; not if one of them has no time."""
+    waited_ms = elapsed_ms(before, step.at)
+    return waited_ms is not None and waited_ms <= within_ms
 
 
 def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

@@ -42,13 +42,17 @@ class Revocation(NamedTuple):
     units: Annotated[int, "partitions or tasks to give up"]
     asked: Annotated[At, "the record that asks for them"]
     given: Annotated[MaybeAt, "the record that acknowledges it; null: it was not acknowledged within the rebalance"]
-    duration_ms: Annotated[int | None, "from asked to given"]
+    duration_ms: Annotated[int | None, "from asked to given; null: not given, or unknown"]
 
 
 REACHED_NOT_READY = "not ready"
 """The outcome of a rebalance of a streams group whose topology does not fit its topics: the target has no tasks."""
 UPGRADED, DOWNGRADED = "group upgraded", "group downgraded"
 """How an epoch ends from which the group goes on under the other protocol."""
+LEFT_OR_EXPIRED, REPLACED = "leave or expiry", "static replacement"
+"""How a membership ends in a group that goes on: by itself (the log has the same records for both), or because another
+member takes over the instance id.
+"""
 CONVERTED_ELSEWHERE = (
     "epochs are skipped where no records are missing: the group was moved from the classic protocol, which the other "
     "log has to show"
@@ -125,7 +129,7 @@ class RebalanceRow(NamedTuple):
     ]
     is_open: Annotated[bool, "true while it is in progress; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
-    began_before_ms: Annotated[int, "it began at or before this time"]
+    began_before_ms: Annotated[int, "it began at or before this time; -1: the record has none"]
     target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
     finished: Annotated[
         MaybeAt, "the record with which every member had reached the target, or with which it was superseded"

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from typing import Final
 
 from coordinator_core.history.coverage import Coverage, lost_offsets
 from coordinator_core.records import CoordinatorRecord, LogPosition
+
+MAY_GO_ON: Final = "whether the group was converted, or deleted and created again: records without times do not say"
 
 
 @dataclass(slots=True)
@@ -93,9 +96,14 @@ class SeenPast:
         self.missing, self.doubt, self.is_unsettled, self.is_lost = None, None, False, False
         self.written.clear()
 
-    def doubt_life(self, missing: str) -> None:
+    def doubt_life(self) -> None:
         """Take in that the group's life may go on from another one; its records are there, and do not say so."""
-        self.doubt, self.is_unsettled = missing, True
+        self.doubt, self.is_unsettled = MAY_GO_ON, True
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the group's life may go on from another one; its first epoch may be the next one of that."""
+        return self.doubt == MAY_GO_ON
 
     def open_epoch(self) -> None:
         """An epoch has opened: what came before it has been told."""

@@ -14,8 +14,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
-from coordinator_core.history.memberships import LEFT_OR_EXPIRED
-from coordinator_core.history.rows import MembershipRow
+from coordinator_core.history.rows import LEFT_OR_EXPIRED, MembershipRow
 
 TOGETHER_MS = 1_000
 """Clients that leave within this time of each other leave together."""

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
-from coordinator_core.history.memberships import LEFT_OR_EXPIRED
-from coordinator_core.history.rows import Cause, GroupEpochRow, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
 SLACK_MS = 5_000

@@ -58,6 +58,12 @@ class GroupLog:
         return [row for row in self.rows() if isinstance(row, AssignmentRow) and row.kind == kind]
 
 
+def without_times(log: GroupLog) -> GroupLog:
+    """The records as in a dump without timestamps: nothing tells what was written together."""
+    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
+    return log
+
+
 def existing(**topics: int) -> TopicHistory:
     """Topics that are there all the time, with so many partitions; the id of topic ``t`` is A."""
     history = TopicHistory()

@@ -11,7 +11,6 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.holdings import TOPICS_IN_DOUBT
-from coordinator_core.history.open_history import JOINS_NOT_TOLD
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
@@ -204,13 +203,6 @@ def test_the_last_member_leaves():
     assert (left.came_by, left.went_by, left.left) == ("join", "leave or expiry", LogPosition(0, 7, 3000))
     assert (left.first_epoch, left.last_epoch) == (2, 2)
     assert [row.state for row in log.epochs()] == ["STABLE", "EMPTY"]
-
-
-def test_without_batches_and_times_a_member_that_left_is_not_there():
-    """Each record counts as an operation: taken together, none would ever end."""
-    log = alone(GroupLog()).write(*gone("m1"), epoch(3))
-    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
-    assert not log.memberships()["m1"].is_open
 
 
 def test_a_static_member_leaves_and_returns_without_a_rebalance():
@@ -480,39 +472,3 @@ def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():
     log.write(current("m2", 3))
     waiting = log.rebalances()[-1]
     assert (waiting.outcome, waiting.behind, waiting.held_up_by) == ("open", ("m1",), "m1")
-
-
-def without_times(log):
-    """The records as in a dump without timestamps: nothing tells what was written together."""
-    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
-    return log
-
-
-def test_without_times_who_joins_with_the_next_epoch_is_not_behind_in_the_one_before():
-    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), current("m2", 2))
-    _, superseded, _ = without_times(log.write(member("m3", "t"), epoch(4))).rebalances()
-    assert (superseded.outcome, superseded.behind) == ("superseded", ("m1", "m2"))
-
-
-def test_without_times_a_member_with_a_regex_may_have_waited_for_it():
-    log = alone(GroupLog()).write(member("m2", "t"), epoch(3), current("m2", 2))
-    log.write(member("m3", subscribedTopicRegex="t.*"), epoch(4))
-    open_before = without_times(log).rebalances()[1]
-    assert (open_before.members_behind, open_before.missing) == (None, JOINS_NOT_TOLD)
-
-
-def test_without_times_a_static_member_may_have_replaced_another_one():
-    log = alone(GroupLog()).write(member("s1", "t", instance="i"), epoch(3), current("s1", 2))
-    log.write(*gone("s1"), member("s2", "t", instance="i"), current("s2", 2)).write(member("m3", "t"), epoch(4))
-    open_before = without_times(log).rebalances()[1]
-    assert (open_before.members_behind, open_before.units_moved, open_before.missing) == (None, None, JOINS_NOT_TOLD)
-
-
-@pytest.mark.parametrize(("skipped", "outcome"), [(0, "unknown"), (1, "group deleted")])
-def test_without_times_a_group_that_goes_on_at_once_may_have_been_converted(skipped, outcome):
-    """Between the records of a conversion there is none of another group."""
-    log = alone(GroupLog()).write(member("m2", "t"), epoch(3)).write(*group_gone()).skip(skipped)
-    log.write(member("m2", "t"), epoch(9))
-    _, ended, begun = without_times(log).rebalances()
-    assert (ended.outcome, begun.from_epoch) == (outcome, None)
-    assert (ended.history_complete, begun.history_complete) == ((False, False) if not skipped else (True, True))
