@@ -17,9 +17,17 @@ CLOCK_TOLERANCE_MS: Final = 10_000
 METADATA_LAG_MS: Final = 30_000
 """A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
 
+NO_TIME: Final = -1
+"""The timestamp of a record that has none."""
+
 
 def utc(time_ms: int) -> str:
-    """Return a time (ms since the epoch) in ISO 8601, to the millisecond; outside the calendar as a number of ms."""
+    """Return a time (ms since the epoch) in ISO 8601, to the millisecond; outside the calendar as a number of ms.
+
+    The time of a record without one (-1) is ``unknown``.
+    """
+    if time_ms == NO_TIME:
+        return "unknown"
     time = utc_datetime(time_ms)
     return f"{time_ms} ms" if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -90,7 +90,7 @@ def _line(sentence: Sentence) -> str:
 
 
 def _position(at: LogPosition) -> str:
-    return f"{at.partition}:{at.offset} {utc(at.timestamp_ms)}"
+    return f"{at.partition}:{at.offset} {utc(at.timestamp_ms) or 'without a time'}"
 
 
 def _evidence(row: FindingRow) -> str:

@@ -45,10 +45,10 @@ def _as_json(event: WatchEvent) -> dict[str, object]:
 def _words(event: WatchEvent) -> Iterator[str]:
     """Yield the parts of an event's line: when, which group, what, and the record that proves it."""
     if isinstance(event, LagChanged):
-        yield from (str(utc(event.row.timestamp_ms)), event.row.group_id, _lag_text(event.row))
+        yield from (utc(event.row.timestamp_ms) or "-", event.row.group_id, _lag_text(event.row))
         return
     at, sentence = _proof_and_sentence(event)
-    yield "-" if at is None else str(utc(at.timestamp_ms))
+    yield utc(None if at is None else at.timestamp_ms) or "-"
     yield event.row.group_id or "the cluster"
     yield sentence
     if at is not None:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator_core.cluster.clocks import utc_datetime
+from coordinator_core.cluster.clocks import NO_TIME, utc_datetime
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
@@ -122,7 +122,12 @@ def _overview(report: Report) -> dict[str, object]:
 
 
 def utc(timestamp_ms: int) -> str:
-    """Return a time to the millisecond, without its zone (UTC); one outside the calendar as a number of ms."""
+    """Return a time to the millisecond, without its zone (UTC); one outside the calendar as a number of ms.
+
+    The time of a record without one is ``unknown``.
+    """
+    if timestamp_ms == NO_TIME:
+        return "unknown"
     time = utc_datetime(timestamp_ms)
     if time is None:
         return f"{timestamp_ms} ms"
