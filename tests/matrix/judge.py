@@ -65,7 +65,8 @@ def judge(
             else:
                 found.wrong.append(f"missing in silence {key}")
             continue
-        other = _by_other_clock(removal, _without(removal.changes, other, row), row)
+        other = _without(removal.lacks, _without(removal.changes, other, row), row, may_be=NOTHING)
+        other = _by_other_clock(removal, other, row)
         if told and removal.others:
             other = _on_other_topics(question, other, row)
         if removal.is_dump:
@@ -190,16 +191,20 @@ def _is_moved(group: str, reason: Row, near: frozenset[tuple[str, str]]) -> bool
     return reason["kind"] in MOVED_CAUSES and any((group, topic) in near for topic in reason["topics"])
 
 
-def _without(changes: str, said: Any, true: Any, name: str = "") -> Any:
-    """Return what is said with the true values of these fields."""
-    if name and re.fullmatch(changes, name):
+NOTHING: Final = (None, -1)
+"""How a field without a value is said: -1 is the time of a record that has none."""
+
+
+def _without(fields: str, said: Any, true: Any, name: str = "", may_be: Sequence[Any] | None = None) -> Any:
+    """Return what is said with the true values of these fields, where what is said ``may_be`` (None: anything)."""
+    if name and re.fullmatch(fields, name) and (may_be is None or said in may_be):
         return true
     if isinstance(said, dict) and isinstance(true, dict):
         prefix = f"{name}." if name else ""
-        return {key: _without(changes, each, true.get(key), f"{prefix}{key}") for key, each in said.items()}
+        return {key: _without(fields, each, true.get(key), f"{prefix}{key}", may_be) for key, each in said.items()}
     if isinstance(said, list) and isinstance(true, list) and len(said) == len(true):
-        pairs = zip(said, true, strict=True)
-        return [_without(changes, one, other, f"{name}[{number}]") for number, (one, other) in enumerate(pairs)]
+        pairs = enumerate(zip(said, true, strict=True))
+        return [_without(fields, one, other, f"{name}[{number}]", may_be) for number, (one, other) in pairs]
     return said
 
 

@@ -34,8 +34,10 @@ OF_TIMES = (
     r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by|broker_away"
 )
 """Fields with a time of the metadata log, or with what happened about the same time."""
-TIMES = rf"{OF_TIMES}|.*_ms(\[\d+\])?|.*since|.*until|.*per_second|topics_at.*|topics_proven|fitted|causes.*|.*hint"
-"""Fields with a time, a duration or a rate, or that were found by a time."""
+BY_TIMES = rf"{OF_TIMES}|topics_at.*|topics_proven"
+"""Fields that were found by a time."""
+TIMES = r".*_ms(\[\d+\])?|.*since|.*until|.*time|.*per_second|.*hint"
+"""Fields with a time, a duration or a rate."""
 OF_TOPICS = rf"{OF_TIMES}|topics_at\.offset|detail"
 
 
@@ -151,7 +153,14 @@ def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
         "Parquet of a consumer": Removal(dump(write_parquet), lost, touched, is_dump=True),
         "JSON lines of a consumer": Removal(dump(json_lines), lost, touched, is_dump=True),
         "JSON lines without times": Removal(
-            dump(json_lines, "timestamp"), "have no times", touched, True, forgets=True, is_dump=True, changes=TIMES
+            dump(json_lines, "timestamp"),
+            "have no times",
+            touched,
+            True,
+            forgets=True,
+            is_dump=True,
+            changes=BY_TIMES,
+            lacks=TIMES,
         ),
         "JSON lines without offsets": Removal(dump(json_lines, "offset"), "offset|place", touched, True, is_dump=True),
         "JSON lines without partitions": Removal(

@@ -47,7 +47,8 @@ class Removal:
     about any group may lack something. ``is_tail``: what is left is a whole log that ends earlier. ``forgets``: it is
     compacted, so that rows about what was before are gone. ``nights`` is the number of nights over which it comes into
     tables; of more than one, and of a dump that is not of segments (``is_dump``), only tables are asked. ``changes``: a
-    pattern of the fields whose values are others, because what is left says so. ``questions``: a pattern of those that
+    pattern of the fields whose values are others, because what is left says so. ``lacks``: a pattern of those that may
+    have no value. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
     topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
     come before or after it, as only times tell.
@@ -62,6 +63,7 @@ class Removal:
     nights: int = 1
     is_dump: bool = False
     changes: str = "(?!)"
+    lacks: str = "(?!)"
     questions: str = ""
     hides_time: bool = False
     moves_topics_ms: int = 0
