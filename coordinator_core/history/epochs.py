@@ -6,6 +6,7 @@ member to reach it completes the rebalance; another group epoch supersedes it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -136,15 +137,23 @@ def on_current(kind: EpochKind, writer: HistoryWriter, record: CurrentRecord, be
 
 
 def _take_state(kind: EpochKind, writer: HistoryWriter, member_id: str, *, is_away: bool) -> None:
-    """Between rebalances a static member that goes away makes the group reconcile until another is there for it."""
+    """Between rebalances a static member that goes away makes the group reconcile until another is there for it, and
+    an emptied group is not empty while a member waits for its regular expression.
+    """
     epoch, members = writer.open_history.epoch, _group(writer).members
-    if epoch is None or epoch.state not in ("STABLE", "RECONCILING"):
+    if epoch is None or kind is SHARE_KIND or epoch.state not in ("STABLE", "RECONCILING", "EMPTY"):
         return
-    if is_away:
+    if epoch.state == "EMPTY" and epoch.target is None:
+        epoch.state = "ASSIGNING"
+    elif is_away:
         epoch.state = "RECONCILING"
-    elif members[member_id].member_epoch == epoch.epoch:
-        reached = (each.member_epoch == epoch.epoch and each.state == kind.stable for each in members.values())
-        epoch.state = "STABLE" if all(reached) else "RECONCILING"
+    elif epoch.state == "EMPTY" or members[member_id].member_epoch == epoch.epoch:
+        epoch.state = _state_with_target(kind, epoch, members.values())
+
+
+def _state_with_target(kind: EpochKind, epoch: OpenEpoch, members: Iterable[EpochMember]) -> str:
+    reached = (each.member_epoch == epoch.epoch and each.state == kind.stable for each in members)
+    return "STABLE" if all(reached) else "RECONCILING"
 
 
 def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPosition, *, is_revoking: bool) -> None:
@@ -208,7 +217,9 @@ def on_target_epoch(kind: EpochKind, writer: HistoryWriter, record: TargetEpochR
         epoch.target = record.at
         state = writer.group.state
         epoch.assignor = preferred_assignor(state) if isinstance(state, ConsumerGroup) else None
-        if epoch.state == "ASSIGNING":
+        if epoch.state == "ASSIGNING" and rebalance is None:
+            epoch.state = _state_with_target(kind, epoch, _group(writer).members.values())
+        elif epoch.state == "ASSIGNING":
             epoch.state = "NOT_READY" if _has_no_tasks(writer) else "RECONCILING"
     if rebalance is not None and rebalance.target is None:
         rebalance.target = record.at
@@ -296,6 +307,8 @@ def _opening_state(state: AnyEpochGroup) -> str:
         return "EMPTY"
     if isinstance(state, StreamsGroup) and state.is_validated is False:
         return "NOT_READY"
+    if isinstance(state, ShareGroup):
+        return "STABLE"  # a share group with members has no other state (KIP-932)
     return "ASSIGNING"
 
 

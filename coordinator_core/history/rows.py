@@ -78,7 +78,8 @@ class GroupEpochRow(NamedTuple):
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
         str | None,
-        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY; null: unknown",
+        "state of the group at its end, or now: EMPTY, ASSIGNING, RECONCILING, STABLE, NOT_READY (share groups: EMPTY, "
+        "STABLE); null: unknown",
     ]
     protocol_type: Annotated[str | None, "classic groups: consumer, connect, or what the client named"]
     assignor: Annotated[str | None, "assignor (classic: protocol) as far as the log says; null: the broker's default"]

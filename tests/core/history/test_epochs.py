@@ -303,6 +303,28 @@ def test_an_assignor_that_changed_without_a_bump_is_no_cause_of_a_later_one():
     assert kinds(log.rebalances()[1]) == ["member_joined"]
 
 
+@pytest.mark.parametrize(
+    ("installed", "then", "state"),
+    [
+        ((), (), "ASSIGNING"),
+        ((target_epoch(3),), (), "STABLE"),
+        ((), (target_epoch(3),), "STABLE"),
+        ((), (current("m2", 0), target_epoch(3)), "RECONCILING"),
+    ],
+)
+def test_an_emptied_group_is_not_empty_while_a_member_waits_for_its_regex(installed, then, state):
+    """The member opens no epoch before its regex is resolved; the state is the one that ``describe`` gives."""
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3), *installed)
+    assert log.epochs()[-1].state == "EMPTY"
+    log.write(member("m2", subscribedTopicRegex="t.*"), current("m2", 3)).write(*then)
+    assert log.epochs()[-1].state == state
+
+
+def test_an_emptied_group_was_empty_until_a_member_joined():
+    log = alone(GroupLog()).write(*gone("m1"), epoch(3)).write(member("m2", "t"), epoch(4), current("m2", 3))
+    assert [row.state for row in log.epochs()] == ["STABLE", "EMPTY", "ASSIGNING"]
+
+
 def test_a_regex_that_is_resolved_later_brings_the_member_in():
     regex = RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION, {"regularExpression": "t.*"}
     log = GroupLog().write(member("m1", subscribedTopicRegex="t.*"), current("m1", 1))

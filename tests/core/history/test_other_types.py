@@ -60,6 +60,17 @@ def test_share_partitions_have_many_owners_and_become_assignable_later():
     assert {(row.topic, row.partition) for row in log.assignments()} == {("t", 0), ("t", 1)}
 
 
+def test_a_share_group_with_members_is_stable_whatever_its_target():
+    """It has no other state with members (KIP-932), and ``describe`` says so, too."""
+    log = GroupLog().write(*SHARED)
+    assert [row.state for row in log.epochs()] == ["STABLE"]
+    log.write(
+        share("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 6}),
+        share("CURRENT_MEMBER_ASSIGNMENT", share_current(5, []), "s1"),
+    )
+    assert [row.state for row in log.epochs()] == ["STABLE"]
+
+
 def test_share_partitions_that_a_member_leaves_behind_open_one_more_epoch():
     """Brokers of 4.1 do that; the record of the epoch has nothing else to show for it."""
     initialized = [{"topicId": A, "topicName": "t", "partitions": [0, 1]}]
