@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from coordinator_core.groups.log_partition import log_partition_of
-from tests.matrix.answers import Answer, questions
+from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
-from tests.matrix.other_removals import all_removals, nights
+from tests.matrix.other_removals import WORKERS, all_removals, nights
 from tests.matrix.removals import SHARE, NothingToRemoveError, Removal, cut, segments
 from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess
 
@@ -43,25 +43,30 @@ def main() -> None:
     cut(whole)
     partitions = [number for number in range(chosen.count) if len(segments(whole, number)) > 1]
     has_share = any(whole.glob(f"{SHARE}-*"))
+    workers = [number for number in range(chosen.count) if _has_records(whole / f"{WORKERS}-{number}")]
     moments = [f"{number}:{_middle(whole, number)}" for number in partitions]
     asks = {
         name: each
         for name, each in questions(chosen.groups, chosen.topic, moments).items()
         if re.search(chosen.questions, name)
     }
-    truth: dict[str, Answer] = {name: Files([whole]).ask(each) for name, each in asks.items()}
+    truth = _answers(asks, whole)
     for name, answer in truth.items():
         print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
     wanted = {
         name: removal
-        for name, removal in all_removals(partitions, has_share=has_share).items()
+        for name, removal in all_removals(partitions, has_share=has_share, workers=workers).items()
         if re.search(chosen.only, name) and (chosen.tables or not removal.is_of_tables)
     }
     tally: dict[str, Counter[str]] = {question: Counter() for question in asks}
     for name, removal in wanted.items():
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
+        true = truth
         try:
+            if removal.ends is not None:
+                removal.ends(folder)
+                true = _answers(asks, folder)
             given = nights(removal, folder)
         except NothingToRemoveError as error:
             print(f"== {name}: left out, {error}", flush=True)
@@ -72,13 +77,21 @@ def main() -> None:
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
                 continue
             touched = _touched(removal, question, chosen.count)
-            line[question] = judge(ask, truth[question], source.ask(ask), removal, touched)
+            line[question] = judge(ask, true[question], source.ask(ask), removal, touched)
         _print_line(name, line, chosen.verbose)
         for question, found in line.items():
             tally[question][found.verdict] += 1
         shutil.rmtree(folder.parent)
     _print_tallies(tally)
     shutil.rmtree(place)
+
+
+def _has_records(partition: Path) -> bool:
+    return any(file.stat().st_size for file in partition.glob("*.log"))
+
+
+def _answers(asks: Mapping[str, Question], folder: Path) -> dict[str, Answer]:
+    return {name: Files([folder]).ask(each) for name, each in asks.items()}
 
 
 def _source(given: list[list[Path]], place: Path, *, of_tables: bool) -> Files | StoredTables | Broken:

@@ -219,8 +219,12 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
     text = f"{key}: {'; '.join(different)}"
     if question.is_certain(other) and different:
         doubted = Doubted(*(frozenset(other.get(name, ())) for name in ("unnamedTopics", "topicsInDoubt")))
-        is_open = question.counts or all(_says_less(other.get(name), row[name], doubted) for name in names)
-        (found.unknown if is_open and told else found.wrong).append(text)
+        says_less = all(_says_less(other.get(name), row[name], doubted) for name in names)
+        if not touched and says_less:
+            found.needless.append(text)
+        else:
+            is_open = (says_less or question.counts) and touched and told
+            (found.unknown if is_open else found.wrong).append(text)
     elif not touched:
         found.needless.append(text)
     else:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from tests.jobs.filled_tables import Rows, kafka_rows, sample_rows, write_json, write_parquet
 from tests.jobs.queries.unreadable_logs import rewritten
+from tests.matrix.pairs import pairs
 from tests.matrix.removals import (
     ABSENT,
     METADATA,
@@ -169,10 +170,21 @@ def of_dumps(partitions: Iterable[int]) -> dict[str, Removal]:
     }
 
 
-def all_removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Removal]:
-    """All removals for logs with these partitions, which ``cut`` has made, and with the share state log or without."""
-    others = of_other_cluster() | of_clocks() | of_nights(partitions, has_share=has_share) | of_dumps(partitions)
-    return removals(partitions, has_share=has_share) | others
+def of_workers(partitions: Iterable[int]) -> dict[str, Removal]:
+    """The log of workers is missing; a group of workers is in the partitions of both logs that have one number."""
+    return {"log of workers absent": Removal(without_topic(WORKERS), ABSENT, tuple(partitions))}
+
+
+def all_removals(partitions: list[int], *, has_share: bool = True, workers: Sequence[int] = ()) -> dict[str, Removal]:
+    """All removals for logs with these partitions, which ``cut`` has made, and with the share state log or without.
+
+    ``workers`` are the partitions of the log of workers that have records.
+    """
+    found = removals(partitions, has_share=has_share) | of_other_cluster() | of_clocks()
+    found |= of_nights(partitions, has_share=has_share) | of_dumps(partitions)
+    if workers:
+        found |= of_workers(workers)
+    return found | pairs(found, partitions, workers)
 
 
 def nights(removal: Removal, folder: Path) -> list[list[Path]]:

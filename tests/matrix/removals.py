@@ -31,6 +31,7 @@ GAPS = "lacks records"
 ABSENT = "were not given|was not given"
 NEWER = "newer broker"
 TOPICS = "topics|metadata"
+NO_FIELD = "(?!)"
 OTHER_CLUSTER = "another cluster|no topics are known"
 
 
@@ -51,7 +52,8 @@ class Removal:
     have no value. ``questions``: a pattern of those that
     are asked. ``hides_time``: the record at which a moment ends may be gone, so that its time is not known, nor the
     topics and share state of it. ``moves_topics_ms``: a change of a topic that is so near to a classic generation may
-    come before or after it, as only times tell.
+    come before or after it, as only times tell. ``ends``: a change before, by which the logs end earlier; then the
+    answers are compared with those of such logs.
     """
 
     change: Callable[[Path], list[Path] | None]
@@ -62,11 +64,12 @@ class Removal:
     forgets: bool = False
     nights: int = 1
     is_dump: bool = False
-    changes: str = "(?!)"
-    lacks: str = "(?!)"
+    changes: str = NO_FIELD
+    lacks: str = NO_FIELD
     questions: str = ""
     hides_time: bool = False
     moves_topics_ms: int = 0
+    ends: Callable[[Path], object] | None = None
 
     def touches_all(self, question: str) -> bool:
         """Whether an answer about any group may lack something."""

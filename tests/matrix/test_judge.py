@@ -51,6 +51,7 @@ def verdict(question: str, true: Any, said: Any, removal: Removal, warning: str 
         ({"units_lost": 3}, LOST, True, "wrong"),
         ({"held_up_by": "m2"}, LOST, True, "wrong"),
         ({"held_up_by": None}, LOST, True, "unknown"),
+        ({"held_up_by": None}, LOST, False, "needless"),
         ({"causes": [{"kind": "unknown", "detail": None}]}, LOST, True, "unknown"),
         ({"causes": [{"kind": "topic_metadata_changed", "detail": None}]}, LOST, True, "unknown"),
         ({"causes": [{"kind": "member_joined", "detail": None}]}, LOST, True, "wrong"),
@@ -144,6 +145,12 @@ def test_clocks_apart_move_a_change_of_a_topic_past_a_classic_generation_that_is
 def test_clocks_apart_change_how_often_a_topic_was_the_cause(cause: str, judged: str) -> None:
     line = f'coordinator_audit_rebalance_causes_total{{cause="{cause}",group="g",type="CLASSIC"}} 1'
     assert verdict("metrics", {"line": line}, None, REMOVALS["clock of metadata -300 ms"]) == judged
+
+
+@pytest.mark.parametrize(("touched", "judged"), [(True, "unknown"), (False, "wrong")])
+def test_there_may_be_more_than_was_counted_only_where_something_is_lost(touched: bool, judged: str) -> None:
+    true, said = ({"line": f'coordinator_audit_rebalances_total{{group="g"}} {count}'} for count in (3, 2))
+    assert verdict("metrics", true, said, SEGMENT, LOST, touched=touched) == judged
 
 
 @pytest.mark.parametrize(("status", "judged"), [(None, "unknown"), ("NOT_READY", "wrong")])

@@ -49,10 +49,18 @@ def asked_of(removal: Removal) -> list[str]:
     return [name for name in ASKED if re.search(removal.questions, name)]
 
 
-def left(removal: Removal, folder: Path) -> list[list[Path]]:
-    """Return what each night is given, or skip the test where the samples do not have what is taken away."""
+def left(removal: Removal, whole: Path, folder: Path) -> tuple[Path, list[list[Path]]]:
+    """Return the logs that are true, and what each night is given of them.
+
+    The test is skipped where the samples do not have what is taken away.
+    """
+    if removal.ends is not None:
+        shutil.copytree(whole, folder / "ended")
+        whole = folder / "ended"
+        removal.ends(whole)
+    shutil.copytree(whole, folder / "logs")
     try:
-        return nights(removal, folder)
+        return whole, nights(removal, folder / "logs")
     except NothingToRemoveError as error:
         pytest.skip(str(error))
 
@@ -70,10 +78,9 @@ def check(whole: Path, given: Files | StoredTables, removal: Removal, question: 
 )
 def test_an_answer_from_files_is_the_same_or_unknown(whole: Path, tmp_path: Path, name: str) -> None:
     removal = REMOVALS[name]
-    shutil.copytree(whole, tmp_path / "logs")
-    given = Files(left(removal, tmp_path / "logs")[0])
+    true, given = left(removal, whole, tmp_path)
     for question in ("groups",) if name in QUICK else () if removal.is_tail else asked_of(removal):
-        check(whole, given, removal, ASKS[question])
+        check(true, Files(given[0]), removal, ASKS[question])
 
 
 @pytest.mark.parametrize(
@@ -83,14 +90,13 @@ def test_an_answer_from_tables_is_the_same_or_unknown(
     whole: Path, tmp_path: Path, request: pytest.FixtureRequest, name: str
 ) -> None:
     removal = REMOVALS[name]
-    shutil.copytree(whole, tmp_path / "logs")
-    given = left(removal, tmp_path / "logs")
+    true, given = left(removal, whole, tmp_path)
     try:
         tables = StoredTables(ThisProcess(), tmp_path / "tables", given)
     except NeedsSparkError:
         tables = StoredTables(request.getfixturevalue("spark"), tmp_path / "tables in Spark", given)
     for question in ("groups",) if name in QUICK else asked_of(removal):
-        check(whole, tables, removal, ASKS[question])
+        check(true, tables, removal, ASKS[question])
 
 
 def test_a_removal_says_where_the_logs_have_nothing_for_it(whole: Path, tmp_path: Path) -> None:
