@@ -40,6 +40,16 @@ NO_TOPICS = TopicImage.of(())
 EAGER = CONNECT_EAGER
 MOST_CONFIGURATIONS = 256
 """At most this many sets of connectors are tried against one round."""
+MOST_READINGS = 8
+"""At most this many readings of a round are kept; where more fit it, none of them counts as known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReading:
+    """One input that gives what a round assigned: the task counts, and what the assignor kept then."""
+
+    connectors: dict[str, int]
+    assignor: AssignorMemory | None
 
 
 @dataclass(slots=True)
@@ -49,6 +59,7 @@ class ConnectTargetState:
     ``assignor`` is what the assignor of ``leader`` kept after ``generation``; None: not known. ``connectors`` has the
     task counts as of ``config_offset``; at -1 they are a guess, because no round showed them. ``longest_delay_ms`` is
     the longest delay that was announced. ``fits``: an input was found that gives what the last round assigned.
+    ``others`` are inputs that give the same: a connector that is stopped may be gone, or is to move without tasks.
     """
 
     leader: str | None = None
@@ -58,6 +69,7 @@ class ConnectTargetState:
     connectors: dict[str, int] = field(default_factory=dict)
     longest_delay_ms: int = 0
     fits: bool = False
+    others: list[RoundReading] = field(default_factory=list)
 
 
 class _Attempt(NamedTuple):
@@ -97,25 +109,58 @@ class ConnectAudit:
             return self._row(UNDECIDED, missing=f"a readable blob of each worker: {error}")
         first: tuple[_Attempt, Assignment[LeaderAssignment]] | None = None
         failure = ""
-        listed = sum(len(work.units()) for work in (self._started(), self._running()))
-        for attempt in self._attempts():
-            problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
-            if problem is not None:
-                failure = failure or f"plausible numbers of tasks: {problem}"
-                continue
+        attempts = self._attempts()
+        for attempt in attempts:
             try:
-                result = assign(self.protocol, attempt.spec, NO_TOPICS, self.settings.chosen)
+                result = self._result(attempt)
             except (AssignorError, InputError) as error:
                 failure = failure or str(error)
                 continue
             first = first or (attempt, result)
-            if all(_exact(result.members[name]) == _exact(self.assignments[name]) for name in self.workers):
+            if self._is_recorded(result):
+                readings = self._readings(attempt, result, attempts)
                 self._remember(attempt, result, fits=True)
+                self._keep(readings)
                 figures = figures_of(attempt.spec, NO_TOPICS, target(attempt.spec.members, self.assignments))
                 return self._row(Judgement(Verdict.IDENTICAL, (), 0, figures, figures), fitted=attempt.fitted)
         if first is None:
             return self._row(UNDECIDED, missing=failure or "the assignments of all workers")
         return self._differs(*first)
+
+    def _result(self, attempt: _Attempt) -> Assignment[LeaderAssignment]:
+        """Return what the assignor makes of an input; raises AssignorError or InputError."""
+        listed = sum(len(work.units()) for work in (self._started(), self._running()))
+        problem = self.settings.plausible.problem(attempt.spec, NO_TOPICS, listed)
+        if problem is not None:
+            raise InputError(f"plausible numbers of tasks: {problem}")
+        return assign(self.protocol, attempt.spec, NO_TOPICS, self.settings.chosen)
+
+    def _is_recorded(self, result: Assignment[LeaderAssignment]) -> bool:
+        return all(_exact(result.members[name]) == _exact(self.assignments[name]) for name in self.workers)
+
+    def _readings(
+        self, fitting: _Attempt, result: Assignment[LeaderAssignment], others: Iterator[_Attempt]
+    ) -> list[RoundReading]:
+        """Return the readings of a round, the likeliest first: it may not show which configuration it was."""
+        found = [RoundReading(dict(fitting.spec.connectors), result.memory)]
+        for other in others:
+            past = {"connectors": other.spec.connectors, "memory": other.spec.memory}
+            if other.fitted != fitting.fitted or other.spec != replace(fitting.spec, **past):
+                continue
+            try:
+                same = self._result(other)
+            except (AssignorError, InputError):
+                continue
+            reading = RoundReading(dict(other.spec.connectors), same.memory)
+            if self._is_recorded(same) and reading not in found:
+                found.append(reading)
+        return found
+
+    def _keep(self, readings: list[RoundReading]) -> None:
+        memory = self.memory
+        memory.others = readings[1:] if len(readings) <= MOST_READINGS else []
+        if len(readings) > MOST_READINGS:
+            memory.config_offset, memory.fits = -1, False
 
     def _differs(self, attempt: _Attempt, result: Assignment[LeaderAssignment]) -> TargetAuditRow:
         spec = attempt.spec
@@ -177,9 +222,8 @@ class ConnectAudit:
         if self.protocol == EAGER:
             return True
         memory = self.memory
-        waits = self.assignments[self.leader].delay_ms or (
-            memory.assignor is not None and memory.assignor.rebalance_at_ms
-        )
+        kept = (memory.assignor, *(other.assignor for other in memory.others))
+        waits = self.assignments[self.leader].delay_ms or any(each and each.rebalance_at_ms for each in kept)
         is_explained = memory.fits or memory.generation < 0
         return self.is_followed and is_explained and not waits and self.tried < MOST_CONFIGURATIONS
 
@@ -198,42 +242,56 @@ class ConnectAudit:
         if self.assignments.keys() != self.workers.keys() or self.leader not in self.workers:
             return
         assignment = self.assignments[self.leader]
-        for (connectors, known), (memory, remembered), delay, now in product(
-            self._configurations(), self._memories(), self._max_delays(assignment.delay_ms), self._times(assignment)
-        ):
-            generation = self.value["generation"]
-            last = memory.generation if memory is not None else -1
-            spec = ConnectGroupSpec(
-                self.workers, self.leader, connectors, assignment.config_offset, generation, last, now, delay, memory
-            )
-            fitted = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
-            yield _Attempt(spec, fitted, known)
+        last_round = (self.memory.connectors, self.memory.assignor)
+        for before, kept in (last_round, *((other.connectors, other.assignor) for other in self.memory.others)):
+            configurations = self._configurations(before, kept)
+            self.tried = max(self.tried, len(configurations))
+            for (connectors, known), (memory, remembered), delay, now in product(
+                configurations,
+                self._memories(kept),
+                self._max_delays(assignment.delay_ms),
+                self._times(assignment, kept),
+            ):
+                generation = self.value["generation"]
+                last = memory.generation if memory is not None else -1
+                spec = ConnectGroupSpec(
+                    self.workers,
+                    self.leader,
+                    connectors,
+                    assignment.config_offset,
+                    generation,
+                    last,
+                    now,
+                    delay,
+                    memory,
+                )
+                fitted = f"configuration {'of an earlier round' if known else 'that the round shows'}, {remembered}"
+                yield _Attempt(spec, fitted, known)
 
-    def _memories(self) -> list[tuple[AssignorMemory | None, str]]:
+    def _memories(self, kept: AssignorMemory | None) -> list[tuple[AssignorMemory | None, str]]:
         """What the leader's assignor may have kept."""
-        memory = self.memory
         fresh: tuple[AssignorMemory | None, str] = (None, "a leader without memory")
-        if memory.assignor is None or self.protocol == EAGER:
+        if kept is None or self.protocol == EAGER:
             return [fresh]
         lost = (AssignorMemory(), "a leader that lost a generation")
-        if memory.leader != self.leader:
-            return [fresh, (memory.assignor, "the memory of the leader before"), lost]
-        return [(memory.assignor, "the leader's memory"), fresh, lost]
+        if self.memory.leader != self.leader:
+            return [fresh, (kept, "the memory of the leader before"), lost]
+        return [(kept, "the leader's memory"), fresh, lost]
 
     def _max_delays(self, announced: int) -> list[int]:
         return list(
             dict.fromkeys((self.settings.connect_max_delay_ms, max(self.memory.longest_delay_ms, announced), announced))
         )
 
-    def _times(self, assignment: LeaderAssignment) -> list[int]:
+    def _times(self, assignment: LeaderAssignment, kept: AssignorMemory | None) -> list[int]:
         """When the leader assigned: a delay that goes on says it to the millisecond."""
         times = [self.record.at.timestamp_ms]
-        scheduled = self.memory.assignor.rebalance_at_ms if self.memory.assignor else 0
+        scheduled = kept.rebalance_at_ms if kept else 0
         if scheduled:
             times.append(scheduled - assignment.delay_ms)
         return times
 
-    def _configurations(self) -> list[tuple[dict[str, int], bool]]:
+    def _configurations(self, before: dict[str, int], kept: AssignorMemory | None) -> list[tuple[dict[str, int], bool]]:
         """Task counts of the connectors that the log allows, each with whether a former round showed it.
 
         At one offset of the config topic there is one configuration.
@@ -241,14 +299,14 @@ class ConnectAudit:
         memory, assignments = self.memory, self.assignments.values()
         configurations: list[tuple[dict[str, int], bool]] = []
         if memory.config_offset == self.assignments[self.leader].config_offset and memory.config_offset >= 0:
-            return [(memory.connectors, True)]
-        if memory.config_offset < 0 and memory.connectors:
-            configurations.append((memory.connectors, False))
+            return [(before, True)]
+        if memory.config_offset < 0 and before:
+            configurations.append((before, False))
         started, running = self._started(), self._running()
         stopped = ConnectorsAndTasks.union(
             ConnectorsAndTasks.of(assignment.revoked_connectors, assignment.revoked_tasks) for assignment in assignments
         )
-        waiting = memory.assignor.assigned.minus(running) if memory.assignor else ConnectorsAndTasks.of()
+        waiting = kept.assigned.minus(running) if kept else ConnectorsAndTasks.of()
         if self.protocol == EAGER:
             running = stopped = waiting = ConnectorsAndTasks.of()
         for parts in ([running, started, waiting], [running, started]):
@@ -257,7 +315,6 @@ class ConnectAudit:
             ):
                 if all(counts != known for known, _ in configurations):
                     configurations.append((counts, False))
-        self.tried = len(configurations)
         return configurations
 
     def _started(self) -> ConnectorsAndTasks:
@@ -279,6 +336,7 @@ class ConnectAudit:
         memory.leader, memory.generation, memory.assignor = self.leader, self.value["generation"], result.memory
         memory.config_offset = attempt.spec.config_offset if shown else -1
         memory.fits = fits
+        memory.others = []
         memory.connectors = dict(attempt.spec.connectors)
         memory.longest_delay_ms = max(memory.longest_delay_ms, self.assignments[self.leader].delay_ms)
 

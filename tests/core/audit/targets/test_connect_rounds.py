@@ -62,3 +62,24 @@ def test_at_one_offset_of_the_config_topic_there_is_one_configuration(offset: in
         "w2": worker(offset, {}, had={"c": [1]}, revoked={"c": [1]}),
     }
     assert [row.verdict for row in audited(RIGHT, later)] == [Verdict.IDENTICAL, verdict]
+
+
+@pytest.mark.parametrize(
+    ("third", "verdict"),
+    [
+        ({"w1": worker(4, {}, had={"c": [-1, 0]}), "w2": worker(4, {})}, Verdict.IDENTICAL),
+        ({"w1": worker(4, {}, had={"c": [-1, 0]}), "w2": worker(4, {"a": [-1]})}, Verdict.IDENTICAL),
+        ({"w1": worker(4, {"a": [-1]}, had={"c": [-1, 0]}), "w2": worker(4, {})}, Verdict.DIVERGENT),
+        ({"w1": worker(4, {}, had={"c": [-1, 0]}), "w2": worker(4, {"b": [-1]})}, Verdict.DIVERGENT),
+    ],
+)
+def test_a_connector_that_is_stopped_may_be_gone_or_is_to_move(third: dict[str, Fields], verdict: Verdict) -> None:
+    """Connector a goes to the other worker in the third round, without tasks, or it is configured no more: the second
+    round fits both.
+    """
+    first = {"w1": worker(3, {"a": [-1, 0], "c": [-1, 0]}), "w2": worker(3, {"b": [-1, 0]})}
+    second = {
+        "w1": worker(4, {}, had={"a": [-1, 0], "c": [-1, 0]}, revoked={"a": [-1, 0]}),
+        "w2": worker(4, {}, had={"b": [-1, 0]}, revoked={"b": [-1, 0]}),
+    }
+    assert [row.verdict for row in audited(first, second, third)] == [*[Verdict.IDENTICAL] * 2, verdict]
