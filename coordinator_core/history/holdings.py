@@ -144,7 +144,7 @@ class Tally(NamedTuple):
     """Units given up in a rebalance, by what happened to them, and how long (ms) they had no owner.
 
     None: not known, as some of them may have gone with their topics, or the group may have unsubscribed from them for a
-    time: then they did not move.
+    time, or they are of another topic by now: then they did not move.
     """
 
     moved: int | None
@@ -175,7 +175,8 @@ class Ownership:
     rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
     from the former id to the new one are not given up. ``in_doubt`` are topics with idle partitions that may no longer
     have been there, with whether the group may have unsubscribed from them, too; ``is_vague``: of some that have an
-    owner again it is not known for how long they were idle; ``lacks_times``: as records have no times.
+    owner again it is not known for how long they were idle; ``lacks_times``: as records have no times;
+    ``may_be_others``: some of them may be of another topic of that name, and then they did not move.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
@@ -187,6 +188,7 @@ class Ownership:
     in_doubt: dict[str, bool] = field(default_factory=dict)
     is_vague: bool = False
     lacks_times: bool = False
+    may_be_others: bool = False
 
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
@@ -206,9 +208,10 @@ class Ownership:
         for changed in changes:
             for resource, new in changed.taken:
                 if resource[0] not in SHARED_ROLES:
-                    self._take(resource, new, changed.member_id, at)
+                    were_idle = self._take(resource, new, changed.member_id, at)
                     topic = resource[1]
                     self.is_vague |= topic in self.in_doubt and (by_name or self.in_doubt[topic])
+                    self.may_be_others |= topic in self.in_doubt and by_name and were_idle
 
     def _release(self, resource: Resource, partitions: Iterable[int], member_id: str, at: LogPosition) -> None:
         """``member_id`` gives up partitions; nothing happens to those of which it was not the owner."""
@@ -219,15 +222,18 @@ class Ownership:
                 idle[partition] = at
                 before.setdefault(partition, member_id)
 
-    def _take(self, resource: Resource, partitions: list[int], member_id: str, at: LogPosition) -> None:
-        """``member_id`` becomes the owner of partitions."""
+    def _take(self, resource: Resource, partitions: list[int], member_id: str, at: LogPosition) -> bool:
+        """``member_id`` becomes the owner of partitions; return whether one of them had none before this record."""
         self.owners.take(resource, partitions, member_id)
+        were_idle = False
         idle = self.idle.get(resource)
         if idle:
             for partition in partitions:
                 since = idle.pop(partition, None)
                 if since is not None:
                     self._was_idle(since, at)
+                    were_idle |= since != at
+        return were_idle
 
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
         lasted_ms = elapsed_ms(since, until)
@@ -262,7 +268,7 @@ class Ownership:
     def tally(self) -> Tally:
         """Return the counts of units given up in this rebalance, by what happened to them so far."""
         moved = back = lost = 0
-        is_vague, may_not_have_moved = self.is_vague, False
+        is_vague, may_not_have_moved = self.is_vague, self.may_be_others
         for resource, before in self.before.items():
             owners = self.owners.get(resource, {})
             may_be_unsubscribed = self.in_doubt.get(resource[1], False)
@@ -355,7 +361,7 @@ class Ownership:
         if self.replaced and not any(kept.values()):
             self.replaced.clear()
         self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = self.lacks_times = False
+        self.is_vague = self.lacks_times = self.may_be_others = False
         still_idle = {resource[1] for resource, partitions in self.idle.items() if partitions}
         self.in_doubt = {topic: doubt for topic, doubt in self.in_doubt.items() if topic in still_idle}
 
@@ -364,7 +370,7 @@ class Ownership:
         for of_units in (self.owners, self.idle, self.before, self.replaced, self.in_doubt):
             of_units.clear()
         self.idle_ms = self.idle_max_ms = 0
-        self.is_vague = self.lacks_times = False
+        self.is_vague = self.lacks_times = self.may_be_others = False
 
 
 def _copy(of_units: OfUnits[T]) -> OfUnits[T]:

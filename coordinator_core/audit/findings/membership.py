@@ -104,10 +104,11 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
     since_ms = min(session.left.timestamp_ms for session in wave) - limits.rolling_deploy_gap_ms
     until_ms = max(session.back.timestamp_ms for session in wave)
     known = [row for row in history.rebalances if since_ms <= row.at.timestamp_ms <= until_ms]
-    moved = sum(row.units_moved or 0 for row in rebalances)
+    moved = [row.units_moved for row in rebalances if row.units_moved is not None]
     detail = f"{len(clients)} clients were restarted one after the other: {counted(len(rebalances), 'rebalance')}"
-    if any(row.units_moved is not None for row in rebalances):
-        detail += f", {counted(moved, 'move')}"
+    knows_moves = len(moved) in (0, len(rebalances))  # none are known of a share group
+    if moved and knows_moves:
+        detail += f", {counted(sum(moved), 'move')}"
     if (remedy := _remedy(history, wave)) is not None:
         detail += f"; {remedy}"
     yield history.finding(
@@ -116,7 +117,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         limits.rolling_deploy_rebalances,
         detail,
         [at for session in wave for at in (session.left, session.back)],
-        complete=all(row.history_complete for row in known),
+        complete=knows_moves and all(row.history_complete for row in known),
     )
 
 

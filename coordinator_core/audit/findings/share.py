@@ -30,12 +30,12 @@ clients acknowledge as a gap.
 
 
 def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Records that the group gave up, by topic.
+    """Records that the group gave up, by topic. One of a name that was there before has a finding of its own.
 
     Offsets archived at their first delivery count only where they are more than all that was acknowledged: each
     transaction marker stands beside a record at least.
     """
-    for topic, deliveries in _by_topic(history.deliveries).items():
+    for topic, deliveries in _by_topic(history.deliveries):
         ranges = [(delivery, given_up) for delivery in deliveries for given_up in delivery.given_up]
         certain = [(delivery, given_up) for delivery, given_up in ranges if _is_certain(given_up)]
         unclear = [(delivery, given_up) for delivery, given_up in ranges if not _is_certain(given_up)]
@@ -65,7 +65,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Topics of which many deliveries were not the first ones."""
-    for topic, deliveries in _by_topic(history.deliveries).items():
+    for topic, deliveries in _by_topic(history.deliveries):
         again, ended = (
             sum(delivery.redelivered for delivery in deliveries),
             sum(delivery.ended for delivery in deliveries),
@@ -286,11 +286,13 @@ def _has_all(history: GroupHistory, deliveries: Iterable[ShareDelivery]) -> bool
     return initialized <= seen.keys() and history.share_logs.whole.issuperset(seen.values())
 
 
-def _by_topic(deliveries: Iterable[ShareDelivery]) -> dict[str, list[ShareDelivery]]:
+def _by_topic(deliveries: Iterable[ShareDelivery]) -> Iterator[tuple[str, list[ShareDelivery]]]:
+    """Yield topics by name with their deliveries. One that was created again is another topic: it has other records."""
     by_topic: dict[str, list[ShareDelivery]] = defaultdict(list)
     for delivery in deliveries:
-        by_topic[delivery.topic or delivery.topic_id].append(delivery)
-    return by_topic
+        by_topic[delivery.topic_id].append(delivery)
+    for of_topic in by_topic.values():
+        yield of_topic[0].topic or of_topic[0].topic_id, of_topic
 
 
 def _is_certain(given_up: GivenUp) -> bool:

@@ -197,6 +197,15 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
         rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
     (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows)
     assert row.number == 6
+    counts = {None: ("one after the other: 6 rebalances;", False), 2: ("6 rebalances, 2 moves;", True)}
+    for moved, (says, is_complete) in counts.items():
+        (known,) = found(
+            FindingKind.ROLLING_DEPLOY,
+            memberships=members,
+            rebalances=[rows[0]._replace(units_moved=moved), *rows[1:]],
+        )
+        assert says in known.detail
+        assert known.history_complete == is_complete
     grown = cause("topic_grown", None, at(100, 300_000))._replace(source="cluster metadata")
     later = [*rows, rebalance(20, at(300), causes=(grown,))]
     (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=later)

@@ -15,6 +15,7 @@ from coordinator_core.audit.share_audit import ShareAudit
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import GROUP_LOG, AnyRecord
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, member
@@ -60,6 +61,15 @@ def test_records_given_up_after_redelivery_are_named() -> None:
     )
     assert (row.number, row.subject, row.log_topic) == (2, TOPIC_ID, "__share_group_state")
     assert row.evidence == (records[2].at,)
+
+
+def test_a_topic_that_was_created_again_has_a_finding_of_its_own() -> None:
+    """Without the metadata log, or with a part of it, nothing tells that two topic ids have one name."""
+    log = ShareLog()
+    records = [log.snapshot(), log.update(0, [(0, 6, 2, 1), (7, 8, 0, 1)], 8), log.update(0, [(7, 8, 4, 2)], 10)]
+    rows = [row for row in share_rows(records) if isinstance(row, SharePartitionRow)]
+    twice = [row._replace(topic="orders", topic_id=topic_id) for topic_id in ("first", "second") for row in rows]
+    assert [(row.subject, row.number) for row in found(FindingKind.SHARE_ARCHIVED, twice)] == [("orders", 2)] * 2
 
 
 @pytest.mark.parametrize(
