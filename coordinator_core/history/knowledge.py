@@ -31,7 +31,8 @@ class GivenLogs:
     """The partitions of each log of groups that were given, empty ones included, by topic.
 
     ``counts`` is how many there are, where topics are known: otherwise as many as the highest one given shows at least.
-    A log that does not tell its partition is None: it may be any.
+    A log that does not tell its partition is None: it may be any. Each cluster with groups has the log ``GROUP_LOG``;
+    that of Connect workers on KIP-848 exists where topics or its own partitions show it.
     """
 
     partitions: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
@@ -41,18 +42,27 @@ class GivenLogs:
         """Return how many partitions a log has; at least, if topics are not known."""
         return max(self.counts.get(topic, 0), max(self.partitions.get(topic) or {-1}) + 1)
 
+    @property
+    def of_group_log(self) -> frozenset[int] | None:
+        """The partitions of ``GROUP_LOG``; none of them was given where only workers' are there."""
+        return self.partitions.get(GROUP_LOG, frozenset())
+
     def absent(self) -> dict[str, list[int]]:
-        """Return the partitions that exist and were not given, by topic; without those of which none is absent."""
+        """Return the partitions that exist and were not given, by topic; without those of which none is absent.
+
+        Of a log that was not given at all, and of which nothing tells how many there are, the list is empty.
+        """
         by_topic = {}
-        for topic, there in sorted(self.partitions.items()):
+        for topic in sorted({GROUP_LOG, *self.partitions, *self.counts} if self.partitions else ()):
+            there = self.partitions.get(topic, frozenset())
             missing = [number for number in range(self.count(topic)) if number not in (there or ())]
-            if there is not None and missing:
+            if there is not None and (missing or not there):
                 by_topic[topic] = missing
         return by_topic
 
     def absent_log_of(self, group_id: str) -> str | None:
         """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
-        there = self.partitions.get(GROUP_LOG)
+        there = self.of_group_log
         if there is None or GROUP_LOG not in self.counts:
             return None
         number = log_partition_of(group_id, self.counts[GROUP_LOG])
@@ -165,7 +175,7 @@ class Knowledge:
         absent = self.given.absent_log_of(group_id)
         if absent is not None:
             return [f"group {group_id!r} lies in {absent}, which was not given"]
-        if self.given.partitions.get(GROUP_LOG) is not None and GROUP_LOG not in self.given.counts:
+        if self.given.of_group_log is not None and GROUP_LOG not in self.given.counts:
             return [
                 *self.reasons(),
                 f"how many partitions {GROUP_LOG} has is not known without the metadata log: the group may lie in one "
@@ -182,6 +192,9 @@ class Knowledge:
 
     def _of_absence(self) -> Iterator[str]:
         for topic, missing in self.given.absent().items():
+            if not missing:
+                yield f"{topic} was not given: nothing is known of the groups in it"
+                continue
             many = f"{len(missing)} of {self.given.count(topic)} partitions of {topic} were not given"
             yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
 

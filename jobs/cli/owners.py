@@ -72,7 +72,8 @@ def owners_command(
     elif not parts and not owning and image is not None:
         known = then.knowledge()
         moved = {then.group.group_id for then in thens if then.certainty.may_have_moved}
-        missing = [*known.about_end(), *known.about_topics(), *map(moved_in_words, sorted(moved))]
+        # Records of groups name connectors, too, and topics that were deleted since.
+        missing = [*known.reasons_with_topics(), *map(moved_in_words, sorted(moved))]
         _require_partition(image, topic, partition, missing)
     is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
     if not owning and not parts and not is_whole:
@@ -145,7 +146,7 @@ def _require_task(tasks: set[int], connector: str, number: int | None) -> None:
 def _require_partition(image: TopicImage, topic: str, partition: int | None, missing: Sequence[str]) -> None:
     """Raise InputError where the cluster did not have the topic, or this partition of it, at the moment.
 
-    ``missing``: what is not known of topics, in words.
+    ``missing``: what is not known of topics and connectors, in words.
     """
     known = image.by_name.get(topic)
     if known is None and missing:

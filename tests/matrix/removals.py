@@ -535,7 +535,9 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         found[f"marker lost in {number}"] = Removal(marker_lost(number), GAPS, (number,))
     some = partitions[0]
     found |= {
-        "no log of groups": Removal(without_groups, "no log of groups|nothing of groups", tuple(partitions), True),
+        "no log of groups": Removal(
+            without_groups, f"no log of groups|nothing of groups|{ABSENT}", tuple(partitions), True
+        ),
         "metadata absent": Removal(without_topic("__cluster_metadata"), TOPICS, (), True),
         "metadata short": Removal(metadata_part(0, 0.3), TOPICS, (), True),
         "metadata almost whole": Removal(metadata_part(0, 0.9), TOPICS, (), True),

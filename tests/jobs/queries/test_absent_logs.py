@@ -52,3 +52,11 @@ def test_owners_over_time_say_that_the_metadata_log_is_short(tmp_path: Path) -> 
     metadata_part(0, 0.3)(logs)
     assert "ends" in ask(logs, "owners", "n-1", "--history")[2]
     assert "warning" not in ask(SAMPLE_LOGS, "owners", "n-1", "--history")[2]
+
+
+@pytest.mark.parametrize("of_what", [[], ["--history"]])
+def test_lost_records_may_name_a_connector_or_a_topic_that_is_gone(without_groups: Path, of_what: list[str]) -> None:
+    said = ask(without_groups, "owners", "nowhere", *of_what)[2]
+    assert "no trace of a topic or connector 'nowhere'" in said
+    assert ABSENT in said
+    assert "no topic or connector 'nowhere'" in ask(SAMPLE_LOGS, "owners", "nowhere", *of_what)[2]

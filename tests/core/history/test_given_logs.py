@@ -1,0 +1,44 @@
+"""Which logs of groups were not given: each cluster has one of all groups, some have one of workers, too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
+
+GIVEN = frozenset((0,))
+
+
+@pytest.mark.parametrize(
+    ("partitions", "counts", "absent"),
+    [
+        ({}, {}, {}),
+        ({GROUP_LOG: GIVEN}, {}, {}),
+        ({GROUP_LOG: None}, {GROUP_LOG: 2}, {}),
+        ({GROUP_LOG: GIVEN}, {GROUP_LOG: 2}, {GROUP_LOG: [1]}),
+        ({CONNECT_LOG: GIVEN}, {}, {GROUP_LOG: []}),
+        ({CONNECT_LOG: GIVEN}, {GROUP_LOG: 2, CONNECT_LOG: 1}, {GROUP_LOG: [0, 1]}),
+        ({GROUP_LOG: GIVEN}, {GROUP_LOG: 1, CONNECT_LOG: 2}, {CONNECT_LOG: [0, 1]}),
+    ],
+)
+def test_a_log_that_was_not_given_at_all_is_absent_too(
+    partitions: Mapping[str, frozenset[int] | None], counts: Mapping[str, int], absent: Mapping[str, list[int]]
+) -> None:
+    known = Knowledge(GivenLogs(partitions, counts))
+    assert known.given.absent() == absent
+    assert known.lists_all == (not absent)
+    assert len(known.reasons()) == len(absent)
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [({GROUP_LOG: 1}, "group 'g' lies in __consumer_offsets-0"), ({}, "__consumer_offsets was not given: nothing is")],
+)
+def test_a_group_without_a_trace_among_workers_may_lie_in_the_log_of_groups(
+    counts: Mapping[str, int], said: str
+) -> None:
+    (first, *_) = Knowledge(GivenLogs({CONNECT_LOG: GIVEN}, counts)).about_group("g")
+    assert first.startswith(said)
