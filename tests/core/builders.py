@@ -164,10 +164,10 @@ class GroupLog:
         }
         return self.record(RecordType.STREAMS_GROUP_MEMBER_METADATA, value | more, memberId=member_id)
 
-    def streams_epoch(self, epoch: int, validated: int = 0) -> CoordinatorRecord:
+    def streams_epoch(self, epoch: int, validated: int = 0, metadata_hash: int = 7) -> CoordinatorRecord:
         value = {
             "epoch": epoch,
-            "metadataHash": 7,
+            "metadataHash": metadata_hash,
             "validatedTopologyEpoch": validated,
             "lastAssignmentConfigs": [{"key": "num.standby.replicas", "value": "1"}],
         }

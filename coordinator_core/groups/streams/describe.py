@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.described import (
     DescribedEndpoint,
@@ -16,6 +17,7 @@ from coordinator_core.groups.described import (
     DescribedTasks,
 )
 from coordinator_core.groups.streams.configs import shows_kip_1071
+from coordinator_core.groups.streams.sources import named_topics, resolved
 from coordinator_core.groups.streams.state import (
     CurrentTasks,
     Endpoint,
@@ -77,7 +79,8 @@ def describe_streams(
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
     not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat. A
-    count that the topics decide is null where they are not known.
+    count that the topics decide is null where they are not known: those that may have changed since count where the
+    hash of the group's epoch is theirs.
     In a log of KIP-1071 the subtopologies are null, as the document has it, where source topics are missing or topics
     are incorrectly partitioned; and where topics that may be so, or that a pattern may match, are not known.
     """
@@ -199,7 +202,11 @@ def _subtopologies(
     configured = None if topics is None else configure(topology, topics)
     if are_hidden(configured, kip_1071=shows_kip_1071(group)):
         return None
-    tells_counts = tells_counts or (configured is not None and configured.problem is None)
+    if topics is not None and not tells_counts:
+        if _has_hash_of(group, topology, topics):
+            tells_counts = configured is not None and configured.problem is None
+        else:
+            configured = None
     return [
         {
             "repartitionSinkTopics": subtopology.sinks,
@@ -210,6 +217,12 @@ def _subtopologies(
         }
         for subtopology in subtopologies_shown(topology, configured)
     ]
+
+
+def _has_hash_of(group: StreamsGroup, topology: Topology, topics: TopicImage) -> bool:
+    """Whether the group's epoch was computed from these topics."""
+    names = named_topics(resolved(topology, topics)) & topics.by_name.keys()
+    return group.metadata_hash == group_hash([(name, topic_hash(topics.by_name[name])) for name in names])
 
 
 def _internal_topics(topics: Iterable[InternalTopic], tells_counts: bool) -> dict[str, DescribedInternalTopic]:

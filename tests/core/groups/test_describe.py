@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
@@ -213,7 +214,7 @@ def test_streams_group_with_its_topology_on_the_topics() -> None:
         log.streams_target("a", {"0": [2, 0, 1]}),
         log.streams_current("a", 2, {"0": [0, 1]}, {}, {"0": [2]}),
     ]
-    topics = TopicImage.of([Topic("orders", ORDERS, 3), Topic("counts", "counts-id", 3)])
+    topics = TopicImage.of([Topic("orders", ORDERS, 3), Topic("counts", GONE, 3)])
     group = described(records, Surroundings(topics))["describe_streams"]
     member = group["members"][0]
     assert member["assignment"]["activeTasks"] == [{"partitions": [0, 1], "subtopologyId": "0"}], "revoked ones are not"
@@ -223,6 +224,11 @@ def test_streams_group_with_its_topology_on_the_topics() -> None:
     assert group["subtopologies"][0]["stateChangelogTopics"] == {"counts": counts}
     unready = described(records)["describe_streams"]
     assert unready["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": 0}}
+    older = Surroundings(replace(topics, is_whole=False))
+    metadata_hash = group_hash([(name, topic_hash(topic)) for name, topic in topics.by_name.items()])
+    for of_epoch, known in ((metadata_hash, 3), (metadata_hash + 1, None)):
+        group = described([*records, log.streams_epoch(3, metadata_hash=of_epoch)], older)["describe_streams"]
+        assert group["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": known}}
 
 
 def test_what_a_pattern_may_match_is_unknown_without_topics() -> None:
