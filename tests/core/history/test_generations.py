@@ -11,7 +11,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.cluster.test_metadata_log import Log, hash_of, partition, topic
+from tests.core.cluster.test_metadata_log import Log, hash_of, partition, remove, topic
 from tests.core.history.logs import (
     GROUP,
     A,
@@ -340,6 +340,16 @@ def test_a_topic_may_be_deleted_right_behind_the_end_of_the_metadata_log():
     ]
     assert "topics" in (short[1].missing or "")
     assert cut[1].missing is None
+
+
+def test_a_topic_that_went_within_the_metadata_log_does_not_go_again_behind_its_end():
+    log = born(GroupLog(time_ms=500)).write(generation(1, {"a": classic({"t": [0], "u": [0]})}))
+    log.write(generation(2, {"a": classic({"t": [0]}, "t", "u")}))
+    log.write(generation(3, {"a": classic({"t": [0]}, "t", "u"), "b": classic({"t": []}, "t", "u")}))
+    topics, (_, first, _, last) = Log(), (record.at.timestamp_ms for record in log.records)
+    topics.batch(topic("t", A), partition(A, 0, 1), topic("u", B), partition(B, 0, 1)).lasts(first).batch(remove(B))
+    _, within, behind = log.rebalances(topics.lasts(last - 1).history())
+    assert [kinds(within), kinds(behind)] == [["topic_deleted"], ["member_joined"]]
 
 
 @pytest.mark.parametrize(("protocol", "first"), [("range", ["topic_deleted"]), ("cooperative-sticky", ["unknown"])])

@@ -8,6 +8,7 @@ import pytest
 
 from coordinator_core.groups.describe import describe
 from coordinator_core.groups.owners import possible_owners
+from coordinator_core.records import GROUP_LOG
 from jobs.queries.interface import GroupsThen
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
@@ -52,3 +53,9 @@ def only_topics_missing(message: str) -> None:
     """Take a warning of logs without a metadata log: nothing else may be missing of them."""
     if not message.startswith("the metadata log"):
         pytest.fail(message)
+
+
+def only_logs_of_others_missing(message: str) -> None:
+    """Take a warning of the log of workers alone: it has no topics, and nothing of other groups."""
+    if not message.startswith(f"{GROUP_LOG} was not given"):
+        only_topics_missing(message)

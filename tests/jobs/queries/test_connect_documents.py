@@ -41,7 +41,7 @@ from jobs.sources.files import GROUP_TOPICS, find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.core.coordinator.transcript_connect import GROUP, ConnectPlay
 from tests.jobs.logs import write_segment
-from tests.jobs.queries.same_answers import only_topics_missing
+from tests.jobs.queries.same_answers import only_logs_of_others_missing
 from tests.jobs.relations.tables_of_logs import CLUSTER, append
 from tests.shared_data import ROOT
 
@@ -63,7 +63,7 @@ class Pipeline:
         for topic, family, log in logs:
             if log:
                 write_segment(self.folder / f"{topic}-0", self._batches(log, family))
-        return LogAnswers(find_logs([self.folder]), only_topics_missing, lambda: load(environment={}))
+        return LogAnswers(find_logs([self.folder]), only_logs_of_others_missing, lambda: load(environment={}))
 
     def _batches(self, log: list[CoordinatorRecord], family: Family) -> Iterator[bytes]:
         for _, together in groupby(log, key=lambda each: (each.batch, each.at.timestamp_ms)):
@@ -449,7 +449,7 @@ def test_the_tables_answer_as_the_logs_do(
     audit.replay()
     audit.audit()
     tables = StoredAnswers(
-        FolderReader(audit.tables.location), audit.cluster, audit.settings.audit, only_topics_missing
+        FolderReader(audit.tables.location), audit.cluster, audit.settings.audit, only_logs_of_others_missing
     )
     expected = logs.history(GROUP)
     assert expected is not None
