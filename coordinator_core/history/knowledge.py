@@ -20,7 +20,7 @@ from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.history.coverage import UNREADABLE
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
-from coordinator_core.records import GROUP_LOG
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 
 MOST_NAMED: Final = 5
 """So many groups are named in a warning."""
@@ -60,13 +60,13 @@ class GivenLogs:
                 by_topic[topic] = missing
         return by_topic
 
-    def absent_log_of(self, group_id: str) -> str | None:
+    def absent_log_of(self, group_id: str, topic: str = GROUP_LOG) -> str | None:
         """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
-        there = self.of_group_log
-        if there is None or GROUP_LOG not in self.counts:
+        there = self.partitions.get(topic, frozenset())
+        if there is None or topic not in self.counts:
             return None
-        number = log_partition_of(group_id, self.counts[GROUP_LOG])
-        return None if number in there else f"{GROUP_LOG}-{number}"
+        number = log_partition_of(group_id, self.counts[topic])
+        return None if number in there else f"{topic}-{number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,7 @@ class Knowledge:
 
     def about_group(self, group_id: str) -> list[str]:
         """Return what is missing for a group of which there is no trace, in words."""
-        absent = self.given.absent_log_of(group_id)
-        if absent is not None:
+        if absent := self.given.absent_log_of(group_id):
             return [f"group {group_id!r} lies in {absent}, which was not given"]
         if self.given.of_group_log is not None and GROUP_LOG not in self.given.counts:
             return [
@@ -181,7 +180,12 @@ class Knowledge:
                 f"how many partitions {GROUP_LOG} has is not known without the metadata log: the group may lie in one "
                 "that was not given",
             ]
-        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable()]
+        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable(), *self._of_absent_workers(group_id)]
+
+    def _of_absent_workers(self, group_id: str) -> Iterator[str]:
+        """Connect workers on KIP-848 are in a log of their own: any group may be one of them."""
+        if absent := self.given.absent_log_of(group_id, CONNECT_LOG):
+            yield f"if group {group_id!r} is of Connect workers, it may lie in {absent}, which was not given"
 
     def _of_gaps(self) -> Iterator[str]:
         if lost := self.incomplete:

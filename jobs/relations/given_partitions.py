@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator_core.history.knowledge import GivenLogs
+from coordinator_core.records import GROUP_LOG
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
 from jobs.tables.reader import TableReader
 
@@ -62,7 +63,7 @@ def partition_counts(tables: TableReader) -> dict[tuple[str, str], int]:
 
 
 def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | None) -> dict[str, int | None]:
-    """Return by cluster how many partitions of its given log topics were not given.
+    """Return by cluster how many partitions of its given log topics, and of all logs of groups, were not given.
 
     ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. Partitions below
     the highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
@@ -76,11 +77,13 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
 
 
 def _absent(cluster: str, places: set[Place], counts: Mapping[tuple[str, str], int]) -> int | None:
-    by_topic = defaultdict[str, list[int]](list)
+    exist = [topic for topic in GROUP_TOPICS if topic == GROUP_LOG or (cluster, topic) in counts]
+    by_topic = {topic: list[int]() for topic in exist}
     for topic, partition in places:
-        by_topic[topic].append(partition)
+        by_topic.setdefault(topic, []).append(partition)
     total = sum(
-        max(0, max(counts.get((cluster, topic), 0), max(there) + 1) - len(there)) for topic, there in by_topic.items()
+        max(0, max([counts.get((cluster, topic), 0), *(number + 1 for number in there)]) - len(there))
+        for topic, there in by_topic.items()
     )
     is_known = all((cluster, topic) in counts for topic in by_topic)
     return total if total or is_known else None

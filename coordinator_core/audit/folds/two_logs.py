@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.rows import CONVERTED_ELSEWHERE, DOWNGRADED, UPGRADED, Cause, GroupEpochRow, RebalanceRow
@@ -22,7 +23,7 @@ APART_MS = 1_000
 """The two records of a conversion are at most this far apart."""
 GROUP_DELETED = "group deleted"
 MAY_BE_CONVERTED = (
-    "whether the group was deleted or moved to the classic protocol: it had members, and the other log does not show a "
+    "whether the group was deleted or moved to the other protocol: it had members, and the other log does not show a "
     "group that continues it"
 )
 MAY_HAVE_MOVED = (
@@ -39,7 +40,7 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     """
     workers = [row for row in history.epochs if row.group_type == GroupType.CONNECT]
     if not workers:
-        return [history]
+        return [_in_doubt(history)]
     if len(workers) == len(history.epochs):
         return [_in_doubt(_moved_here(history))]
     classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
@@ -50,7 +51,7 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
         else:
             connect = _ended(connect, ended, DOWNGRADED, "downgrade")
             classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
-    parts = _open_in_one_log(classic, _in_doubt(_moved_here(connect)))
+    parts = _open_in_one_log(_in_doubt(classic), _in_doubt(_moved_here(connect)))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
 
@@ -228,23 +229,29 @@ def _is_upgrade(row: GroupEpochRow) -> bool:
     return any(each.kind == CauseKind.GROUP_UPGRADED for each in row.causes)
 
 
-def _in_doubt(connect: GroupHistory) -> GroupHistory:
-    """Return the history with a doubt about each end of the group that no conversion explains: only a group without
-    members can be deleted.
+def _in_doubt(history: GroupHistory) -> GroupHistory:
+    """Return the history of a log with a doubt about each end of workers that no conversion explains: only a group
+    without members can be deleted.
     """
-    doubted = [row for row in connect.epochs if row.ended_by == GROUP_DELETED and row.members != ()]
+    doubted = [
+        row for row in history.epochs if _is_of_workers(row) and row.ended_by == GROUP_DELETED and row.members != ()
+    ]
+    if not doubted:
+        return history
     ends = {_end_of(row) for row in doubted}
     doubt = {"history_complete": False, "missing": MAY_BE_CONVERTED}
-    if not doubted:
-        return connect
     return replace(
-        connect,
-        epochs=_changed(connect.epochs, lambda row: row in doubted, **doubt),
+        history,
+        epochs=_changed(history.epochs, lambda row: row in doubted, **doubt),
         rebalances=_changed(
-            connect.rebalances, lambda row: row.finished in ends and row.outcome == GROUP_DELETED, **doubt
+            history.rebalances, lambda row: row.finished in ends and row.outcome == GROUP_DELETED, **doubt
         ),
-        memberships=_changed(connect.memberships, lambda row: row.left in ends, **doubt),
+        memberships=_changed(history.memberships, lambda row: row.left in ends, **doubt),
     )
+
+
+def _is_of_workers(row: GroupEpochRow) -> bool:
+    return row.group_type == GroupType.CONNECT or row.protocol_type == CONNECT_PROTOCOL_TYPE
 
 
 def _open_in_one_log(classic: GroupHistory, connect: GroupHistory) -> Iterator[GroupHistory]:

@@ -42,3 +42,10 @@ def test_a_group_without_a_trace_among_workers_may_lie_in_the_log_of_groups(
 ) -> None:
     (first, *_) = Knowledge(GivenLogs({CONNECT_LOG: GIVEN}, counts)).about_group("g")
     assert first.startswith(said)
+
+
+def test_a_group_without_a_trace_may_be_of_workers_whose_log_is_missing() -> None:
+    counts = {GROUP_LOG: 1, CONNECT_LOG: 1}
+    (reason,) = Knowledge(GivenLogs({GROUP_LOG: GIVEN}, counts)).about_group("g")
+    assert "it may lie in __worker_offsets-0" in reason
+    assert Knowledge(GivenLogs({GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN}, counts)).about_group("g") == []

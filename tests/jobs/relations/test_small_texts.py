@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.records import GROUP_LOG, SHARE_LOG
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
 from jobs.relations.brokers import silent_lines
 from jobs.relations.commit_runs import stored_commits
 from jobs.relations.commit_sums import END_TYPES
-from jobs.relations.given_partitions import given, partition_counts
+from jobs.relations.given_partitions import absent, given, partition_counts
 from jobs.relations.groups import SUMS, rows_of
 from jobs.relations.groups import given as values_of
 from jobs.relations.share_state import given_share_state, rests_on_share_state
@@ -42,6 +42,24 @@ def test_partitions_that_were_ingested_are_given(tmp_path: Path) -> None:
     tables = FolderReader(str(tmp_path))
     assert given(tables) == {"c": {(GROUP_LOG, 0)}}
     assert partition_counts(tables) == {("c", GROUP_LOG): 4}
+
+
+@pytest.mark.parametrize(
+    ("given_topic", "topics", "count"),
+    [
+        (GROUP_LOG, [GROUP_LOG], 0),
+        (GROUP_LOG, [GROUP_LOG, CONNECT_LOG, SHARE_LOG], 2),
+        (CONNECT_LOG, [GROUP_LOG, CONNECT_LOG], 2),
+        (CONNECT_LOG, [CONNECT_LOG], None),
+    ],
+)
+def test_a_log_of_groups_of_which_nothing_was_given_is_absent(
+    tmp_path: Path, given_topic: str, topics: list[str], count: int | None
+) -> None:
+    runs = [{"cluster": "c", "job": "ingest", "log_topic": given_topic, "log_partition": number} for number in (0, 1)]
+    known = [{"cluster": "c", "topic": topic, "partitions": 2} for topic in topics]
+    write(tmp_path, {RUNS: runs, TOPIC_HISTORY: known})
+    assert absent(FolderReader(str(tmp_path)), GROUP_LOG, None) == {"c": count}
 
 
 PLACED: list[Row] = [OTHER, {"job": "decode"}, {"log_topic": GROUP_LOG}, {"log_partition": 0}]

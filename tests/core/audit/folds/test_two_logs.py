@@ -35,6 +35,30 @@ def test_a_group_that_ends_with_members_was_not_deleted(
 
 
 @pytest.mark.parametrize(
+    ("protocol", "members", "missing"),
+    [("connect", ("w",), MAY_BE_CONVERTED), ("connect", (), None), ("consumer", ("w",), None)],
+)
+@pytest.mark.parametrize("has_connect", [True, False])
+def test_classic_workers_may_have_moved_where_the_log_of_workers_shows_no_group_that_continues_them(
+    protocol: str, members: tuple[str, ...], missing: str | None, has_connect: bool
+) -> None:
+    ended = {"ended": at(9), "ended_by": "group deleted", "members": members, "protocol_type": protocol}
+    history = GroupHistory(
+        "g",
+        10_000_000,
+        epochs=[
+            epoch(4, at(7), group_type="CLASSIC", **ended),
+            *([epoch(9, at(40), group_type="CONNECT")] if has_connect else []),
+        ],
+        memberships=[member("w", at(7), at(9), group_type="CLASSIC", went_by="group deleted")],
+    )
+    classic = by_log(history)[0]
+    rows = (*classic.epochs, *classic.memberships)
+    assert {row.missing for row in rows} == {missing}
+    assert {row.history_complete for row in rows} == {missing is None}
+
+
+@pytest.mark.parametrize(
     ("opened", "left", "ended_by"),
     [(4, "CLASSIC", None), (40, "CONNECT", None), (4, "CLASSIC", "group deleted"), (40, None, "group downgraded")],
 )
