@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
@@ -34,6 +35,9 @@ DUE_SLACK_MS = 100
 
 GOING = ("deleted", "replaced")
 """Changes that take away what a topic was."""
+
+_CHOSEN_ID: Final = re.compile(r"[\w-]{22}", re.ASCII)
+"""A UUID as clients write it."""
 
 _NONE: Mapping[int, Any] = {}
 
@@ -115,8 +119,19 @@ def follow_up_causes(open_history: OpenHistory, step: Transition) -> list[Cause]
     return causes
 
 
+def are_workers_of_kip_848(group: ClassicGroup) -> bool:
+    """Whether all members are Connect workers with the ids that they chose on KIP-848, and kept when they moved back.
+
+    The coordinator makes the ids of classic members: what a client is called, and behind it a UUID in words of hex.
+    """
+    are_chosen = all(_CHOSEN_ID.fullmatch(member_id) for member_id in group.members)
+    return group.protocol_type == CONNECT_PROTOCOL_TYPE and bool(group.members) and are_chosen
+
+
 def is_downgrade(generation: OpenEpoch) -> bool:
-    """Whether this is the first generation of a group that was a consumer group before."""
+    """Whether this is the first generation of a group that was a consumer group before. Workers begin anew."""
+    if generation.protocol_type == CONNECT_PROTOCOL_TYPE:
+        return False
     kinds = {reason.kind for reason in generation.causes if reason.at == generation.opened}
     return CauseKind.GROUP_DOWNGRADED in kinds
 

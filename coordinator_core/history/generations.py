@@ -16,6 +16,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.classic_causes import (
     Transition,
+    are_workers_of_kip_848,
     assignment,
     connect_causes,
     follow_up_causes,
@@ -132,7 +133,9 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
     open_history, last = writer.open_history, writer.open_history.epoch
     taken = [unit for changed in assigned.changes for unit in changed.taken]
     open_history.changes += subscription_causes(old, new, at)
-    if last is not None and last.members:
+    if last is None and missing is None and are_workers_of_kip_848(new):
+        open_history.changes = [cause(CauseKind.GROUP_DOWNGRADED, at)]
+    elif last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)

@@ -62,8 +62,11 @@ class Question:
 
 def _at(name: str) -> Callable[[Row], Key]:
     """Return what gives the key of a row by a record. Connect groups on KIP-848 have a log of their own."""
-    of_connect = lambda row: row.get("group_type") == "CONNECT"  # noqa: E731
-    return lambda row: (row["group_id"], of_connect(row), row[name]["partition"], row[name]["offset"])
+    return lambda row: (row["group_id"], _is_of_connect(row), row[name]["partition"], row[name]["offset"])
+
+
+def _is_of_connect(row: Row) -> bool:
+    return row.get("group_type") == "CONNECT"
 
 
 def _of(*names: str) -> Callable[[Row], Key]:
@@ -85,7 +88,7 @@ def _history_key(row: Row) -> Key:
     at = next((row[name] for name in ("opened", "joined", "since", "at") if isinstance(row.get(name), dict)), {})
     names = ("member_id", "kind", "role", "resource", "partition", "topic", "rule", "phase")
     more = tuple(str(row.get(name)) for name in names)
-    return (table, at.get("partition"), at.get("offset"), *more)
+    return (table, _is_of_connect(row), at.get("partition"), at.get("offset"), *more)
 
 
 def _history_certain(row: Row) -> bool:

@@ -410,6 +410,25 @@ def test_connect_workers_have_connectors_and_tasks():
     assert roles == {("connector", "c", -1), ("task", "c", 0), ("task", "c", 1)}
 
 
+@pytest.mark.parametrize(
+    ("worker_id", "protocol_type", "causes"),
+    [
+        ("ZquU0fxJT3SqC-3XlpBxEA", "connect", ["group_downgraded"]),
+        ("worker-1-db224719-1058-4fd4-bd0d-0ee928b6b4b7", "connect", ["member_joined"]),
+        ("ZquU0fxJT3SqC-3XlpBxEA", "consumer", ["member_joined"]),
+    ],
+)
+def test_ids_that_workers_chose_prove_that_they_were_on_kip_848(
+    worker_id: str, protocol_type: str, causes: list[str]
+) -> None:
+    log = GroupLog()
+    for number, workers in (7, (worker_id,)), (8, (worker_id, "w2")):
+        members = dict.fromkeys(workers, worker(-1, {}))
+        log.write(generation(number, members, "compatible", protocolType=protocol_type))
+    first, second = log.rebalances(coverage=Coverage({0: [(0, 100)]}))
+    assert (kinds(first), kinds(second)) == (causes, ["member_joined"])
+
+
 def test_blobs_that_cannot_be_read_are_no_exception():
     broken = {**classic({"t": [0]}), "subscription": b"\x00", "assignment": b"\xff\xff\xff"}
     log = born(GroupLog()).write(generation(1, {"a": broken})).write(generation(2, {"a": broken, "b": broken}))
