@@ -71,6 +71,7 @@ class TrueCause(NamedTuple):
 
 DYNAMIC_LEFT, STATIC_LEFT = "member_left_or_expired", "static_member_left"
 RETURNED, REPLACED = "static_member_returned", "static_member_replaced"
+MOVED_BACK = TrueCause("group_downgraded")
 _MEMBERSHIP = frozenset(("member_joined", RETURNED, REPLACED, DYNAMIC_LEFT, STATIC_LEFT))
 _TOPICS = frozenset(("topic_created", "topic_grown", "topic_deleted"))
 FLEETING = frozenset(
@@ -263,9 +264,7 @@ class GroupTruth:
         causes = (TrueCause("group_downgraded" if down else "group_upgraded"), *dict.fromkeys(shown))
         epoch = value["generation" if down else "epoch"]
         self.rebalances.append(_Rebalance(group_type, self.epoch, epoch, batch, index, causes))
-        self.pending = (
-            [TrueCause("group_downgraded")] if down else [cause for cause in self.pending if cause not in why]
-        )
+        self.pending = [MOVED_BACK] if down else [cause for cause in self.pending if cause not in why]
         self.type, self.epoch, self.topics, self.recorded = group_type, epoch, {}, dict(self.members)
         self.losers, self.due_ms = frozenset(), None
         self.hash = value.get("metadataHash", 0)
@@ -282,7 +281,13 @@ class GroupTruth:
             self.due_ms = time_ms + decided.delay_ms if decided.delay_ms else None
 
     def _since_generation(self, time_ms: int) -> Iterator[TrueCause]:
-        """Causes of a generation: who is another than in the last one, why, and what left no trace in the log."""
+        """Causes of a generation: who is another than in the last one, why, and what left no trace in the log.
+
+        Workers that moved back from KIP-848, in a log of their own, do not join.
+        """
+        if self.epoch is None and MOVED_BACK in self.pending:
+            yield MOVED_BACK
+            return
         pending = dict.fromkeys(self.pending)
         how = {cause.member_id: cause.how for cause in pending if cause.how is not None}
         shown = {

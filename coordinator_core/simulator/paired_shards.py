@@ -16,7 +16,7 @@ from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome
 from coordinator_core.records import Family, Fields
 from coordinator_core.simulator.clients.client import Client
-from coordinator_core.simulator.ground_truth import EXPIRED, TrueCause
+from coordinator_core.simulator.ground_truth import EXPIRED, MOVED_BACK, TrueCause
 from coordinator_core.simulator.log import Piece
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.simulator.shard import RETRY_MS, Shard
@@ -131,4 +131,4 @@ class PairedShard(Shard):
         converted = coordinator.downgrade_connect_group(self._connect, self.peer.memory, group_id, self.now)
         assert converted is not None
         super().settle(converted[0], group_id)
-        self.peer.settle(converted[1], group_id)
+        self.peer.settle(converted[1], group_id, (MOVED_BACK,))
