@@ -24,6 +24,7 @@ from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
 from jobs.pipeline.changed_groups import changed_groups
+from jobs.pipeline.decoded_runs import newest_runs
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
@@ -54,9 +55,7 @@ Changed = Mapping[str, list[str] | None]
 def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
     """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind."""
     tables.create(FINDINGS)
-    engine = tables.engine()
-    replayed = "SELECT cluster, max(run_id) AS run_id FROM $group_states GROUP BY cluster"
-    newest = {row["cluster"]: row["run_id"] for row in engine.rows(replayed)}
+    newest = newest_runs(tables, GROUP_STATES)
     note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
     before = note_of(tables, FINDINGS)
     if before != note:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.pipeline.commits import summaries as commit_summaries
-from jobs.pipeline.decoded_runs import newest_runs
+from jobs.pipeline.decoded_runs import newest_run, newest_runs
 from jobs.relations.offsets import ROWS, WITH_ENDS, WITHOUT_ENDS
 from jobs.sources.files import SHARE_TOPICS
 from jobs.sources.spark_end_offsets import TYPES
@@ -25,9 +25,8 @@ def run(tables: Tables, given_ends: str | None = None) -> int:
     for table in (GROUP_OFFSETS, TOPIC_HISTORY):
         tables.create(table)
     commit_summaries.update(tables)
-    (newest,) = tables.engine().rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'decode'")
-    run_id = newest["run_id"]
-    if run_id is None:
+    run_id = newest_run(tables, "decode")
+    if not run_id:
         return 0
     has_ends = tables.exists(END_OFFSETS)
     if has_ends:

@@ -19,7 +19,7 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -99,11 +99,8 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
         tables.create(table)
     log_ranges.update(tables)
     commit_summaries.update(tables)
-    engine = tables.engine()
-    states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
-    stored = {row["cluster"]: row for row in engine.rows(f"{states} GROUP BY cluster")}
-    shown = _snapshot_runs(tables)
-    interrupted = next((row["cluster"] for row in engine.rows("SELECT cluster FROM $replayed LIMIT 1")), None)
+    stored, shown = _stored_states(tables), _snapshot_runs(tables)
+    interrupted = next((row["cluster"] for row in tables.engine().rows("SELECT cluster FROM $replayed LIMIT 1")), None)
     summaries = []
     # The cluster of an interrupted run comes first, before another cluster replaces its rows in ``replayed``.
     decoded = decoded_runs(tables)
@@ -118,6 +115,12 @@ def run(tables: Tables, audit: AuditSettings | None = None, *, rebuild: bool = F
             span = Span(done, newest, seen, is_first=known is None and cluster != interrupted)
             summaries.append(_Run(tables, cluster, audit or AuditSettings(), span).run())
     return summaries
+
+
+def _stored_states(tables: Tables) -> dict[str, dict[str, Any]]:
+    """Return for each cluster with states the newest ``run_id``, and the ``oldest`` and ``newest`` version of them."""
+    states = "SELECT cluster, max(run_id) AS run_id, min(version) AS oldest, max(version) AS newest FROM $group_states"
+    return {row["cluster"]: dict(row) for row in tables.engine().rows(f"{states} GROUP BY cluster")}
 
 
 def _snapshot_runs(tables: Tables) -> dict[str, str]:

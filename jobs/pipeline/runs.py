@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple
 from pyspark.sql import Row
 
 from coordinator_core.errors import CoordinatorAuditError
+from jobs.pipeline.decoded_runs import newest_run, runs_behind
 from jobs.relations import gaps
 from jobs.relations.gaps import Place
 from jobs.tables.delta import Tables, few
-from jobs.tables.log import QUARANTINE, RUNS
+from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.versions import software_version
@@ -37,10 +38,7 @@ def unaccounted(tables: Tables) -> list[str]:
 
     A run begins by writing the ledger of those before it, so only the newest can lack it.
     """
-    engine = tables.engine()
-    (newest,) = engine.rows("SELECT max(run_id) AS run_id FROM $runs WHERE job = 'ingest'")
-    added = "SELECT DISTINCT run_id FROM $log_records WHERE run_id > :newest"
-    return sorted(row["run_id"] for row in engine.rows(added, newest=newest["run_id"] or ""))
+    return runs_behind(tables, LOG_RECORDS, newest_run(tables, "ingest"))
 
 
 def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dict[tuple[str, int], int]:

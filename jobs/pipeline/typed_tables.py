@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.pipeline import typed_segments
 from jobs.pipeline.decode_arrow import TYPED, TableRows, arrow_schema, typed_rows
+from jobs.pipeline.decoded_runs import newest_run, runs_behind
 from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
@@ -189,13 +190,9 @@ _ARRIVED: Final = to_arrow_schema(ARRIVED.schema)
 
 def take_back(tables: Tables) -> None:
     """Delete the rows of runs that were killed before ``log_records`` had them."""
-    engine = tables.engine()
-    (newest,) = engine.rows("SELECT coalesce(max(run_id), '') AS run_id FROM $runs WHERE job = 'ingest'")
-    for name, table in TYPED.items():
-        if table is LOG_RECORDS:
-            continue
-        later = f"SELECT DISTINCT run_id FROM ${name} WHERE run_id > :newest"
-        killed = [row["run_id"] for row in engine.rows(later, newest=newest["run_id"])]
+    newest = newest_run(tables, "ingest")
+    for table in TYPED.values():
+        killed = [] if table is LOG_RECORDS else runs_behind(tables, table, newest)
         if not killed:
             continue
         of_runs = F.col("run_id").isin(killed)

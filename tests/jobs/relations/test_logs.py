@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import ShareLogs
+from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations.logs import (
@@ -23,8 +24,10 @@ from jobs.relations.logs import (
     lost_records,
     partition_counts,
     times_of_groups,
+    whole_from_ms,
     without_times,
 )
+from jobs.relations.moment import NEVER_MS
 from jobs.relations.share_state import rests_on_share_state
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
@@ -39,6 +42,8 @@ PLACELESS = (("log_offset",), ("log_partition",), ("log_offset", "log_partition"
 """What rows lack that have no place in a log."""
 GIVEN = {"cluster": "c", "done": "run 0", "upto": "run 2", "block": 8}
 TEXT = RANGES.format(which=NEW)
+
+OF_LOG = {"cluster": "c", "log_topic": GROUP_LOG, "log_partition": 0}
 
 Row = dict[str, Any]
 
@@ -152,6 +157,19 @@ def test_times_of_groups_are_those_of_their_logs_and_cluster(tmp_path: Path) -> 
     assert times_of_groups(tables, "c") == (0, 0)
     assert last_times(tables, "c") == {(GROUP_LOG, 0): 0}
     assert without_times(tables, "c") == [f"{GROUP_LOG}-1", f"{GROUP_LOG}-4"]
+
+
+def test_logs_of_groups_are_whole_from_the_first_record_behind_their_last_gap(tmp_path: Path) -> None:
+    """Gaps of the share state log, and of another cluster, are none of theirs."""
+    spans = ((0, 4, 100), (9, 12, 300), (6, 7, 200))
+    ranges = [{"first_offset": first, "last_offset": last, "first_ms": time_ms} for first, last, time_ms in spans]
+    others = [{**OF_LOG, "log_topic": SHARE_LOG}, {**OF_LOG, "cluster": "other"}]
+    later = [{"first_offset": 50, "last_offset": 51, "first_ms": 900, **other} for other in others]
+    write(tmp_path, {LOG_RANGES: [*({**OF_LOG, **each} for each in ranges), *later]})
+    tables = FolderReader(str(tmp_path))
+    assert whole_from_ms(tables, "c", LostRecords({})) == 300
+    assert whole_from_ms(tables, "c", LostRecords({(GROUP_LOG, 0): [(8, 8)]})) == 300
+    assert whole_from_ms(tables, "c", LostRecords({(GROUP_LOG, 0): [(13, 14)]})) == NEVER_MS
 
 
 def test_offsets_before_the_first_are_lost_unless_a_range_has_the_start(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.pipeline import log_ranges
 from jobs.pipeline.commits import here, summaries
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
-from tests.jobs.relations.test_step_questions import OTHER, Row, reader
+from tests.jobs.relations.test_step_questions import OTHER, Row, reader, run
 
 GIVEN: Final = {"cluster": "c", "topic": GROUP_LOG, "done": "1", "upto": "3"}
 NEW: Final[Row] = {"run_id": "2", "log_offset": 5}
@@ -82,3 +83,22 @@ def test_log_partitions_with_ranges_without_a_leader_epoch(tmp_path: Path) -> No
     rows = in_partitions({"leader_epoch": None}, {}, {"leader_epoch": 0}, OTHER, {"leader_epoch": 0, **OTHER})
     tables = reader(tmp_path, {LOG_RANGES: [*rows, rows[0]]})
     assert [row["log_partition"] for row in tables.rows(log_ranges.BARE, **GIVEN)] == [0]
+
+
+def test_new_commits_are_counted_by_partition_and_touch_what_was_summarized(tmp_path: Path) -> None:
+    """One row in each log partition, and a second new one in the first."""
+    commit = {**NEW, "group_id": "g", "topic": "t", "partition": 0}
+    commits = [*in_partitions(commit, {}, {"run_id": "3"}, *NOT_NEW), {**commit, "log_partition": 0}]
+    sums: list[Row] = [{**commit, "log_partition": row["log_partition"]} for row in commits[:-1]]
+    others: list[Row] = [{"hour_ms": 0}, OTHER, OTHER_LOG, {"group_id": "h"}, {"topic": "u"}, {"partition": 1}]
+    sums += [{**commit, "log_partition": 0, **other} for other in others]
+    tables = reader(tmp_path, {OFFSET_COMMITS: commits, COMMIT_SUMMARIES: sums})
+    assert {row["log_partition"]: row["commits"] for row in tables.rows(summaries.NEW_COMMITS, **GIVEN)} == {0: 2, 1: 1}
+    assert sorted(row["log_partition"] for row in tables.rows(here.TOUCHED, **GIVEN)) == [0, 1]
+
+
+def test_records_that_new_runs_have_decoded_are_summed_up(tmp_path: Path) -> None:
+    counted = [run("2", "decode", records=5), run("3", "decode", records=7)]
+    others = [run("2", "decode", **OTHER), run("1", "decode"), run("4", "decode"), run("2", "ingest")]
+    tables = reader(tmp_path, {RUNS: [*counted, *others]})
+    assert [row["records"] for row in tables.rows(summaries.NEW_RECORDS, **GIVEN)] == [12]

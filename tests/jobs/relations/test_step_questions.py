@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -14,22 +14,27 @@ from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordTy
 from jobs.pipeline import nights
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.commits import slices
-from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
+from jobs.pipeline.decode import pass_on
+from jobs.pipeline.decoded_runs import decoded_runs, newest_run, newest_runs, runs_behind
+from jobs.pipeline.ingest import _has_any, _within
 from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
+from jobs.pipeline.offsets import _stored as stored_offsets
 from jobs.pipeline.replay import STATE_VERSION, Span, _Run
 from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
 from jobs.pipeline.snapshots import NEEDLESS
 from jobs.pipeline.step_times import last_night
+from jobs.pipeline.topics import _stored as stored_topics
 from jobs.relations.gaps import listed
+from jobs.sources.dump import DumpExtent
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import FINDINGS
+from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from tests.jobs.relations.engines import write
 
@@ -84,7 +89,14 @@ def test_runs_to_decode_and_those_that_are_decoded(tmp_path: Path) -> None:
     )
     assert undecoded(found) == [Undecoded("2", 2), Undecoded("3", 0)]
     assert decoded_runs(found) == {"c": ["1", "5"], "other": ["0"]}
-    assert newest_runs(found, LOG_RANGES) == {"c": "2", "other": "1"}
+    assert (newest_run(found, "ingest"), newest_run(found, "decode"), newest_run(found, "replay")) == ("3", "5", "")
+
+
+@pytest.mark.parametrize("table", [LOG_RANGES, COMMIT_SUMMARIES, GROUP_STATES, GROUP_RECORDS, OFFSET_COMMITS])
+def test_runs_of_which_a_table_has_rows(tmp_path: Path, table: Table) -> None:
+    found = tables(tmp_path, {table: [{"run_id": number} for number in "31223"] + [{"run_id": "1", **OTHER}]})
+    assert newest_runs(found, table) == {"c": "3", "other": "1"}
+    assert (runs_behind(found, table, "1"), runs_behind(found, table, "")) == (["2", "3"], ["1", "2", "3"])
 
 
 def test_records_of_a_run_are_in_one_table_each(tmp_path: Path) -> None:
@@ -298,6 +310,7 @@ BEFORE: Row = {"run_id": "2", "log_partition": 0}
 REPLAYS: dict[str, tuple[Table, Row, bool]] = {
     "nothing new": (GROUP_RECORDS, RECORD, False),
     "a state of another form": (GROUP_STATES, {**STATE, "group_id": "h", "version": "0"}, True),
+    "a state of a later form": (GROUP_STATES, {**STATE, "group_id": "h", "version": f"{STATE_VERSION}+"}, True),
     "a state of another form of another cluster": (GROUP_STATES, {**STATE, "version": "0", **OTHER}, False),
     "a state behind news": (GROUP_STATES, {**STATE, "group_id": "h", "timestamp_ms": 100}, True),
     "a state before news": (GROUP_STATES, {**STATE, "group_id": "h", "timestamp_ms": 99}, False),
@@ -338,10 +351,54 @@ def test_groups_begin_again_where_a_small_question_says_so(tmp_path: Path, case:
 def test_new_records_without_a_place_are_counted(tmp_path: Path) -> None:
     counted: list[Row] = [{"log_offset": None}, {"log_partition": None}]
     others: list[Row] = [
-        {},
+        *({}, {}),
         *({**row, **other} for row in counted for other in (OTHER, {"run_id": "1"}, {"run_id": "3"})),
     ]
     others.append({"log_offset": None, "log_topic": "another"})
     rows = [{**RECORD, "run_id": "2", **row} for row in (*counted, *others)]
     found = _Run(tables(tmp_path, {GROUP_RECORDS: rows}), "c", AuditSettings(), Span("1", "2", "2", False))
     assert found._unplaced() == 2
+
+
+REPEATED: Row = {"kind": "record", "log_offset": 5}
+OF_DUMP: Final = [DumpExtent(GROUP_LOG, 0, 5), DumpExtent(CONNECT_LOG, None, 7), DumpExtent(GROUP_LOG, 2, 1)]
+REPEATS: dict[str, tuple[Row, bool]] = {
+    "from the first offset on": ({}, True),
+    "behind it": ({"log_offset": 6}, True),
+    "before it": ({"log_offset": 4}, False),
+    "in a partition that was not given": ({"log_partition": 1}, False),
+    "in another partition that was given": ({"log_partition": 2, "log_offset": 1}, True),
+    "before the first offset of that": ({"log_partition": 2, "log_offset": 0}, False),
+    "of another log": ({"log_topic": SHARE_LOG}, False),
+    "in any partition": ({"log_topic": CONNECT_LOG, "log_partition": 9, "log_offset": 7}, True),
+    "in any partition, before the first offset": ({"log_topic": CONNECT_LOG, "log_offset": 6}, False),
+    "without a place": ({"log_topic": None, "log_partition": None, "log_offset": None, "stray": "offset"}, True),
+    "of another cluster": (OTHER, False),
+    "without a place, of another cluster": ({**OTHER, "stray": "offset"}, False),
+}
+
+
+@pytest.mark.parametrize("case", REPEATS)
+def test_a_dump_may_repeat_known_records_from_its_first_offsets_on(tmp_path: Path, case: str) -> None:
+    row, expected = REPEATS[case]
+    found = tables(tmp_path, {LOG_RECORDS: [{**REPEATED, **row}]})
+    assert _has_any(found, *_within("c", OF_DUMP)) == expected
+
+
+@pytest.mark.parametrize("revised_by", ["1", "3", None])
+def test_nothing_is_passed_on_where_a_run_learned_nothing(tmp_path: Path, revised_by: str | None) -> None:
+    """It would ask Spark, which is not there."""
+    pass_on(tables(tmp_path, {LOG_RECORDS: [{**REPEATED, "revised_by": revised_by}]}), "2")
+
+
+def test_what_a_run_learned_is_passed_on(tmp_path: Path) -> None:
+    with pytest.raises(AttributeError, match="in_spark"):
+        pass_on(tables(tmp_path, {LOG_RECORDS: [{**REPEATED, "revised_by": "2"}]}), "2")
+
+
+def test_offsets_and_topics_that_are_stored(tmp_path: Path) -> None:
+    offsets = [{"run_id": run_id, "partition": number} for number, run_id in enumerate("122")]
+    topics = [{"topic": "t", "topic_id": "i"}, {"topic": "u", "topic_id": "j", **OTHER}]
+    found = tables(tmp_path, {GROUP_OFFSETS: offsets, TOPIC_HISTORY: topics})
+    assert (stored_offsets(found, "1"), stored_offsets(found, "2"), stored_offsets(found, "3")) == (1, 2, 0)
+    assert [each.topic for each in stored_topics(found, "c")] == ["t"]
