@@ -18,6 +18,7 @@ def _named(one: int, other: int, workers: Sequence[int]) -> Iterator[tuple[str, 
     """Yield what each pair is of: each pair is of another kind."""
     yield f"{one} compacted without tombstones", "metadata absent"
     yield f"damaged batch in {one}", "share state 0 without its first half"
+    yield f"partition {one} absent", "metadata absent"
     yield f"partition {one} absent", "share state absent"
     yield f"last segment of {other}", f"unreadable values in {other}"
     yield f"cut off in {one}", "metadata with a hole"
@@ -26,13 +27,11 @@ def _named(one: int, other: int, workers: Sequence[int]) -> Iterator[tuple[str, 
     yield f"{other} compacted with tombstones", f"unreadable values in {other}"
     yield f"damaged batches and a cut in {other}", "metadata without first half"
     yield f"marker lost in {one}", "metadata short"
-    yield f"damaged batch in {one}", "truncated tar"
     for number in workers[:1]:
         yield "log of workers absent", f"{number} compacted with tombstones"
     yield f"{one} compacted without tombstones", "Parquet of a consumer"
     yield f"{other} compacted with tombstones", "JSON lines of a consumer"
     yield f"unreadable values in {one}", f"middle segment of {one} comes a night later"
-    yield f"unreadable keys in {one}", "metadata comes a night later"
 
 
 def combined(parts: Sequence[Removal]) -> Removal:

@@ -502,14 +502,6 @@ def emptied(partition: int) -> Callable[[Path], None]:
     return change
 
 
-def both(*changes: Callable[[Path], object]) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        for each in changes:
-            each(folder)
-
-    return change
-
-
 def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Removal]:
     """The removals for logs with these partitions, which ``cut`` has made."""
     found = {"nothing": Removal(lambda folder: None)}
@@ -533,7 +525,6 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         found[f"unreadable values in {number}"] = Removal(unreadable(number, newer_value, 13), NEWER, (number,))
         found[f"unreadable keys in {number}"] = Removal(unreadable(number, newer_key, 40), NEWER, (number,))
         found[f"marker lost in {number}"] = Removal(marker_lost(number), GAPS, (number,))
-    some = partitions[0]
     found |= {
         "no log of groups": Removal(
             without_groups, f"no log of groups|nothing of groups|{ABSENT}", tuple(partitions), True
@@ -551,9 +542,6 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
             metadata_of_another_cluster(lambda name: f"other-{name}"), OTHER_CLUSTER, (), True
         ),
         "older metadata": Removal(metadata_part(0, 0.1), TOPICS, (), True),
-        "metadata absent, partition absent": Removal(
-            both(without_topic("__cluster_metadata"), without_partition(some)), f"{ABSENT}|{TOPICS}", (some,), True
-        ),
         "overlapping copies": Removal(overlapping),
         "another replica": Removal(other_replica),
         "linked folders": Removal(linked),

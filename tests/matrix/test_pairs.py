@@ -66,7 +66,6 @@ def test_pairs_of_nights_and_dumps_are_asked_of_tables_only() -> None:
         "Parquet of a consumer",
         "JSON lines of a consumer",
         "middle segment of 0 comes a night later",
-        "metadata comes a night later",
     ]
 
 
