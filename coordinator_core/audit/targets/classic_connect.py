@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import NamedTuple
 
 from coordinator_core.assignors.connect.blobs import CONNECTOR, worker, worker_assignment
@@ -357,7 +357,8 @@ def _remaining(
 ) -> Iterator[dict[str, int]]:
     """The task counts that may be left: what is stopped is to move, or is configured no more.
 
-    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured.
+    A connector loses its last tasks, or all of them with itself; tasks that are started now are configured. The first
+    two are that all of it is to move, and that none of it is configured any more: there are too many to try all.
     """
     choices: list[list[tuple[str, int | None]]] = []
     for name, count in counts.items():
@@ -368,7 +369,8 @@ def _remaining(
         if not count and name in stopped.connectors and name not in started.connectors:
             options.append((name, None))
         choices.append(options)
-    for chosen in product(*choices):
+    likeliest = ([options[end] for options in choices] for end in (0, -1))
+    for chosen in chain(likeliest, product(*choices)):
         yield {name: count for name, count in chosen if count is not None}
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
+from coordinator_core.assignors.inputs import ConnectGroupSpec, ConnectorTask, WorkerSpec
+from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Fields
@@ -83,3 +89,43 @@ def test_a_connector_that_is_stopped_may_be_gone_or_is_to_move(third: dict[str, 
         "w2": worker(4, {}, had={"b": [-1, 0]}, revoked={"b": [-1, 0]}),
     }
     assert [row.verdict for row in audited(first, second, third)] == [*[Verdict.IDENTICAL] * 2, verdict]
+
+
+def test_of_very_many_configurations_that_of_removed_connectors_is_tried() -> None:
+    """Each of three connectors may have lost any number of its tasks, or is gone."""
+    before, after = dict.fromkeys("abcd", 20), {"d": 20}
+    idle = WorkerSpec("u", 3)
+    first = ConnectGroupSpec({"w1": idle, "w2": idle}, "w1", before, 3, 1, -1, 0, 0)
+    given = assign("compatible", first, TopicImage.of(()))
+    ran = {name: WorkerSpec("u", 4, work.connectors, work.tasks) for name, work in given.members.items()}
+    second = replace(
+        first,
+        members=ran,
+        connectors=after,
+        config_offset=4,
+        generation=2,
+        last_completed_generation=1,
+        memory=given.memory,
+    )
+    taken = assign("compatible", second, TopicImage.of(()))
+    rounds = [
+        {name: worker(3, listed(work.connectors, work.tasks)) for name, work in given.members.items()},
+        {
+            name: worker(
+                4,
+                listed(work.connectors, work.tasks),
+                had=listed(ran[name].connectors, ran[name].tasks),
+                revoked=listed(work.revoked_connectors, work.revoked_tasks),
+            )
+            for name, work in taken.members.items()
+        },
+    ]
+    assert [row.verdict for row in audited(*rounds)] == [Verdict.IDENTICAL] * 2
+
+
+def listed(connectors: Sequence[str], tasks: Sequence[ConnectorTask]) -> dict[str, list[int]]:
+    """Return work by connector, as a worker's blob has it: the connector itself is number -1."""
+    found: dict[str, list[int]] = {connector: [-1] for connector in connectors}
+    for connector, number in tasks:
+        found.setdefault(connector, []).append(number)
+    return found
