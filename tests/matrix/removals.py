@@ -502,6 +502,14 @@ def emptied(partition: int) -> Callable[[Path], None]:
     return change
 
 
+def both(*changes: Callable[[Path], object]) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        for each in changes:
+            each(folder)
+
+    return change
+
+
 def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Removal]:
     """The removals for logs with these partitions, which ``cut`` has made."""
     found = {"nothing": Removal(lambda folder: None)}
