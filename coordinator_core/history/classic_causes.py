@@ -33,6 +33,8 @@ DUE_SLACK_MS = 100
 """A rebalance that Kafka Streams scheduled may come a little early, by the clock of the coordinator."""
 
 
+IF_BY_PATTERN: Final = "if the member subscribes by a pattern, which the log of a classic group does not say"
+
 GOING = ("deleted", "replaced")
 """Changes that take away what a topic was."""
 
@@ -257,6 +259,8 @@ def _is_assigned(change: TopicChange, highest: dict[str, int]) -> bool:
 def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]:
     """Return topics that were created or deleted since the last generation, and that a member has taken into its
     subscription or out of it: clients that match names against a pattern do so.
+
+    The subscription in the log has names only, so that each of them may have been changed by hand as well.
     """
     open_history, last = writer.open_history, step.last
     if writer.topics is None or last.topics_version < 0:
@@ -272,7 +276,8 @@ def matched_topic_causes(writer: HistoryWriter, step: Transition) -> list[Cause]
     unseen = [change for change in open_history.unseen if change.name in names]
     final = {change.name: change for change in [*unseen, *writer.topics.changes(names, last.topics_version, now)]}
     fitting = {True: "created", False: "deleted"}
-    return topic_causes(change for change in final.values() if change.kind == fitting[change.name in step.topics])
+    fit = (change for change in final.values() if change.kind == fitting[change.name in step.topics])
+    return [each._replace(hint=IF_BY_PATTERN) for each in topic_causes(fit)]
 
 
 def _first_assigned(

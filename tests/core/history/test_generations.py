@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
+from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
@@ -379,6 +380,7 @@ def test_topics_that_a_pattern_matches_come_and_go_with_the_subscription() -> No
         ("subscription_changed", ("u",)),
         ("topic_deleted", ("u",)),
     ]
+    assert [each.hint for each in (*came.causes, *went.causes)] == [None, IF_BY_PATTERN] * 2
     known_before = fold_snapshots([each | {"time": 500} for each in rows[:3]])
     assert kinds(log.rebalances(known_before)[1]) == ["subscription_changed"]
 
