@@ -109,11 +109,9 @@ class LogPosition(NamedTuple):
     timestamp_ms: int
 
 
-def elapsed_ms(begin: LogPosition, end: LogPosition) -> int | None:
-    """Return how long it took from one record to another, in ms; None: one of them has no time."""
-    if begin.timestamp_ms < 0 or end.timestamp_ms < 0:
-        return None
-    return end.timestamp_ms - begin.timestamp_ms
+def elapsed_ms(begin_ms: int, end_ms: int) -> int | None:
+    """Return how long it took from one timestamp to another, in ms; None: one of them is that of no time."""
+    return end_ms - begin_ms if begin_ms >= 0 and end_ms >= 0 else None
 
 
 def group_of_key(key: Any) -> str:

@@ -44,7 +44,7 @@ from coordinator_core.history.rejoins import (
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics_of_epochs import topics_used
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import CoordinatorRecord, LogPosition
+from coordinator_core.records import CoordinatorRecord, LogPosition, elapsed_ms
 
 NEVER_WRITTEN = "members that joined, and were gone before a generation with them was complete"
 """A group without members has a new generation only if some joined: it ends in an empty one when the last is gone."""
@@ -345,7 +345,8 @@ def _began_before_ms(group: ClassicGroup, at: LogPosition) -> int:
 
 def _lasted_ms(began_ms: int, at: LogPosition) -> int | None:
     """Return the time (ms) from then to the record; None: one of them has no time."""
-    return max(at.timestamp_ms - began_ms, 0) if began_ms >= 0 and at.timestamp_ms >= 0 else None
+    lasted_ms = elapsed_ms(began_ms, at.timestamp_ms)
+    return None if lasted_ms is None else max(lasted_ms, 0)
 
 
 def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[Cause, ...]) -> None:

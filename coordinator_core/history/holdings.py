@@ -236,7 +236,7 @@ class Ownership:
         return were_idle
 
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
-        lasted_ms = elapsed_ms(since, until)
+        lasted_ms = elapsed_ms(since.timestamp_ms, until.timestamp_ms)
         if lasted_ms is None:
             self.lacks_times = True
             return

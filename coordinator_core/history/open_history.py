@@ -99,6 +99,10 @@ class OpenHistory:
             self.rebalance.is_led_anew = True
         self.leader_epoch = leader_epoch
 
+    def _opens_alone(self, at: LogPosition) -> bool:
+        """Whether the record that opens an epoch counts as an operation: nothing tells of which one it is."""
+        return at.timestamp_ms < 0 and self.operation == (at.offset, -1)
+
     def leave_joined_out(self, at: LogPosition) -> None:
         """Members that joined with the epoch that opens at ``at`` are not behind in the rebalance before it.
 
@@ -108,7 +112,7 @@ class OpenHistory:
         rebalance, joined = self.rebalance, self.joined
         if rebalance is None:
             return
-        if at.timestamp_ms < 0 and self.operation == (at.offset, -1):
+        if self._opens_alone(at):
             new = [each for each in self.memberships.values() if each.joined.offset > rebalance.at.offset]
             joined = [each.member_id for each in new]
             if any(each.instance_id is not None or each.subscribed_regex is not None for each in new):
@@ -120,7 +124,7 @@ class OpenHistory:
         """Drop what causes only the epoch of its own operation, where nothing tells operations apart; return what is
         not known then. ``at`` opens the epoch.
         """
-        if at.timestamp_ms >= 0 or self.operation != (at.offset, -1):
+        if not self._opens_alone(at):
             return None
         sure = [change for change in self.changes if change.kind not in NEEDS_BUMP_AT_ONCE]
         untold = CAUSES_NOT_TOLD if len(sure) < len(self.changes) else None

@@ -133,7 +133,8 @@ class OpenRebalance:
                 self.revoking[member_id] = RevocationRequest(at, units)
         elif not units:
             del self.revoking[member_id]
-            self.revocations.append(Revocation(member_id, asked.units, asked.at, at, elapsed_ms(asked.at, at)))
+            duration = elapsed_ms(asked.at.timestamp_ms, at.timestamp_ms)
+            self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
 
     def _held_up_by(self) -> str | None:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
@@ -159,7 +160,7 @@ class OpenRebalance:
         rests_on_members = outcome in OF_ALL_MEMBERS or (is_open and self.target is not None)
         if outcome == "unknown" or (rests_on_members and not self.knows_members):
             outcome, finished = "unknown", None
-        lasted = None if finished is None else elapsed_ms(self.at, finished)
+        lasted = None if finished is None else elapsed_ms(began, finished.timestamp_ms)
         if self.missing is not None:
             tally = None
         missing = self.missing or no_times(self.at)
@@ -177,7 +178,7 @@ class OpenRebalance:
             began,
             self.target,
             finished,
-            elapsed_ms(self.at, self.target) if self.target else None,
+            elapsed_ms(began, self.target.timestamp_ms) if self.target else None,
             lasted if outcome == "converged" else None,
             lasted,
             lasted,

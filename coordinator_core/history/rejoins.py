@@ -122,7 +122,7 @@ def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transiti
 
 def _is_soon(before: LogPosition, step: Transition, within_ms: int) -> bool:
     """Whether the generation came so soon after that record; not if one of them has no time."""
-    waited_ms = elapsed_ms(before, step.at)
+    waited_ms = elapsed_ms(before.timestamp_ms, step.at.timestamp_ms)
     return waited_ms is not None and waited_ms <= within_ms
 
 

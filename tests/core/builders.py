@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
@@ -213,6 +214,11 @@ def at_once(records: list[CoordinatorRecord]) -> list[CoordinatorRecord]:
         record._replace(batch=first.offset, at=record.at._replace(timestamp_ms=first.timestamp_ms))
         for record in records
     ]
+
+
+def without_times(records: Iterable[CoordinatorRecord]) -> list[CoordinatorRecord]:
+    """The records as in a dump without timestamps and batches: nothing tells what was written together."""
+    return [record._replace(at=record.at._replace(timestamp_ms=-1), batch=-1) for record in records]
 
 
 def topic_partitions(partitions: Partitions) -> list[Fields]:

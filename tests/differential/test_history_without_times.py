@@ -10,7 +10,8 @@ import pytest
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.rows import AssignmentRow, MembershipRow
-from coordinator_core.records import AnyRecord, CoordinatorRecord, LogPosition
+from coordinator_core.records import AnyRecord, LogPosition
+from tests.core.builders import without_times
 from tests.core.whole_log import fold
 from tests.differential.logs_by_group import corpus_log
 from tests.differential.metadata import topic_history
@@ -20,10 +21,6 @@ OF_TIMES = {"hint", "is_open", "missing"}
 """What times and batches tell: why a member left, and whether the operation that it left in is over."""
 Row = MembershipRow | AssignmentRow
 Key = tuple[Any, ...]
-
-
-def without_time(record: CoordinatorRecord) -> CoordinatorRecord:
-    return record._replace(at=record.at._replace(timestamp_ms=-1), batch=-1)
 
 
 def rows_of(records: list[AnyRecord], log: Any, topics: TopicHistory) -> dict[Key, Row]:
@@ -52,7 +49,7 @@ def test_members_and_owners_are_those_of_the_log_with_times(corpus: str) -> None
     compared = unknown = 0
     for records in log.groups.values():
         truth = rows_of(records, log, topics)
-        said = rows_of([without_time(record) for record in records], log, topics)
+        said = rows_of(without_times(records), log, topics)
         complete = {key: told(row) for key, row in said.items() if row.history_complete}
         assert {key: complete[key] for key in complete} == {key: told(truth[key]) for key in complete}
         proven = {key for key, row in truth.items() if row.history_complete}

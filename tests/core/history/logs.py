@@ -9,6 +9,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import CoordinatorRecord, Fields, LogPosition, RecordType
 from coordinator_core.wire.embedded import encode_blob
+from tests.core import builders
 from tests.core.whole_log import fold
 
 GROUP = "g"
@@ -59,8 +60,8 @@ class GroupLog:
 
 
 def without_times(log: GroupLog) -> GroupLog:
-    """The records as in a dump without timestamps: nothing tells what was written together."""
-    log.records = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in log.records]
+    """The log as in a dump without timestamps and batches."""
+    log.records = builders.without_times(log.records)
     return log
 
 

@@ -11,7 +11,7 @@ from coordinator_core.audit.rules.rule_fold import RuleFold
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
-from tests.core.builders import GroupLog, at_once, classic_member, consumer_member
+from tests.core.builders import GroupLog, at_once, classic_member, consumer_member, without_times
 from tests.core.coordinator.transcript_connect import GROUP, played
 from tests.core.history.logs import A, existing
 from tests.core.whole_log import judge
@@ -221,5 +221,4 @@ def test_without_times_a_member_that_left_is_not_replaced_by_who_comes_later() -
     )
     records = [*join, *left, *came]
     assert list(judge(records, Group(log.group_id, from_start=True), WHOLE)) == []
-    untimed = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in records]
-    assert list(judge(untimed, Group(log.group_id, from_start=True), WHOLE)) == []
+    assert list(judge(without_times(records), Group(log.group_id, from_start=True), WHOLE)) == []

@@ -20,6 +20,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.mutate import MUTATIONS, TARGETS, mutated
 from tests.core.audit.targets.verdicts import audit_group
+from tests.core.builders import without_times
 from tests.core.recorded import EVERYTHING, sample
 from tests.core.stored import next_auditor
 
@@ -179,6 +180,5 @@ def _targets_of(auditor: TargetAuditor) -> dict[str, dict[str, list[int]]]:
 def test_without_times_the_topics_of_a_target_are_unknown_for_that_reason() -> None:
     """No metadata log that could be supplied would help."""
     records = next(records for group, records in sample()[0].items() if "consumer" in group)
-    untimed = [each._replace(at=each.at._replace(timestamp_ms=-1), batch=-1) for each in records]
-    missing = {row.missing for row in audited(untimed) if row.basis == Basis.ASSIGNOR}
+    missing = {row.missing for row in audited(without_times(records)) if row.basis == Basis.ASSIGNOR}
     assert missing == {"topics of that time: records without times do not say which of their versions was used"}
