@@ -8,6 +8,7 @@ have come before or after.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,24 +18,25 @@ CLOCK_TOLERANCE_MS: Final = 10_000
 METADATA_LAG_MS: Final = 30_000
 """A broker whose version of the topics is older was fenced before (``broker.session.timeout.ms`` is 9 s)."""
 
-NO_TIME: Final = -1
-"""The timestamp of a record that has none."""
-
 
 def utc(time_ms: int) -> str:
     """Return a time (ms since the epoch) in ISO 8601, to the millisecond; outside the calendar as a number of ms.
 
-    The time of a record without one (-1) is ``unknown``.
+    The time of a record without one is ``unknown``.
     """
-    if time_ms == NO_TIME:
-        return "unknown"
-    time = utc_datetime(time_ms)
-    return f"{time_ms} ms" if time is None else time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    iso = utc_as(time_ms, lambda time: time.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    return iso or "unknown"
 
 
-def utc_datetime(time_ms: int) -> datetime | None:
-    """Return a time in UTC; None if no calendar has it: clients can write any number."""
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+def utc_as(time_ms: int, printed: Callable[[datetime], str]) -> str | None:
+    """Return a time in UTC as ``printed``. None: it is that of a record without one (-1).
+
+    Clients can write any number: one that no calendar has is returned as a number of ms.
+    """
+    if time_ms == -1:
         return None
+    try:
+        time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ms} ms"
+    return printed(time)

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console as Terminal
 from rich.text import Text
 
-from coordinator_core.cluster.clocks import NO_TIME, utc_datetime
+from coordinator_core.cluster.clocks import utc_as
 from jobs.cli.terminal_table import EMPTY, UNBOUNDED, TerminalTable, print_blocks
 from jobs.formatting import json_text, number_ranges, visible
 from jobs.secret_values import redacted
@@ -93,7 +93,4 @@ def utc(timestamp_ms: int | None) -> str | None:
 
     None: there is none, as of a record without a time.
     """
-    if timestamp_ms is None or timestamp_ms == NO_TIME:
-        return None
-    time = utc_datetime(timestamp_ms)
-    return f"{timestamp_ms} ms" if time is None else time.isoformat(timespec="milliseconds")
+    return None if timestamp_ms is None else utc_as(timestamp_ms, lambda time: time.isoformat(timespec="milliseconds"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from coordinator_core.cluster.clocks import NO_TIME, utc_datetime
+from coordinator_core.cluster.clocks import utc_as
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
@@ -126,11 +127,10 @@ def utc(timestamp_ms: int) -> str:
 
     The time of a record without one is ``unknown``.
     """
-    if timestamp_ms == NO_TIME:
-        return "unknown"
-    time = utc_datetime(timestamp_ms)
-    if time is None:
-        return f"{timestamp_ms} ms"
+    return utc_as(timestamp_ms, _to_the_millisecond) or "unknown"
+
+
+def _to_the_millisecond(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S.") + f"{time.microsecond // 1000:03}"
 
 
