@@ -73,8 +73,7 @@ def run(tables: Tables) -> list[Row]:
 
 def pass_on(tables: Tables, run_id: str) -> None:
     """Merge the facts that an ingest run learned of records that were in the tables into their decoded rows."""
-    there = tables.engine().rows("SELECT kind FROM $log_records WHERE revised_by = :run LIMIT 1", run=run_id)
-    if next(there, None) is None:
+    if not typed_tables.has_any(tables, "revised_by = :run", run=run_id):
         return
     for table, wanted in outputs():
         names = [name for name in LEARNED if name in table.schema.names]

@@ -9,7 +9,6 @@ rejected.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial, reduce
 from operator import or_
 from typing import Final
@@ -82,7 +81,7 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
     repeated, values = _within(cluster, dump.extents)
-    overlapping = _has_any(tables, repeated, values)
+    overlapping = typed_tables.has_any(tables, repeated, **values)
     new = dump.segments if dump.distinct and not overlapping else None
     if new is not None:
         typed_tables.write_segments(tables, new, cluster, run_id, transaction)
@@ -113,12 +112,6 @@ def _within(cluster: str, extents: list[DumpExtent]) -> tuple[str, dict[str, Val
         places.append(f"(log_topic = :topic_{number} {of_partition}AND log_offset >= {first})")
         values[f"topic_{number}"] = topic
     return f"cluster = :cluster AND ({' OR '.join(places)})", values
-
-
-def _has_any(tables: Tables, repeated: str, values: Mapping[str, Value]) -> bool:
-    """Return whether any record of the log fulfils the condition."""
-    found = tables.engine().rows(f"SELECT kind FROM $log_records WHERE {repeated} LIMIT 1", **values)
-    return next(found, None) is not None
 
 
 def _lacks_details(prefix: str) -> str:

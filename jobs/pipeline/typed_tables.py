@@ -29,6 +29,7 @@ from jobs.sources.segments import SegmentsReader
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.reader import Value
 from jobs.tables.records import ARRIVED
 
 Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -186,6 +187,12 @@ STREAM_BYTES: Final = 8 << 20
 """Bytes of the rows in one row of ``arrived``, before they are compressed."""
 
 _ARRIVED: Final = to_arrow_schema(ARRIVED.schema)
+
+
+def has_any(tables: Tables, condition: str, **values: Value) -> bool:
+    """Return whether any record of the log fulfils a condition."""
+    found = tables.engine().rows(f"SELECT kind FROM $log_records WHERE {condition} LIMIT 1", **values)
+    return next(found, None) is not None
 
 
 def take_back(tables: Tables) -> None:

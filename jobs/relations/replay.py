@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from jobs.relations.unreadable import OF_STATE, UNREADABLE
+from jobs.relations.up_to_date import newest_run_in
 from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader
@@ -261,9 +262,7 @@ def has_replayed_all(tables: TableReader, cluster: str) -> bool:
         return True
     known = ""
     if tables.exists("group_states"):
-        newest = "SELECT max(run_id) AS run_id FROM $group_states WHERE cluster = :cluster"
-        (newest_run,) = tables.rows(newest, cluster=cluster)
-        known = newest_run["run_id"] or ""
+        known = newest_run_in(tables, cluster, "group_states") or ""
     given = {"cluster": cluster, "known": known, "topics": REPLAYED_TOPICS}
     return not list(tables.rows(UNREPLAYED_RECORDS, **given))
 

@@ -31,11 +31,17 @@ def has_all_records(tables: TableReader, cluster: str) -> bool:
     return _has_all(tables, cluster, "log_ranges", UNKNOWN_RECORDS)
 
 
+def newest_run_in(tables: TableReader, cluster: str, table: str) -> str | None:
+    """Return the newest run of a cluster of which a table has rows; None: it has none of the cluster."""
+    (newest,) = tables.rows(f"SELECT max(run_id) AS run_id FROM ${table} WHERE cluster = :cluster", cluster=cluster)
+    run_id: str | None = newest["run_id"]
+    return run_id
+
+
 def _has_all(tables: TableReader, cluster: str, table: str, unknown: tuple[str, ...]) -> bool:
     if not tables.exists(table):
         return False
-    (newest,) = tables.rows(f"SELECT max(run_id) AS run_id FROM ${table} WHERE cluster = :cluster", cluster=cluster)
-    known = newest["run_id"]
+    known = newest_run_in(tables, cluster, table)
     if known is None:
         return False
     return not any(list(tables.rows(question, cluster=cluster, known=known)) for question in unknown)

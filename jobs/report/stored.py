@@ -16,6 +16,7 @@ from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
+from jobs.relations.up_to_date import newest_run_in
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap, LogCoverage, Report
@@ -63,14 +64,11 @@ def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, int]:
     """Return the end offsets that were given when the committed offsets were stored last."""
     if not tables.exists("group_offsets"):
         return {}
-    (newest,) = tables.rows(
-        "SELECT max(run_id) AS run_id FROM $group_offsets WHERE cluster = :cluster", cluster=cluster
-    )
     rows = tables.rows(
         "SELECT DISTINCT topic, partition, end_offset FROM $group_offsets "
         "WHERE cluster = :cluster AND run_id = :run_id AND end_offset IS NOT NULL",
         cluster=cluster,
-        run_id=newest["run_id"],
+        run_id=newest_run_in(tables, cluster, "group_offsets"),
     )
     return {TopicPartition(row["topic"], row["partition"]): row["end_offset"] for row in rows}
 

@@ -142,6 +142,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     unreadable.last_of_keys: lambda tables: sorted(unreadable.last_of_keys(tables, CLUSTER, "TRUE", None)),
     up_to_date.has_all_commits: lambda tables: [up_to_date.has_all_commits(tables, of) for of in (CLUSTER, "new")],
     up_to_date.has_all_records: lambda tables: [up_to_date.has_all_records(tables, of) for of in (CLUSTER, "new")],
+    up_to_date.newest_run_in: lambda tables: up_to_date.newest_run_in(tables, CLUSTER, "log_ranges"),
 }
 """What each function is asked; those of whole histories are asked through others."""
 

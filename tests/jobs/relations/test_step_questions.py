@@ -16,7 +16,7 @@ from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.commits import slices
 from jobs.pipeline.decode import pass_on
 from jobs.pipeline.decoded_runs import decoded_runs, newest_run, newest_runs, runs_behind
-from jobs.pipeline.ingest import _has_any, _within
+from jobs.pipeline.ingest import _within
 from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
 from jobs.pipeline.offsets import _stored as stored_offsets
@@ -25,6 +25,7 @@ from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_o
 from jobs.pipeline.snapshots import NEEDLESS
 from jobs.pipeline.step_times import last_night
 from jobs.pipeline.topics import _stored as stored_topics
+from jobs.pipeline.typed_tables import has_any
 from jobs.relations.gaps import listed
 from jobs.sources.dump import DumpExtent
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -382,7 +383,8 @@ REPEATS: dict[str, tuple[Row, bool]] = {
 def test_a_dump_may_repeat_known_records_from_its_first_offsets_on(tmp_path: Path, case: str) -> None:
     row, expected = REPEATS[case]
     found = tables(tmp_path, {LOG_RECORDS: [{**REPEATED, **row}]})
-    assert _has_any(found, *_within("c", OF_DUMP)) == expected
+    condition, values = _within("c", OF_DUMP)
+    assert has_any(found, condition, **values) == expected
 
 
 @pytest.mark.parametrize("revised_by", ["1", "3", None])
