@@ -26,6 +26,21 @@ WELL_WITHIN: Final = 2
 """Heartbeats come at most this part of a session timeout before a commit."""
 
 
+def away_hint(since: LogPosition, at: LogPosition, session_timeout_ms: int | None) -> str | None:
+    """Return what the time that a static member was away suggests of why it was removed; None without times.
+
+    It expires once it has sent no heartbeat for its session timeout. Before, only a request removes it.
+    """
+    if since.timestamp_ms < 0 or at.timestamp_ms < 0:
+        return None
+    away = f"it had been away for {at.timestamp_ms - since.timestamp_ms} ms"
+    if session_timeout_ms is None:
+        return away
+    away = f"{away}, its session timeout is {session_timeout_ms} ms"
+    is_early = (at.timestamp_ms - since.timestamp_ms) * WELL_WITHIN < session_timeout_ms
+    return f"removed by a request: {away}" if is_early else f"expired: {away}"
+
+
 def departure_hint(
     writer: HistoryWriter,
     member_id: str,

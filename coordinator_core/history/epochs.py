@@ -29,7 +29,7 @@ from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
-from coordinator_core.history.departure_hints import departure_hint
+from coordinator_core.history.departure_hints import away_hint, departure_hint
 from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join, left_behind
@@ -91,6 +91,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.instance_id = getattr(member, "instance_id", None)
     membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
+    membership.speaks_classic = isinstance(member, ConsumerMember) and member.classic is not None
     if isinstance(member, StreamsMember):
         endpoint = member.user_endpoint
         membership.process_id, membership.topology_epoch = member.process_id, member.topology_epoch
@@ -169,6 +170,9 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
     asked = rebalance.revoking.get(member_id) if rebalance is not None else None
     state = writer.group.state
     member = state.members.get(member_id) if isinstance(state, EpochGroup) else None
+    if membership.away_since is not None:
+        membership.hint = away_hint(membership.away_since, at, _session_timeout(writer, kind, member, at))
+        return
     timeout = getattr(member, "rebalance_timeout_ms", -1)
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
         membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"

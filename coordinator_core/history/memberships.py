@@ -7,7 +7,7 @@ from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.resources import CLASSIC
-from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
+from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
 
@@ -36,13 +36,13 @@ def join(writer: HistoryWriter, membership: OpenMembership) -> None:
         membership.missing = open_history.past.doubt
     else:
         membership.first_epoch = open_history.last_epoch
-    replaced.went_by, replaced.hint = REPLACED, None
+    # A static member of the classic protocol says nothing to its group when it goes.
+    hint = AWAY_UNSEEN if open_history.type == CLASSIC or replaced.speaks_classic else None
+    replaced.went_by, replaced.hint = REPLACED, hint
     open_history.withdraw(replaced.member_id, DEPARTED)
     open_history.ownership.rename(replaced.member_id, member_id)
-    silent = open_history.type == CLASSIC
-    seen_away = replaced.away_since is not None or silent
-    kind = CauseKind.STATIC_MEMBER_RETURNED if seen_away else CauseKind.STATIC_MEMBER_REPLACED
-    hint = "when it was away is not logged in a classic group" if silent else None
+    may_be_away = replaced.away_since is not None or hint is not None
+    kind = CauseKind.STATIC_MEMBER_RETURNED if may_be_away else CauseKind.STATIC_MEMBER_REPLACED
     detail = f"in place of {replaced.member_id}"
     open_history.changes.append(cause(kind, at, member=member_id, instance=instance, detail=detail, hint=hint))
 
@@ -75,7 +75,7 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     instance, away, hint, detail = membership.instance_id, membership.away_since, membership.hint, None
     kind = CauseKind.MEMBER_LEFT_OR_EXPIRED if instance is None else CauseKind.STATIC_MEMBER_LEFT
     if away is not None:
-        hint, detail = "expired", f"left at offset {away.offset} and did not return"
+        detail = f"left at offset {away.offset} and did not return"
     open_history.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
 
 

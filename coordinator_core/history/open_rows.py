@@ -219,6 +219,7 @@ class OpenMembership:
     topology_epoch: int | None = None
     subscribed_topics: tuple[str, ...] = ()
     subscribed_regex: str | None = None
+    speaks_classic: bool = False
     replaces: str | None = None
     first_epoch: int | None = None
     left: LogPosition | None = None

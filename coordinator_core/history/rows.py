@@ -50,6 +50,8 @@ REACHED_NOT_READY = "not ready"
 UPGRADED, DOWNGRADED = "group upgraded", "group downgraded"
 """How an epoch ends from which the group goes on under the other protocol."""
 LEFT_OR_EXPIRED, REPLACED = "leave or expiry", "static replacement"
+AWAY_UNSEEN = "when it was away is not logged in the classic protocol"
+"""The hint of a static member that another one replaced: it may have gone before, or was in the group."""
 """How a membership ends in a group that goes on: by itself (the log has the same records for both), or because another
 member takes over the instance id.
 """
@@ -203,7 +205,11 @@ class MembershipRow(NamedTuple):
         "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
         "downgrade, upgrade, or end not seen: records are missing, and it had gone when `left` was written",
     ]
-    hint: Annotated[str | None, "what the log suggests of why: left, expired, or silent for its session timeout"]
+    hint: Annotated[
+        str | None,
+        "what the log suggests of why: left, expired, silent for its session timeout, or how long a static member had "
+        "been away; of one that was replaced, whether the log could show that it was away",
+    ]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
     last_epoch: Annotated[
         int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"

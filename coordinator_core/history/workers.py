@@ -18,6 +18,7 @@ from coordinator_core.groups.connect.state import (
     ConnectGroup,
     ConnectMember,
     Work,
+    is_classic,
     max_delay_ms,
     unassigned,
     units,
@@ -26,6 +27,7 @@ from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
+from coordinator_core.history.departure_hints import away_hint
 from coordinator_core.history.held_units import work_held
 from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join
@@ -51,14 +53,17 @@ def on_member(
 ) -> None:
     """Apply member metadata: a worker joins, offers other assignors or other metadata for them, or leaves."""
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
+    membership = open_history.memberships.get(member_id)
     if record.value is None:
+        if membership is not None and membership.away_since is not None:
+            membership.hint = away_hint(membership.away_since, at, None)
         depart(writer, member_id, at)
         return
     member = _group(writer).members[member_id]
-    membership = open_history.memberships.get(member_id)
     if membership is None or before is None:
         join(writer, _membership(member, at))
     else:
+        membership.speaks_classic = is_classic(member)
         membership.client_id, membership.client_host = member.client_id, member.client_host
         membership.url = worker_url(member)
         open_history.changes += _changes(member, before, at)
@@ -73,6 +78,7 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
         client_id=member.client_id,
         client_host=member.client_host,
         url=worker_url(member),
+        speaks_classic=is_classic(member),
     )
 
 

@@ -14,7 +14,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
-from coordinator_core.history.rows import LEFT_OR_EXPIRED, MembershipRow
+from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, MembershipRow
 
 TOGETHER_MS = 1_000
 """Clients that leave within this time of each other leave together."""
@@ -150,8 +150,7 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         if row.instance_id is None or row.left is None:
             continue
         taken = replaced.get(row.member_id)
-        classic = row.group_type == "CLASSIC"
-        if taken is not None and row.away_since is None and not classic:
+        if taken is not None and row.away_since is None and row.hint != AWAY_UNSEEN:
             fenced[row.instance_id].append(row.left)
         elif _expired(row):
             expired[row.instance_id].append(row.left)

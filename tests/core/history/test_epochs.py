@@ -11,7 +11,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.holdings import TOPICS_IN_DOUBT
-from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.history.rows import AWAY_UNSEEN, MembershipRow, RebalanceRow
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import Log, hash_of, partition, supporting, topic
 from tests.core.history.logs import (
@@ -262,7 +262,33 @@ def test_a_static_member_that_does_not_return():
     log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target_epoch(2), current("s1", 2))
     log.write(current("s1", -2)).write(*gone("s1"), epoch(3))
     (cause,) = log.rebalances()[1].causes
-    assert (cause.kind, cause.instance_id, cause.hint) == ("static_member_left", "i", "expired")
+    assert (cause.kind, cause.instance_id) == ("static_member_left", "i")
+    assert (cause.detail, cause.hint) == ("left at offset 4 and did not return", "it had been away for 1000 ms")
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "said"), [(1500, "expired: it had been away"), (2500, "removed by a request: it had been away")]
+)
+def test_a_static_member_that_is_removed_within_its_session_did_not_expire(timeout_ms: int, said: str):
+    topics = existing(t=4)
+    topics.put_config(GROUP_RESOURCE, GROUP, "consumer.session.timeout.ms", str(timeout_ms))
+    log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target_epoch(2), current("s1", 2))
+    log.write(current("s1", -2)).write(*gone("s1"), epoch(3))
+    (cause,) = log.rebalances(topics)[1].causes
+    assert cause.hint == f"{said} for 1000 ms, its session timeout is {timeout_ms} ms"
+    (row,) = (row for row in log.rows(topics) if isinstance(row, MembershipRow))
+    assert row.hint == cause.hint
+
+
+def test_a_static_member_of_the_classic_protocol_may_have_been_away_before_another_one_replaced_it():
+    """It sends nothing when it goes, in a consumer group neither."""
+    metadata = {"sessionTimeoutMs": 45_000, "supportedProtocols": []}
+    log = GroupLog().write(
+        member("s1", "t", instance="i", classicMemberMetadata=metadata), epoch(2), target_epoch(2), current("s1", 2)
+    )
+    log.write(*gone("s1"), member("s2", "t", instance="i"), current("s2", 2), member("s2", "u", instance="i"), epoch(3))
+    assert kinds(log.rebalances()[1]) == ["static_member_returned", "subscription_changed"]
+    assert {name: row.hint for name, row in log.memberships().items()} == {"s1": AWAY_UNSEEN, "s2": None}
 
 
 def test_the_commits_of_a_departed_member_give_a_hint():

@@ -26,6 +26,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.history.rows import AWAY_UNSEEN
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.report.worst import badness
@@ -284,8 +285,9 @@ def test_static_members_fenced_and_expired() -> None:
     rows = [old, new]
     assert [row.subject for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=rows)] == ["instance i"]
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
-    returned = [old._replace(away_since=at(3)), new._replace(left=None)]
-    assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
+    for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}):
+        returned = [old._replace(**may_be_away), new._replace(left=None)]
+        assert found(FindingKind.STATIC_MEMBER_FENCED, memberships=returned) == []
 
 
 MEMBERS = [member("a", at(1)), member("b", at(1))]

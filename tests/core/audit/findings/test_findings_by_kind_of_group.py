@@ -26,7 +26,7 @@ from coordinator_core.broker_log.lines import events
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.streams.readiness import TaskCount, TopologyCheck
 from coordinator_core.groups.violations import Violation
-from coordinator_core.history.rows import AssignmentRow
+from coordinator_core.history.rows import AWAY_UNSEEN, AssignmentRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, epoch, member, rebalance
@@ -169,7 +169,9 @@ def deploy(kind: Kind) -> Parts:
 
 
 def fenced(kind: Kind) -> Parts:
-    old = kind.member("a", at(1), at(5), instance_id="i", went_by="static replacement")
+    """Static members of the classic protocol may have gone before."""
+    hint = AWAY_UNSEEN if kind.type == "CLASSIC" else None
+    old = kind.member("a", at(1), at(5), instance_id="i", went_by="static replacement", hint=hint)
     return {"memberships": [old, kind.member("b", at(5), instance_id="i", replaces="a")]}
 
 
