@@ -1,7 +1,7 @@
 """A group's own configurations, held against the bounds of brokers, the protocol and the type of the group.
 
 Brokers move a value into their bounds without a word (KIP-848, KIP-932, KIP-1071: ``group.<type>.min...`` and
-``max...``), so that what an administrator set is not what holds.
+``max...``), so that what an administrator set, perhaps before the bounds changed, is not what holds.
 """
 
 from __future__ import annotations
@@ -22,30 +22,34 @@ OfBrokers = Callable[[str], str | None]
 
 
 class SettingBounds(NamedTuple):
-    """The lowest and highest value of a setting of groups: by default, and the broker settings that change them."""
+    """The lowest and highest value of a setting of groups: a number, or the broker setting that has it."""
 
-    lowest: int
-    highest: int | None
-    lowest_from: str | None = None
-    highest_from: str | None = None
+    lowest: int | str
+    highest: str | None
 
 
-def _of_brokers(kind: str, setting: str, lowest: int, highest: int) -> SettingBounds:
-    return SettingBounds(lowest, highest, f"group.{kind}.min.{setting}", f"group.{kind}.max.{setting}")
+def _of_brokers(name: str) -> SettingBounds:
+    kind, _, setting = name.partition(".")
+    return SettingBounds(f"group.{kind}.min.{setting}", f"group.{kind}.max.{setting}")
 
 
 BOUNDS: dict[str, SettingBounds] = {
-    f"{kind}.{setting}": _of_brokers(kind, setting, lowest, highest)
-    for kind in map(str.lower, WITH_SETTINGS)
-    for setting, lowest, highest in (("session.timeout.ms", 45_000, 60_000), ("heartbeat.interval.ms", 5_000, 15_000))
+    name: _of_brokers(name)
+    for name in (
+        *(
+            f"{kind.lower()}.{setting}.ms"
+            for kind in WITH_SETTINGS
+            for setting in ("session.timeout", "heartbeat.interval")
+        ),
+        "share.record.lock.duration.ms",
+        "share.delivery.count.limit",
+        "share.partition.max.record.locks",
+    )
 } | {
-    "share.record.lock.duration.ms": _of_brokers("share", "record.lock.duration.ms", 15_000, 60_000),
-    "share.delivery.count.limit": _of_brokers("share", "delivery.count.limit", 2, 10),
-    "share.partition.max.record.locks": _of_brokers("share", "partition.max.record.locks", 100, 4_000),
-    "streams.num.standby.replicas": SettingBounds(0, 2, None, "group.streams.max.standby.replicas"),
-    "streams.num.warmup.replicas": SettingBounds(0, 20, None, "group.streams.max.warmup.replicas"),
+    "streams.num.standby.replicas": SettingBounds(0, "group.streams.max.standby.replicas"),
+    "streams.num.warmup.replicas": SettingBounds(0, "group.streams.max.warmup.replicas"),
     "streams.acceptable.recovery.lag": SettingBounds(0, None),
-    "streams.task.offset.interval.ms": SettingBounds(15_000, None, "group.streams.min.task.offset.interval.ms"),
+    "streams.task.offset.interval.ms": SettingBounds("group.streams.min.task.offset.interval.ms", None),
 }
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
 
@@ -73,15 +77,16 @@ def _problems(group_type: GroupType | None, name: str, value: str, of_brokers: O
     number = int_setting(value, 64)
     if bounds is None or number is None:
         return
-    lowest = _bound(bounds.lowest, bounds.lowest_from, of_brokers)
-    highest = _bound(bounds.highest, bounds.highest_from, of_brokers)
+    lowest, highest = (_known(bound, of_brokers) for bound in bounds)
     if lowest is not None and number < lowest:
-        yield f"below {bounds.lowest_from or 'the lowest value'}={lowest}, which holds instead"
+        named = f"{bounds.lowest}=" if isinstance(bounds.lowest, str) else "the lowest value, "
+        yield f"below {named}{lowest}, which holds instead"
     if highest is not None and number > highest:
-        yield f"above {bounds.highest_from or 'the highest value'}={highest}, which holds instead"
+        yield f"above {bounds.highest}={highest}, which holds instead"
 
 
-def _bound(default: int | None, name: str | None, of_brokers: OfBrokers) -> int | None:
-    """Return the bound that brokers have, as far as a snapshot shows it; else their default."""
-    shown = None if name is None else of_brokers(name)
-    return default if shown is None else int_setting(shown, 64)
+def _known(bound: int | str | None, of_brokers: OfBrokers) -> int | None:
+    """Return the number of a bound. That of brokers is known from snapshots only: as releases take no value outside of
+    their bounds, one that is outside of the defaults shows that brokers have others.
+    """
+    return int_setting(of_brokers(bound) or "", 64) if isinstance(bound, str) else bound

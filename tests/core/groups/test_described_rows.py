@@ -19,26 +19,33 @@ STREAMS = ClassicGroup(3, "consumer", "stream", "m")
 
 
 def test_bounds_are_those_of_the_model() -> None:
-    known = {each.name.replace("_", "."): each.default for each in fields(BrokerConfig)}
-    for bounds in BOUNDS.values():
-        for number, name in ((bounds.lowest, bounds.lowest_from), (bounds.highest, bounds.highest_from)):
-            assert name is None or known[name] == number, name
+    known = {each.name.replace("_", ".") for each in fields(BrokerConfig)}
+    assert {name for bounds in BOUNDS.values() for name in bounds if isinstance(name, str)} <= known
 
 
 @pytest.mark.parametrize(
     ("group_type", "settings", "brokers", "problem"),
     [
-        ("CONSUMER", {"consumer.session.timeout.ms": "50000"}, {}, None),
-        ("CONSUMER", {"consumer.session.timeout.ms": "1000"}, {}, "below group.consumer.min.session.timeout.ms=45000"),
+        ("CONSUMER", {"consumer.session.timeout.ms": "1000"}, {}, None),
+        (
+            "CONSUMER",
+            {"consumer.session.timeout.ms": "1000"},
+            {"group.consumer.min.session.timeout.ms": "45000"},
+            "below group.consumer.min.session.timeout.ms=45000",
+        ),
         (
             "CONSUMER",
             {"consumer.session.timeout.ms": "1000"},
             {"group.consumer.min.session.timeout.ms": "500"},
             None,
         ),
-        ("STREAMS", {"streams.num.standby.replicas": "3"}, {}, "above group.streams.max.standby.replicas=2"),
-        ("STREAMS", {"group.streams.num.warmup.replicas": "30"}, {}, "above group.streams.max.warmup.replicas=20"),
-        ("STREAMS", {"streams.acceptable.recovery.lag": "-1"}, {}, "below the lowest value=0"),
+        (
+            "STREAMS",
+            {"group.streams.num.warmup.replicas": "30"},
+            {"group.streams.max.warmup.replicas": "20"},
+            "above group.streams.max.warmup.replicas=20",
+        ),
+        ("STREAMS", {"streams.acceptable.recovery.lag": "-1"}, {}, "below the lowest value, 0"),
         ("CONSUMER", {"streams.num.standby.replicas": "1"}, {}, "no effect on this group of the type CONSUMER"),
         ("SHARE", {"share.heartbeat.interval.ms": "5000"}, {PROTOCOLS: "classic,consumer"}, "not enabled the protocol"),
         ("SHARE", {"share.isolation.level": "read_committed"}, {PROTOCOLS: "classic,share"}, None),
