@@ -199,11 +199,11 @@ def topic_changes_seen(writer: HistoryWriter, step: Transition) -> list[Cause]:
         return _by_assignment(open_history, step, still_subscribed)
     now = topics.version_at(step.at.timestamp_ms)
     later = topics.version_at(step.at.timestamp_ms + CLOCK_TOLERANCE_MS)
-    had, assigned = _highest_had(step.old), _highest_assigned(open_history)
+    had, assigned = highest_had(step.old), _highest_assigned(open_history)
     gone = {change.name for change in open_history.unseen if change.kind in GOING}
     open_history.unseen += _without_known(topics.changes(last.topics, last.topics_version, now), had, gone)
     ahead = topics.changes(still_subscribed, now, later)
-    open_history.unseen += _without_known([each for each in ahead if _is_assigned(each, assigned)], had)
+    open_history.unseen += _without_known([each for each in ahead if is_assigned(each, assigned)], had)
     if not open_history.unseen:
         return _first_assigned(topics, step, still_subscribed, assigned)
     had = had if step.new.protocol in ASSIGNS_ALL else {}
@@ -227,7 +227,7 @@ def leave_out_topics_known(open_history: OpenHistory, new: ClassicGroup) -> None
 
     Its last epoch's hash tells which changes it had not seen; what a member has of a topic, this generation knows.
     """
-    had = _highest_had(new) | _highest_assigned(open_history)
+    had = highest_had(new) | _highest_assigned(open_history)
     open_history.unseen = _without_known(open_history.unseen, had)
 
 
@@ -242,7 +242,7 @@ def _without_known(
     kept, gone = [], {*unseen}
     for change in changes:
         highest = -1 if change.name in gone else had.get(change.name, -1)
-        if _is_assigned(change, {change.name: highest}):
+        if is_assigned(change, {change.name: highest}):
             continue
         if change.kind in GOING:
             gone.add(change.name)
@@ -250,7 +250,7 @@ def _without_known(
     return kept
 
 
-def _is_assigned(change: TopicChange, highest: dict[str, int]) -> bool:
+def is_assigned(change: TopicChange, highest: dict[str, int]) -> bool:
     """Whether assigned partitions prove that a topic, or partitions of it, had come: by whatever clock."""
     first = change.before.partitions if change.before is not None and change.kind == "grown" else 0
     return change.kind in ("created", "grown") and highest.get(change.name, -1) >= first
@@ -293,7 +293,7 @@ def _first_assigned(
         return []
     if step.may_be_rewritten:
         return []
-    had, since_ms = _highest_had(step.old), step.last.opened.timestamp_ms
+    had, since_ms = highest_had(step.old), step.last.opened.timestamp_ms
     there = {name: topics.topic_at(name, since_ms) for name in subscribed}
     known = {name: topic.partitions for name, topic in there.items() if topic is not None}
     names = [name for name in known if name not in had and assigned.get(name, -1) >= 0]
@@ -310,7 +310,7 @@ def _first_assigned(
     return causes
 
 
-def _highest_had(group: ClassicGroup) -> dict[str, int]:
+def highest_had(group: ClassicGroup) -> dict[str, int]:
     """Return, by topic, the highest partition that members were assigned, or had when they joined."""
     highest: dict[str, int] = {}
     for member in group.members.values():

@@ -14,11 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
-from coordinator_core.history.classic_causes import Transition, assignment, is_downgrade, subscription
+from coordinator_core.history.classic_causes import (
+    Transition,
+    assignment,
+    highest_had,
+    is_assigned,
+    is_downgrade,
+    subscription,
+)
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
@@ -117,6 +125,9 @@ def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transiti
     since = topics.version_at(last.opened.timestamp_ms - CREATION_MS)
     internal = {name for name in step.topics.intersection(last.topics) if name.startswith(f"{group_id}-")}
     changes = topics.changes(internal, since, last.topics_version)
+    # By the clock of a controller that is ahead it created them later: what it assigned of them tells.
+    until, had = topics.version_at(last.opened.timestamp_ms + CLOCK_TOLERANCE_MS), highest_had(step.old)
+    changes += [each for each in topics.changes(internal, last.topics_version, until) if is_assigned(each, had)]
     return topic_causes(change for change in changes if change.kind == "created")
 
 

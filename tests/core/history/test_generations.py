@@ -200,13 +200,16 @@ def test_a_new_leader_may_not_know_new_partitions_yet(protocol: str) -> None:
     assert found[0].detail == "the leader did not know partitions 1 to 2 yet when it assigned generation 2"
 
 
+@pytest.mark.parametrize("created_ms", [900, 3300])
 @pytest.mark.parametrize(("protocol", "kind"), [("stream", "topic_created"), ("sticky", "unknown")])
-def test_a_streams_leader_joins_again_for_the_topics_that_it_created(protocol: str, kind: str) -> None:
-    """The repartition topic comes to be while generation 1 is assigned, and so does an input, which another created."""
+def test_a_streams_leader_joins_again_for_the_topics_that_it_created(protocol: str, kind: str, created_ms: int) -> None:
+    """The repartition topic comes to be while generation 1 is assigned, and so does an input, which another created;
+    by the clock of a controller that is ahead, after that.
+    """
     names = (f"{GROUP}-counts-repartition", "input")
     topics = fold_snapshots(
         [{"name": "other", "id": None, "partitions": 1, "time": 0}]
-        + [{"name": name, "id": None, "partitions": 1, "time": 900} for name in ("other", *names)]
+        + [{"name": name, "id": None, "partitions": 1, "time": created_ms} for name in ("other", *names)]
     )
     log = born(GroupLog()).write(generation(1, {"a": classic({name: [0] for name in names})}, protocol))
     log.write(generation(2, {"a": classic({name: [0] for name in names})}, protocol))
