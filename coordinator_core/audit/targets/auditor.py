@@ -14,7 +14,7 @@ from coordinator_core.audit.targets.connect_groups import WorkerTargetAudit, beg
 from coordinator_core.audit.targets.conversions import downgrade_row, upgrade_row
 from coordinator_core.audit.targets.epoch_groups import EpochTargetAudit
 from coordinator_core.audit.targets.gap import GroupGap
-from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, cut
+from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, TargetOperation, cut
 from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
 from coordinator_core.audit.targets.verdict import UNDECIDED
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -106,6 +106,8 @@ class TargetAuditor:
             return [upgrade_row(first, operation, before, static, self.topics, slack_ms, gap)]
         if operation.copied:
             return [streams_upgrade_row(first, operation, memory.classic.before, gap)]
+        if memory.born is not None and memory.born >= first.at.offset and _names_strangers(operation, state):
+            memory.born = None
         gap = self._gap(end)
         view = memory.view_of(kind, self.settings.jdk)
         is_followed = gap is None or not gap.is_after(memory.fitted)
@@ -184,14 +186,20 @@ class TargetAuditor:
         return GroupGap(cause, self.coverage.unbroken_from(at.partition, at.offset))
 
     def _note_birth(self, record: AnyRecord) -> None:
-        """The offset from which everything of the group is seen, if nothing is missing after it."""
+        """The offset from which everything of the group is seen, if nothing is missing after it.
+
+        The second epoch of a converted group has the same number as the first one of others: a member went before, or
+        the classic group was seen.
+        """
         kind = _KIND_OF.get(record.type)
         if kind is None or record.type != kind.epoch or record.value is None:
             return
         memory = self.memory
         value: GroupEpochValue = record.value
         begins = value["epoch"] == FIRST_EPOCHS["metadataHash" in value]
-        first = next((earlier for earlier in memory.pending if earlier.type == kind.member), None)
+        members = [earlier for earlier in memory.pending if earlier.type == kind.member]
+        first = members[0] if all(earlier.value is not None for earlier in members) and members else None
+        begins = begins and memory.classic.generation is None
         if begins and first is not None and memory.born is None and memory.view is None:
             memory.born = first.at.offset
 
@@ -215,3 +223,9 @@ class TargetAuditor:
                 continue
             memory.view_of(kind, self.settings.jdk).apply(record)
         del memory.pending[:count]
+
+
+def _names_strangers(operation: TargetOperation, state: EpochGroup) -> bool:
+    """Whether members have targets that no record has shown: they were there before what seems to be the first epoch."""
+    ids = (target.key["memberId"] for target in operation.targets)
+    return not all(member_id in state.members and state.members[member_id].has_metadata for member_id in ids)

@@ -7,11 +7,26 @@ from collections import Counter
 import pytest
 
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
+from coordinator_core.cluster.image import Topic
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import CoordinatorRecord, RecordType
 from tests.core.audit.targets.verdicts import audit_group
+from tests.core.cluster.test_metadata_log import hash_of
 from tests.core.compacted import compacted
+from tests.core.history.logs import (
+    GROUP,
+    A,
+    GroupLog,
+    classic,
+    epoch,
+    existing,
+    generation,
+    gone,
+    member,
+    target,
+    target_epoch,
+)
 from tests.core.recorded import EVERYTHING, sample
 
 TARGETS = frozenset(
@@ -21,6 +36,7 @@ TARGETS = frozenset(
         RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER,
     )
 )
+OF_T = hash_of(Topic("t", A, 4))
 
 
 def audited(records: list[CoordinatorRecord], coverage: Coverage) -> list[TargetAuditRow]:
@@ -67,3 +83,20 @@ def test_an_unknown_verdict_states_no_figure_and_says_what_is_missing() -> None:
                 assert "the log was compacted or cut" in row.missing
                 assert (row.expected, row.recorded, row.difference_count, row.members) == (None, None, None, None)
                 assert row.differences == ()
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["classic group seen", "classic group lost"])
+@pytest.mark.parametrize("replaced", [True, False], ids=["static member replaced", "member joined"])
+def test_epoch_2_behind_lost_records_may_be_the_second_one_of_a_converted_group(is_seen: bool, replaced: bool) -> None:
+    """Its other members are those of the classic group; what the log lacks is no invalid target."""
+    log = GroupLog()
+    if is_seen:
+        log.write(generation(1, {"m1": classic({"t": [0, 1]}), "s1": classic({"t": [2, 3]}, instance="i")}))
+    log.skip(100 - log.offset)
+    tombstones = gone("s1") if replaced else ()
+    log.write(*tombstones, member("s2", "t"), epoch(2, OF_T), target("m1", 0, 1), target("s2", 2, 3), target_epoch(2))
+    log.write(member("s2", "t", instance="i"), epoch(3, OF_T), target("s2", 2, 3), target_epoch(3))
+    end = log.records[-1].at.offset
+    coverage = Coverage({0: [(0, 1), (100, end)] if is_seen else [(100, end)]})
+    rows = list(audit_group(log.records, Group(GROUP), existing(t=4), None, coverage))
+    assert [row.verdict for row in rows if row.group_type == "CONSUMER"] == [Verdict.UNKNOWN] * 2
