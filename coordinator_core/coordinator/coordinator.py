@@ -35,6 +35,7 @@ from coordinator_core.coordinator.share.group import LiveShareGroup
 from coordinator_core.coordinator.streams import handlers as streams
 from coordinator_core.coordinator.streams.group import LiveStreamsGroup
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
+from coordinator_core.groups.connect.state import is_to_be_downgraded
 from coordinator_core.groups.consumer.replay import HANDLERS as CONSUMER_RECORDS
 from coordinator_core.groups.share.replay import HANDLERS as SHARE_RECORDS
 from coordinator_core.groups.streams.replay import HANDLERS as STREAMS_RECORDS
@@ -233,7 +234,7 @@ def downgrade_connect_group(
 
     Return the outcome in ``__worker_offsets`` and the one in ``__consumer_offsets``; None: there is nothing to convert.
     """
-    if not conversion.is_to_be_downgraded(memory.group(group_id)):
+    if not is_to_be_downgraded(memory.group(group_id)):
         return None
     ending, beginning = (Operation(state, NO_TOPICS, now, iter(())) for state in (memory, classic_memory))
     group = deepcopy(memory.group(group_id))

@@ -24,7 +24,7 @@ from coordinator_core.groups.described import (
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
-from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics
+from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics, with_names
 from coordinator_core.groups.setting_bounds import WITH_SETTINGS, OfBrokers, describe_settings
 from coordinator_core.groups.share import describe as share
 from coordinator_core.groups.share.partition_offsets import (
@@ -149,6 +149,8 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     that its state is that of its last completed rebalance.
     """
     state, group_id = group.state, group.group_id
+    if isinstance(state, ShareGroup) and state.state_partitions is not None:
+        around = replace(around, topics=with_names(around.topics, state.state_partitions.names))
     if isinstance(state, ShareGroup) and around.share_state is not None:
         unknown = unknown_share_offsets(group_id, state, around.share_state, around.topics)
         certainty = replace(certainty, unknown_offsets=certainty.unknown_offsets | set(unknown))

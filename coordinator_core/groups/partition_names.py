@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from coordinator_core.cluster.image import TopicImage
+from coordinator_core.cluster.image import Topic, TopicImage
 
 
 def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage | None) -> list[str]:
@@ -21,6 +22,19 @@ def topic_partitions(assigned: Mapping[str, Iterable[int]], topics: TopicImage |
         name = topic_id if topic is None else topic.name
         named.extend(f"{name}-{partition}" for partition in partitions)
     return sorted(named)
+
+
+def with_names(topics: TopicImage | None, names: Mapping[str, str]) -> TopicImage | None:
+    """Return the image in which these topics, by id, have their names; of a whole one, that image itself.
+
+    The names are those of other records, so that the topics may be gone, and how many partitions they have is not
+    known.
+    """
+    if not names or (topics is not None and topics.is_whole):
+        return topics
+    known = TopicImage({}, {}) if topics is None else topics
+    named = {topic_id: Topic(name, topic_id, 0) for topic_id, name in names.items()}
+    return replace(known, by_id={**named, **known.by_id}, is_whole=False)
 
 
 def topics_in_doubt(assigned: Iterable[Mapping[str, Iterable[int]]], topics: TopicImage | None) -> list[str]:

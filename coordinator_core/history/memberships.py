@@ -79,6 +79,9 @@ def depart(writer: HistoryWriter, member_id: str, at: LogPosition) -> None:
     open_history.changes.append(cause(kind, at, member=member_id, instance=instance, hint=hint, detail=detail))
 
 
+NOT_SEEN_TO_GO_ON = "whether the member went on in the consumer group"
+
+
 def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
     """Record that members of a classic group who are not in the consumer group made of it had left before.
 
@@ -89,6 +92,8 @@ def left_behind(writer: HistoryWriter, epoch: CoordinatorRecord) -> None:
     # A dump without batches has the tombstone of the classic group right before the first record of the new one.
     begin = epoch.batch if epoch.batch >= 0 else min(ends, default=at.offset) - 1
     if coverage is None or not coverage.unbroken(at.partition, begin, at.offset):
+        for membership in open_history.crossing.values():
+            membership.missing = membership.missing or open_history.past.doubt or NOT_SEEN_TO_GO_ON
         return
     for member_id, membership in open_history.crossing.items():
         membership.went_by, instance = LEFT_OR_EXPIRED, membership.instance_id

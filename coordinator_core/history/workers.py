@@ -19,6 +19,7 @@ from coordinator_core.groups.connect.state import (
     ConnectMember,
     Work,
     is_classic,
+    is_to_be_downgraded,
     max_delay_ms,
     unassigned,
     units,
@@ -29,7 +30,7 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
 from coordinator_core.history.departure_hints import away_hint
 from coordinator_core.history.held_units import work_held
-from coordinator_core.history.history_writer import TARGET, HistoryWriter
+from coordinator_core.history.history_writer import CURRENT, TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join
 from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
@@ -197,8 +198,12 @@ def on_current(writer: HistoryWriter, record: ConnectWorkerGroupCurrentMemberAss
     """Apply a current assignment: what a worker runs, and how far it is.
 
     The work of a worker that left waits for its return; if another worker leaves meanwhile, it does not wait longer.
+    Workers of a group that is made a classic one go on with their work: no unit loses its owner.
     """
     open_history, member_id, at = writer.open_history, record.key["memberId"], record.at
+    if record.value is None and is_to_be_downgraded(_group(writer)):
+        writer.put(CURRENT, member_id, {}, at, None)
+        return
     if record.value is None:
         if before and (open_history.due_ms is None or at.timestamp_ms > open_history.due_ms):
             open_history.due_ms = at.timestamp_ms + before

@@ -11,9 +11,9 @@ from functools import partial
 
 from coordinator_core.coordinator import coordinator
 from coordinator_core.coordinator.connect.classic_workers import assignors_of
-from coordinator_core.coordinator.connect.conversion import is_to_be_downgraded
 from coordinator_core.coordinator.connect.group import ConnectCoordinatorState
 from coordinator_core.coordinator.protocol import Request, RequestOutcome
+from coordinator_core.groups.connect.state import is_to_be_downgraded
 from coordinator_core.records import Family, Fields
 from coordinator_core.simulator.clients.client import Client
 from coordinator_core.simulator.ground_truth import EXPIRED, MOVED_BACK, TrueCause

@@ -273,13 +273,15 @@ def _says_less(said: Any, true: Any, doubted: Doubted = NO_DOUBT) -> bool:
 
     Causes may be left out, or be called unknown or a change of topics without its kind. The detail of a status that is
     not known is the reason; that of a share partition is called unknown. Topics may be named by their ids, or be some
-    that may be gone, where the answer says so. A number of deliveries may lack that it is the group's limit.
+    that may be gone, where the answer says so; of offsets, too. A number of deliveries may lack that it is the group's
+    limit.
     """
     if said is None or said == true:
         return True
     if isinstance(said, dict) and isinstance(true, dict):
-        reason = {None: {"detail"}, "unknown": {"status"}}.get(said.get("status", ""), set())
-        return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in reason)
+        left_out = {None: {"detail"}, "unknown": {"status"}}.get(said.get("status", ""), set())
+        left_out |= {each for each in said.keys() - true.keys() if each.rpartition("-")[0] in doubted.may_be_gone}
+        return all(_says_less(value, true.get(name), doubted) for name, value in said.items() if name not in left_out)
     if isinstance(said, list) and isinstance(true, list):
         if _are_causes(said) and _are_causes(true):
             return _causes_say_less({each["kind"] for each in said}, {each["kind"] for each in true})

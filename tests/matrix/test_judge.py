@@ -229,6 +229,14 @@ def test_a_topic_that_may_be_gone_is_named_by_its_id(said: list[str], unnamed: l
     assert verdict("describe", true, found, NO_METADATA, NO_TOPICS) == judged
 
 
+@pytest.mark.parametrize(("topic", "judged"), [("gone", "unknown"), ("t", "wrong"), ("u", "wrong")])
+def test_an_offset_may_be_of_a_topic_that_may_be_gone(topic: str, judged: str) -> None:
+    true = {"group": "g", "certainty": "certain", "share_offsets": {"t-0": {"startOffset": 3}}}
+    said = true["share_offsets"] | {f"{topic}-1": {"startOffset": 4}}
+    found = {**true, "share_offsets": said, "topicsInDoubt": ["gone"]}
+    assert verdict("describe", true, found, NO_METADATA, NO_TOPICS) == judged
+
+
 @pytest.mark.parametrize(("text", "judged"), [("3 deliveries, 4 of t", "unknown"), ("2 deliveries, 4 of t", "wrong")])
 def test_a_delivery_limit_that_is_not_known_is_left_out(text: str, judged: str) -> None:
     true = {"group_id": "g", "kind": "share_archived", "detail": "3 deliveries (the limit), 4 of t"}

@@ -19,7 +19,7 @@ from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.classic.state import ClassicGroup as LoggedClassicGroup
 from coordinator_core.groups.classic.state import ClassicGroupState, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker
-from coordinator_core.groups.connect.state import ConnectGroup, Work, is_classic, units
+from coordinator_core.groups.connect.state import ConnectGroup, Work, units
 
 DEFAULT_SESSION_TIMEOUT_MS = 10_000
 """Of a worker that has not said its own to this coordinator (``session.timeout.ms`` of Connect)."""
@@ -79,11 +79,6 @@ def begin_connect_group(op: Operation, classic: LiveClassicGroup) -> None:
     op.write(*records.target(group_id, epoch, targets))
     for member_id, work in running.items():
         op.write(*records.current(group_id, member_id, epoch, work))
-
-
-def is_to_be_downgraded(group: ConnectGroup | None) -> bool:
-    """Whether only workers of the classic protocol are left in the group."""
-    return group is not None and bool(group.members) and all(is_classic(member) for member in group.members.values())
 
 
 def end_connect_group(op: Operation, group_id: str) -> None:

@@ -17,6 +17,7 @@ from coordinator_core.groups.connect.state import (
     ConnectMember,
     Work,
     is_classic,
+    is_to_be_downgraded,
     max_delay_ms,
     unassigned,
     units,
@@ -87,7 +88,12 @@ def worker_ranges(group: ConnectGroup, assignor: str) -> dict[str, VersionRange]
 
 
 def is_without_computing_worker(group: ConnectGroup) -> bool:
-    """Whether the log shows that no worker can compute a target, as none supports the versions of all (FATAL)."""
+    """Whether the log shows that no worker can compute a target, as none supports the versions of all (FATAL).
+
+    A group that is to be downgraded needs none.
+    """
+    if is_to_be_downgraded(group):
+        return False
     return common_assignor(group) is not None and computing_worker(group, None) is None
 
 

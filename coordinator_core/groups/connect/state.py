@@ -98,6 +98,11 @@ def is_classic(member: ConnectMember) -> bool:
     return any(assignor.version == CLASSIC_VERSION for assignor in member.assignors)
 
 
+def is_to_be_downgraded(group: ConnectGroup | None) -> bool:
+    """Whether only workers of the classic protocol are left in the group: the coordinator makes it a classic one."""
+    return group is not None and bool(group.members) and all(is_classic(member) for member in group.members.values())
+
+
 def max_delay_ms(group: ConnectGroup) -> int:
     """Return how long (ms) the work of a worker that left waits for its return."""
     text = group.configuration.get(MAX_DELAY_CONFIG, "")

@@ -34,6 +34,12 @@ class StatePartitionMetadata:
     initialized: dict[str, ShareTopic] = field(default_factory=dict)
     deleting: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def names(self) -> dict[str, str]:
+        """The names of its topics, by id."""
+        with_state = {topic_id: topic.name for topic_id, topic in (self.initializing | self.initialized).items()}
+        return self.deleting | with_state
+
 
 @dataclass(slots=True)
 class ShareMember(EpochMember):

@@ -6,11 +6,12 @@ from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.streams.state import StreamsGroup
-from coordinator_core.groups.streams.topology import TopologyProblem, configure
+from coordinator_core.groups.streams.topology import configure
 
 READY = "READY"
 FITS = "the known topics of that time fit the topology; the coordinator may have seen other topics"
 NO_TOPICS = "the topics of that time are not in the logs; the cluster metadata log (__cluster_metadata) decides it"
+NOT_WHOLE = "the metadata log is not whole: the coordinator may have seen other topics than the logs show"
 NO_TOPOLOGY = "the record of the topology is not in the log; it decides which topics the group needs"
 
 
@@ -36,7 +37,8 @@ class TopologyCheck(NamedTuple):
 def check_topology(group: StreamsGroup, topics: TopicImage | None, *, complete: bool = True) -> TopologyCheck:
     """Return what the group's topology is on these topics; None: they are not known.
 
-    ``complete``: a topic that is not among them does not exist. Otherwise topics that are missing may exist.
+    ``complete``: a topic that is not among them does not exist. Otherwise topics that are missing may exist, and others
+    may be gone, or have come again with another number of partitions: no problem is proven.
     """
     if group.topology is None:
         return TopologyCheck(None, NO_TOPOLOGY, None)
@@ -48,10 +50,8 @@ def check_topology(group: StreamsGroup, topics: TopicImage | None, *, complete: 
         tasks = tuple(TaskCount(name, subtopology.tasks) for name, subtopology in configured.subtopologies.items())
     if configured.problem is None:
         return TopologyCheck(READY, None, tasks)
-    missing = (TopologyProblem.MISSING_SOURCE_TOPICS, TopologyProblem.MISSING_INTERNAL_TOPICS)
-    if configured.problem in missing and not complete:
-        detail = f"the logs do not show these topics, but the metadata log is not whole. {configured.detail}"
-        return TopologyCheck(None, detail, tasks)
+    if not complete:
+        return TopologyCheck(None, f"{NOT_WHOLE}. {configured.detail}", tasks)
     return TopologyCheck(configured.problem.value, configured.detail, tasks)
 
 

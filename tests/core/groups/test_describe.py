@@ -88,6 +88,21 @@ def test_topic_ids_that_stand_for_names_are_listed() -> None:
     assert member["assignment"] == {"topicPartitions": [f"{GONE}-1", "orders-0"]}
 
 
+@pytest.mark.parametrize("topics", [None, replace(TOPICS, is_whole=False), TOPICS])
+def test_a_share_groups_own_records_name_its_topics(topics: TopicImage | None) -> None:
+    """Whether these are still there is what only the metadata log tells."""
+    log = GroupLog()
+    records = [log.share_state({GONE: ("gone", [0])}), log.share_current("a", 2, {ORDERS: [0], GONE: [0]})]
+    found = described([log.share_member("a"), *records], Surroundings(topics))
+    (member,) = found["describe_share"]["members"]
+    orders = f"{ORDERS}-0" if topics is None else "orders-0"
+    expected = ["orders-0"] if topics is TOPICS else sorted(["gone-0", orders])
+    assert member["assignment"] == {"topicPartitions": expected}
+    assert found.get("unnamedTopics") == ([ORDERS] if topics is None else None)
+    doubted = {name for name in ("gone", "orders") if f"{name}-0" in expected}
+    assert found.get("topicsInDoubt") == (None if topics is TOPICS else sorted(doubted))
+
+
 def test_the_assignor_that_no_member_asks_for_is_the_brokers_first() -> None:
     group, log = Group("g", from_start=True), GroupLog()
     for record in log.join("a", 2, {}):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.cluster.image import Topic, TopicImage
+from coordinator_core.groups.streams.readiness import check_topology
 from coordinator_core.groups.streams.state import StreamsGroup, Topology
 from coordinator_core.groups.streams.topology import TopologyProblem, configure
 from tests.core.builders import GroupLog, internal_topic, subtopology
@@ -65,6 +66,16 @@ def test_an_internal_topic_of_another_size() -> None:
     configured = configure(COUNTING, topics(orders=6, by_customer=6, counts=5))
     assert configured.problem is TopologyProblem.INCORRECTLY_PARTITIONED_TOPICS
     assert configured.detail == "Existing topic counts has different number of partitions: expected 6, found 5"
+
+
+@pytest.mark.parametrize(("is_complete", "status"), [(True, "INCORRECTLY_PARTITIONED_TOPICS"), (False, None)])
+def test_a_topic_that_is_not_surely_there_proves_no_problem(is_complete: bool, status: str | None) -> None:
+    """It may be gone, and another one of its name may have been created since."""
+    group = StreamsGroup(topology=COUNTING)
+    found = check_topology(group, topics(orders=6, by_customer=6, counts=5), complete=is_complete)
+    assert found.status == status
+    assert found.detail is not None
+    assert found.detail.endswith("Existing topic counts has different number of partitions: expected 6, found 5")
 
 
 def joined(fixed: int = 0, **more: Any) -> Topology:

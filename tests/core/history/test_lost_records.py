@@ -6,11 +6,25 @@ import pytest
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
-from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.rows import GroupEpochRow, MembershipRow
+from coordinator_core.history.rows import GroupEpochRow, HistoryRow, MembershipRow
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.history.logs import GROUP, A, GroupLog, current, epoch, existing, gone, member, target, target_epoch
+from tests.core.history.logs import (
+    GROUP,
+    A,
+    GroupLog,
+    classic,
+    current,
+    epoch,
+    existing,
+    generation,
+    gone,
+    group_gone,
+    member,
+    target,
+    target_epoch,
+)
 
 GROUP_GONE = (
     (RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA, {}, None),
@@ -93,3 +107,26 @@ def test_a_static_member_behind_lost_records_may_have_replaced_another(
     coverage = Coverage({0: [(0, 3), (10, 100)] if begin else [(0, 100)]})
     (row,) = [row for row in log.rows(coverage=coverage) if isinstance(row, MembershipRow) and row.member_id == "s2"]
     assert (row.came_by, row.history_complete) == (came_by, came_by == "join")
+
+
+@pytest.mark.parametrize(
+    ("is_lost", "went_by", "is_known"), [(False, "leave or expiry", True), (True, "upgrade", False)]
+)
+def test_a_member_that_an_upgrade_may_have_taken_on_is_in_doubt(is_lost: bool, went_by: str, *, is_known: bool) -> None:
+    """A record in the batch cannot be read: it may be the one with which the member goes on."""
+    log = GroupLog().write(member("a", "t"), epoch(1), *gone("a"), *group_gone())
+    log.write(generation(1, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None), member("a", "t"), member("c", "t"), epoch(1))
+    coverage = ReadableCoverage(Coverage({0: [(0, 100)]}))
+    fold = GroupFold(Group(GROUP, from_start=True), coverage=coverage)
+    rows: list[HistoryRow] = []
+    for record in log.records:
+        if is_lost and record.key.get("memberId") == "c":
+            hole = Hole(record.at, "a record")
+            coverage.lose(hole)
+            fold.lose(*hole)
+        else:
+            rows += fold.feed(record)
+    rows += fold.open_rows()
+    (left,) = [row for row in rows if isinstance(row, MembershipRow) and row.member_id == "b"]
+    assert (left.went_by, left.history_complete) == (went_by, is_known)

@@ -7,7 +7,7 @@ from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
 from coordinator_core.records import ConnectRecordType, CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.embedded import encode_blob
-from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker
+from tests.core.coordinator.test_connect import GROUP, A, B, Cluster, Worker, first_worker, migration
 from tests.core.history.logs import kinds
 from tests.core.stored import next_history
 from tests.core.whole_log import fold
@@ -153,6 +153,14 @@ def test_an_epoch_says_that_no_worker_can_compute() -> None:
         supported = {"name": "sessioned", "minimumVersion": versions[0], "maximumVersion": versions[1]}
         Worker(cluster, name).beat(clientAssignors=[supported | {"version": versions[1], "reason": 0}])
     assert [row.assignment_error for row in epochs_of(cluster)] == [None, None, None, -1]
+
+
+def test_a_group_that_becomes_classic_needs_no_worker_that_computes_and_its_workers_go_on() -> None:
+    rows = list(fold(migration().log, Group(GROUP, family=Family.CONNECT)))
+    (last,) = [row for row in rows if isinstance(row, GroupEpochRow) and row.epoch == 5]
+    (ended,) = [row for row in rows if isinstance(row, RebalanceRow) and row.to_epoch == 5]
+    assert (last.assignment_error, len(last.members)) == (None, 3)
+    assert (ended.outcome, ended.units_lost) == ("group deleted", 0)
 
 
 def test_an_epoch_says_that_the_assignor_failed() -> None:

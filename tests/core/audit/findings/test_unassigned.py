@@ -163,7 +163,7 @@ def test_what_is_not_known_of_the_topics_is_said(known: TopicHistory | None, dec
 def test_a_topic_that_part_of_a_metadata_log_does_not_show_may_exist() -> None:
     log = running(GroupLog()).write(epoch(3, IN, validated=-1), target(3), after_ms=1_000_000)
     (row,) = found(log, topics((0, None), complete=False))
-    assert "its status is not known: the logs do not show these topics" in row.detail
+    assert "its status is not known: the metadata log is not whole" in row.detail
 
 
 def test_describe_and_explain_say_it() -> None:
