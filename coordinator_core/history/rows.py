@@ -50,11 +50,11 @@ REACHED_NOT_READY = "not ready"
 UPGRADED, DOWNGRADED = "group upgraded", "group downgraded"
 """How an epoch ends from which the group goes on under the other protocol."""
 LEFT_OR_EXPIRED, REPLACED = "leave or expiry", "static replacement"
-AWAY_UNSEEN = "when it was away is not logged in the classic protocol"
-"""The hint of a static member that another one replaced: it may have gone before, or was in the group."""
 """How a membership ends in a group that goes on: by itself (the log has the same records for both), or because another
 member takes over the instance id.
 """
+AWAY_UNSEEN = "when it was away is not logged in the classic protocol"
+"""The hint of a static member that another one replaced: it may have gone before, or was in the group."""
 CONVERTED_ELSEWHERE = (
     "epochs are skipped where no records are missing: the group was moved from the classic protocol, which the other "
     "log has to show"

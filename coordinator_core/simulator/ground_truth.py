@@ -393,11 +393,14 @@ def settled(live: AnyGroup) -> bool:
 
 
 def _present_in(live: AnyGroup | None) -> frozenset[str]:
-    """The members of a group with epochs that are not away."""
+    """The members of a group with epochs that are not away; on the classic protocol none says that it is."""
     if not isinstance(live, (LiveConsumerGroup, LiveStreamsGroup)):
         return frozenset()
-    members = live.log.members.items()
-    return frozenset(name for name, member in members if member.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH)
+    return frozenset(
+        name
+        for name, member in live.log.members.items()
+        if member.member_epoch != LEAVE_GROUP_STATIC_MEMBER_EPOCH and getattr(member, "classic", None) is None
+    )
 
 
 def _changes(
