@@ -226,6 +226,6 @@ class TargetAuditor:
 
 
 def _names_strangers(operation: TargetOperation, state: EpochGroup) -> bool:
-    """Whether members have targets that no record has shown: they were there before what seems to be the first epoch."""
+    """Whether members have targets that no record has shown: they were there before what seems the first epoch."""
     ids = (target.key["memberId"] for target in operation.targets)
     return not all(member_id in state.members and state.members[member_id].has_metadata for member_id in ids)
