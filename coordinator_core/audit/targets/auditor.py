@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from coordinator_core.assignors.coordinator_view import StreamsView, SubscriptionView
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
@@ -225,7 +226,7 @@ class TargetAuditor:
         del memory.pending[:count]
 
 
-def _names_strangers(operation: TargetOperation, state: EpochGroup) -> bool:
+def _names_strangers(operation: TargetOperation, state: EpochGroup[Any, Any]) -> bool:
     """Whether members have targets that no record has shown: they were there before what seems the first epoch."""
     ids = (target.key["memberId"] for target in operation.targets)
     return not all(member_id in state.members and state.members[member_id].has_metadata for member_id in ids)
