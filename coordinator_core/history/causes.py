@@ -111,6 +111,10 @@ _TOPIC_KINDS = {
     "replaced": CauseKind.TOPIC_CREATED,
     "moved": CauseKind.RACK_CHANGED,
 }
+UNPROVEN_BEHIND_LOST_EPOCHS = UNPROVEN_BEHIND_A_HOLE.union(
+    _TOPIC_KINDS.values(), (CauseKind.TOPIC_METADATA_CHANGED, CauseKind.GROUP_CONFIG_CHANGED)
+)
+"""With those that are found by comparing with the epoch before: one that is lost may have had them."""
 
 
 def cause(

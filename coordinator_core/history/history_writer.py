@@ -15,7 +15,13 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.broker_restarts import restart_hint, without_blame
-from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, UNPROVEN_BEHIND_A_HOLE, CauseKind, cause
+from coordinator_core.history.causes import (
+    NEEDS_BUMP_AT_ONCE,
+    UNPROVEN_BEHIND_A_HOLE,
+    UNPROVEN_BEHIND_LOST_EPOCHS,
+    CauseKind,
+    cause,
+)
 from coordinator_core.history.coverage import Coverage, numbers
 from coordinator_core.history.first_epochs import may_be_first
 from coordinator_core.history.holdings import Changed, Interval
@@ -272,9 +278,10 @@ class HistoryWriter:
             open_history.past.settle()
         missing = self.missing_before(number, at)
         untold = open_history.leave_uncertain_causes(at)
-        causes = self.take_causes(missing or untold, at, UNPROVEN_BEHIND_A_HOLE)
         knows_members = self._knows_members(missing)
         before, from_epoch = self.members_before(missing), self.epoch_before(number)
+        unproven = UNPROVEN_BEHIND_A_HOLE if last is None or from_epoch is not None else UNPROVEN_BEHIND_LOST_EPOCHS
+        causes = self.take_causes(missing or untold, at, unproven)
         open_history.leave_joined_out(at)
         self.end_rebalance("superseded", at, proven)
         # The group is empty now: no member has what was subscribed until now.
@@ -325,10 +332,13 @@ class HistoryWriter:
     def epoch_before(self, number: int) -> int | None:
         """Return the epoch or generation before this one; None: there is none, or it is not known.
 
-        Behind records that may be missing, a higher one is of a life that ended among them.
+        Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
+        others opened there.
         """
         last, past = self.open_history.last_epoch, self.open_history.past
-        return None if last is not None and last > number and past.doubt is not None else last
+        if last is None or past.doubt is None or last in (number - 1, number):
+            return last
+        return None
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
@@ -390,7 +400,7 @@ class HistoryWriter:
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()
-        row = rebalance.row(self.group.group_id, self._type, outcome, tally, at)
+        row = rebalance.row(self.group.group_id, self._type, self._as_seen(rebalance, outcome), tally, at)
         self.rows.append(without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch))
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
@@ -451,6 +461,11 @@ class HistoryWriter:
             past.begin_life()
         return True
 
+    def _as_seen(self, rebalance: OpenRebalance, outcome: str) -> str:
+        """Return the outcome of a rebalance; unknown where it may have converged among records that are missing."""
+        has_converged = outcome in ("converged", REACHED_NOT_READY)
+        return outcome if has_converged or rebalance.at.offset >= self.open_history.past.hole else "unknown"
+
     # --- as of now ---------------------------------------------------------------------------------------------------
 
     def open_rows(self) -> Iterator[HistoryRow]:
@@ -472,7 +487,8 @@ class HistoryWriter:
         rebalance = self.open_history.rebalance
         if rebalance is not None:
             tally = self.open_history.ownership.tally() if self._has_owners else None
-            row = rebalance.row(self.group.group_id, self._type, "open", tally, None)
+            outcome = self._as_seen(rebalance, "open")
+            row = rebalance.row(self.group.group_id, self._type, outcome, tally, None, is_open=True)
             yield without_blame(row, None, self.topics, self.group.family, self.open_history.leader_epoch)
 
     def _lasting(self) -> Iterator[HistoryRow]:

@@ -161,6 +161,9 @@ def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:
             return row._replace(history_complete=False)
         case GroupEpochRow():
             return row._replace(history_complete=False, missing=row.missing or missing, state=None)
+        case RebalanceRow():
+            outcome = "unknown" if row.outcome == "open" else row.outcome
+            return row._replace(history_complete=False, missing=row.missing or missing, outcome=outcome)
     return row._replace(history_complete=False, missing=row.missing or missing)
 
 

@@ -152,10 +152,17 @@ class OpenRebalance:
         return others[-1].member_id if others and last in self.waited else last
 
     def row(
-        self, group_id: str, group_type: str, outcome: str, tally: Tally | None, finished: LogPosition | None
+        self,
+        group_id: str,
+        group_type: str,
+        outcome: str,
+        tally: Tally | None,
+        finished: LogPosition | None,
+        *,
+        is_open: bool = False,
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
-        began, is_open = self.at.timestamp_ms, outcome == "open"
+        began = self.at.timestamp_ms
         # A member that has not reached the target may be one that has gone.
         rests_on_members = outcome in OF_ALL_MEMBERS or (is_open and self.target is not None)
         if outcome == "unknown" or (rests_on_members and not self.knows_members):
@@ -163,6 +170,7 @@ class OpenRebalance:
         lasted = None if finished is None else elapsed_ms(began, finished.timestamp_ms)
         if self.missing is not None:
             tally = None
+        knows_behind = self.knows_members and outcome != "unknown"
         missing = self.missing or no_times(self.at)
         unanswered = [Revocation(member, units, at, None, None) for member, (at, units) in self.revoking.items()]
         return RebalanceRow(
@@ -191,8 +199,8 @@ class OpenRebalance:
             tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
             self._held_up_by() if missing is None else None,
-            len(self.behind) if self.knows_members else None,
-            tuple(sorted(self.behind)[:NAMED_BEHIND]) if self.knows_members else (),
+            len(self.behind) if knows_behind else None,
+            tuple(sorted(self.behind)[:NAMED_BEHIND]) if knows_behind else (),
             self.is_led_anew or None,
             0,
             None,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.rows import GroupEpochRow, HistoryRow, MembershipRow
-from coordinator_core.records import LogPosition, RecordType
+from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.rows import GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
+from coordinator_core.records import GROUP_LOG, LogPosition, RecordType
+from tests.core.cluster.test_metadata_log import hash_of
 from tests.core.history.logs import (
     GROUP,
     A,
@@ -130,3 +133,38 @@ def test_a_member_that_an_upgrade_may_have_taken_on_is_in_doubt(is_lost: bool, w
     rows += fold.open_rows()
     (left,) = [row for row in rows if isinstance(row, MembershipRow) and row.member_id == "b"]
     assert (left.went_by, left.history_complete) == (went_by, is_known)
+
+
+def a_group_that_lost_records(*, epochs: int) -> tuple[GroupLog, Coverage]:
+    """A member has yet to reach epoch 2; so many epochs open in what is lost, and another one behind it."""
+    one, two = (hash_of(Topic("t", A, partitions)) for partitions in (1, 2))
+    log = GroupLog().write(member("m1", "t"), epoch(2, one), target("m1", 0), target_epoch(2)).skip(6)
+    log.write(member("m2", "t"), epoch(3 + epochs, two), target_epoch(3 + epochs), current("m1", 3 + epochs, 0))
+    return log, Coverage({0: [(0, 3), (10, 100)]})
+
+
+@pytest.mark.parametrize(("epochs", "before"), [(0, 2), (2, None)])
+def test_a_rebalance_may_have_converged_among_lost_records(epochs: int, before: int | None) -> None:
+    """And where the number of the next epoch shows that others are lost, the epoch before it is one of them."""
+    log, coverage = a_group_that_lost_records(epochs=epochs)
+    first, second = log.rebalances(coverage=coverage)
+    assert (first.outcome, first.finished, first.duration_max_ms, first.members_behind) == ("unknown", None, None, None)
+    assert (second.from_epoch, second.to_epoch) == (before, 3 + epochs)
+
+
+@pytest.mark.parametrize(("epochs", "kinds"), [(0, ["topic_grown"]), (2, ["unknown"])])
+def test_a_change_of_topics_may_be_the_cause_of_an_epoch_that_is_lost(epochs: int, kinds: list[str]) -> None:
+    topics = existing(t=1)
+    topics.open_version(LogPosition(0, 1, 2500))
+    topics.put_topic(Topic("t", A, 2))
+    log, coverage = a_group_that_lost_records(epochs=epochs)
+    assert [each.kind for each in log.rebalances(topics, coverage)[1].causes] == kinds
+
+
+def test_an_open_rebalance_may_have_converged_in_what_is_lost_at_the_end() -> None:
+    log, _ = a_group_that_lost_records(epochs=0)
+    row = log.rebalances()[-1]
+    assert row.outcome == "open"
+    known = LostRecords({(GROUP_LOG, 0): [(90, 99)]}).as_known(row)
+    assert isinstance(known, RebalanceRow)
+    assert (known.outcome, known.is_open, known.history_complete) == ("unknown", True, False)
