@@ -25,7 +25,7 @@ def without_blame(
     Members had to wait for the coordinator: another broker took over as the leader of the log partition, or one started
     again, which may have been it. ``end``: None while it lasts. ``family`` is that of the group's log.
     ``leader_epoch`` is that of the last record; None: the dump has none. Leader epochs tell up to the last record,
-    without the clock of another log, that none took over. Of a rebalance that ended among missing records nothing tells.
+    without the clock of another log, that none took over. Where it ended is unknown, so is who was down.
     """
     if row.outcome == "unknown":
         return row._replace(held_up_by=None, broker_away=None)

@@ -362,7 +362,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             group_id=writer.group.group_id,
             group_type=str(GroupType.CLASSIC),
             at=at,
-            from_epoch=writer.epoch_before(new.generation or 0),
+            from_epoch=writer.open_history.epoch_before(new.generation or 0),
             to_epoch=new.generation or 0,
             causes=causes,
             outcome="converged" if new.members else "emptied",

@@ -279,7 +279,7 @@ class HistoryWriter:
         missing = self.missing_before(number, at)
         untold = open_history.leave_uncertain_causes(at)
         knows_members = self._knows_members(missing)
-        before, from_epoch = self.members_before(missing), self.epoch_before(number)
+        before, from_epoch = self.members_before(missing), open_history.epoch_before(number)
         unproven = UNPROVEN_BEHIND_A_HOLE if last is None or from_epoch is not None else UNPROVEN_BEHIND_LOST_EPOCHS
         causes = self.take_causes(missing or untold, at, unproven)
         open_history.leave_joined_out(at)
@@ -328,17 +328,6 @@ class HistoryWriter:
         if self.open_history.last_epoch is None:
             return missing is None
         return self.open_history.past.missing is None
-
-    def epoch_before(self, number: int) -> int | None:
-        """Return the epoch or generation before this one; None: there is none, or it is not known.
-
-        Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
-        others opened there.
-        """
-        last, past = self.open_history.last_epoch, self.open_history.past
-        if last is None or past.doubt is None or last in (number - 1, number):
-            return last
-        return None
 
     def members_before(self, missing: str | None) -> int | None:
         """Return the number of members in the epoch before; None if it is not known."""
@@ -400,7 +389,9 @@ class HistoryWriter:
             if outcome != "superseded":
                 open_history.ownership.end(at)
             tally = open_history.ownership.tally()
-        row = rebalance.row(self.group.group_id, self._type, self._as_seen(rebalance, outcome), tally, at)
+        row = rebalance.row(
+            self.group.group_id, self._type, rebalance.as_seen(outcome, open_history.past.hole), tally, at
+        )
         self.rows.append(without_blame(row, at, self.topics, self.group.family, open_history.leader_epoch))
         open_history.rebalance = None
         if outcome in ("converged", REACHED_NOT_READY, "emptied"):
@@ -461,11 +452,6 @@ class HistoryWriter:
             past.begin_life()
         return True
 
-    def _as_seen(self, rebalance: OpenRebalance, outcome: str) -> str:
-        """Return the outcome of a rebalance; unknown where it may have converged among records that are missing."""
-        has_converged = outcome in ("converged", REACHED_NOT_READY)
-        return outcome if has_converged or rebalance.at.offset >= self.open_history.past.hole else "unknown"
-
     # --- as of now ---------------------------------------------------------------------------------------------------
 
     def open_rows(self) -> Iterator[HistoryRow]:
@@ -484,12 +470,12 @@ class HistoryWriter:
 
     def lasting_rebalance(self) -> Iterator[RebalanceRow]:
         """Yield the rebalance that is not over, if there is one."""
-        rebalance = self.open_history.rebalance
+        open_history, rebalance = self.open_history, self.open_history.rebalance
         if rebalance is not None:
-            tally = self.open_history.ownership.tally() if self._has_owners else None
-            outcome = self._as_seen(rebalance, "open")
+            tally = open_history.ownership.tally() if self._has_owners else None
+            outcome = rebalance.as_seen("open", open_history.past.hole)
             row = rebalance.row(self.group.group_id, self._type, outcome, tally, None, is_open=True)
-            yield without_blame(row, None, self.topics, self.group.family, self.open_history.leader_epoch)
+            yield without_blame(row, None, self.topics, self.group.family, open_history.leader_epoch)
 
     def _lasting(self) -> Iterator[HistoryRow]:
         open_history, group_id = self.open_history, self.group.group_id
@@ -503,11 +489,10 @@ class HistoryWriter:
         for topics in open_history.share_phases.values():
             for partitions in topics.values():
                 yield from partitions.values()
+        hole = open_history.past.hole if open_history.past.is_lost else -1
         for kind, holdings in ((CURRENT, open_history.current), (TARGET, open_history.target)):
             for interval in holdings:
-                yield self._assignment(
-                    kind, interval, None, open_history.past.hole if open_history.past.is_lost else -1
-                )
+                yield self._assignment(kind, interval, None, hole)
 
     @property
     def _has_owners(self) -> bool:

@@ -131,6 +131,15 @@ class OpenHistory:
         self.changes = sure
         return untold
 
+    def epoch_before(self, number: int) -> int | None:
+        """Return the epoch or generation before this one; None: there is none, or it is not known.
+
+        Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
+        others opened there.
+        """
+        last = self.last_epoch
+        return last if last is None or self.past.doubt is None or last in (number - 1, number) else None
+
     def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:
         """Take back causes about a member."""
         self.changes = [change for change in self.changes if change.member_id != member_id or change.kind not in kinds]

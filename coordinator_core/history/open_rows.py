@@ -18,8 +18,6 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.records import LogPosition, elapsed_ms
 
-OF_ALL_MEMBERS = frozenset(("converged", REACHED_NOT_READY, "emptied", "superseded"))
-"""How a rebalance ends, as far as its members tell: where some are not known, so is the end."""
 NAMED_BEHIND = 10
 """How many of the members that are behind a rebalance row names."""
 
@@ -136,6 +134,13 @@ class OpenRebalance:
             duration = elapsed_ms(asked.at.timestamp_ms, at.timestamp_ms)
             self.revocations.append(Revocation(member_id, asked.units, asked.at, at, duration))
 
+    def as_seen(self, outcome: str, hole: int) -> str:
+        """Return the outcome; unknown where it may have converged among records that are missing before offset
+        ``hole``.
+        """
+        is_seen = outcome in ("converged", REACHED_NOT_READY) or self.at.offset >= hole
+        return outcome if is_seen else "unknown"
+
     def _held_up_by(self) -> str | None:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
 
@@ -163,8 +168,8 @@ class OpenRebalance:
     ) -> RebalanceRow:
         """Return the row of ``rebalances``; ``tally`` is None where units have no single owner (share groups)."""
         began = self.at.timestamp_ms
-        # A member that has not reached the target may be one that has gone.
-        rests_on_members = outcome in OF_ALL_MEMBERS or (is_open and self.target is not None)
+        # A member that has not reached the target may be one that has gone; without members it was emptied at once.
+        rests_on_members = not is_open or self.target is not None
         if outcome == "unknown" or (rests_on_members and not self.knows_members):
             outcome, finished = "unknown", None
         lasted = None if finished is None else elapsed_ms(began, finished.timestamp_ms)

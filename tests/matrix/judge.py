@@ -208,6 +208,10 @@ def _without(fields: str, said: Any, true: Any, name: str = "", may_be: Sequence
     return said
 
 
+CLAIMED: Final = ("outcome", "from_epoch", "members_before", "members_after", "units_moved", "idle_ms")
+"""Fields of a rebalance that have no value, or "unknown", where they are in doubt: another one is wrong in any row."""
+
+
 def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, *, touched: bool, told: bool) -> None:
     partly = question.ignored | frozenset(other.get("incompleteLists", ()))
     partly |= question.rests_on if told and touched else frozenset()
@@ -228,7 +232,8 @@ def _compare(question: Question, key: Key, row: Row, other: Row, found: Judged, 
     elif not touched:
         found.needless.append(text)
     else:
-        found.unknown.append(text)
+        claims = [name for name in CLAIMED if other.get(name) not in (None, "unknown", row.get(name))]
+        (found.wrong if claims else found.unknown).append(text)
 
 
 def _differences(name: str, said: Any, true: Any) -> list[str]:

@@ -48,6 +48,8 @@ def verdict(question: str, true: Any, said: Any, removal: Removal, warning: str 
         ({"outcome": None, "history_complete": False}, LOST, True, "unknown"),
         ({"outcome": None, "history_complete": False}, LOST, False, "needless"),
         ({"outcome": None}, "", True, "wrong"),
+        ({"outcome": "superseded", "history_complete": False}, LOST, True, "wrong"),
+        ({"outcome": "unknown", "history_complete": False}, LOST, True, "unknown"),
         ({"units_lost": 3}, LOST, True, "wrong"),
         ({"held_up_by": "m2"}, LOST, True, "wrong"),
         ({"held_up_by": None}, LOST, True, "unknown"),

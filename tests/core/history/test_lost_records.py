@@ -168,3 +168,10 @@ def test_an_open_rebalance_may_have_converged_in_what_is_lost_at_the_end() -> No
     known = LostRecords({(GROUP_LOG, 0): [(90, 99)]}).as_known(row)
     assert isinstance(known, RebalanceRow)
     assert (known.outcome, known.is_open, known.history_complete) == ("unknown", True, False)
+
+
+def test_a_group_that_was_deleted_may_have_been_empty_before() -> None:
+    """Who was in it is not known behind lost records: the last of them may have left in the epoch that opens there."""
+    log = GroupLog().write(member("m1", "t"), epoch(2), target("m1", 0), target_epoch(2)).skip(6)
+    log.write(*gone("m2"), epoch(3)).write(*group_gone())
+    assert [row.outcome for row in log.rebalances(coverage=Coverage({0: [(0, 3), (10, 100)]}))] == ["unknown"] * 2
