@@ -167,7 +167,7 @@ class HistoryWriter:
         elif may_convert:
             up = open_history.type == CLASSIC
             self.close(open_history.take_replaced())
-            open_history.convert("upgrade" if up else "downgrade", at)
+            open_history.convert("upgrade" if up else "downgrade", at, getattr(self.group.state, "members", ()))
             unseen = changes_not_seen(self.topics, open_history.epoch, at)
             self._end_life(UPGRADED if up else DOWNGRADED, open_history.ended or at)
             open_history.unseen = unseen

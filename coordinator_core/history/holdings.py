@@ -171,16 +171,18 @@ _STORED_POSITIONS = StoredAs(list[tuple[str, str, dict[int, LogPosition]]], unit
 class Ownership:
     """Owners of the units that have at most one owner, and what happened to units given up in the open rebalance.
 
-    ``idle`` has the units without an owner since a member gave them up. ``before`` has, for every unit given up in this
-    rebalance, its owner at the beginning. ``replaced`` has static members by their former member ids: units that pass
-    from the former id to the new one are not given up. ``in_doubt`` are topics with idle partitions that may no longer
-    have been there, with whether the group may have unsubscribed from them, too; ``is_vague``: of some that have an
-    owner again it is not known for how long they were idle; ``lacks_times``: as records have no times;
-    ``may_be_others``: some of them may be of another topic of that name, and then they did not move.
+    ``idle`` has the units without an owner since a member gave them up, which ``last`` names. ``before`` has, for every
+    unit given up in this rebalance, its owner at the beginning. ``replaced`` has static members by their former member
+    ids: units that pass from the former id to the new one are not given up. ``in_doubt`` are topics with idle
+    partitions that may no longer have been there, with whether the group may have unsubscribed from them, too;
+    ``is_vague``: of some that have an owner again it is not known for how long they were idle; ``lacks_times``: as
+    records have no times; ``may_be_others``: some of them may be of another topic of that name, and then they did not
+    move.
     """
 
     owners: Annotated[UnitOwners, _STORED_OWNERS] = field(default_factory=UnitOwners)
     idle: Annotated[OfUnits[LogPosition], _STORED_POSITIONS] = field(default_factory=dict)
+    last: Annotated[OfUnits[str], _STORED_NAMES] = field(default_factory=dict)
     before: Annotated[OfUnits[str], _STORED_NAMES] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     idle_ms: int = 0
@@ -193,8 +195,8 @@ class Ownership:
     def copy(self) -> Ownership:
         """Return a copy that can be changed without changing this one."""
         owners, idle, before = self.owners.copy(), _copy(self.idle), _copy(self.before)
-        replaced, in_doubt = {**self.replaced}, {**self.in_doubt}
-        return replace(self, owners=owners, idle=idle, before=before, replaced=replaced, in_doubt=in_doubt)
+        last, replaced, in_doubt = _copy(self.last), {**self.replaced}, {**self.in_doubt}
+        return replace(self, owners=owners, idle=idle, last=last, before=before, replaced=replaced, in_doubt=in_doubt)
 
     def change(self, changes: Sequence[Changed], at: LogPosition, *, by_name: bool = False) -> None:
         """Apply what records that belong together end, then what they begin.
@@ -218,8 +220,9 @@ class Ownership:
         released = self.owners.release(resource, partitions, member_id)
         if released:
             idle, before = self.idle.setdefault(resource, {}), self.before.setdefault(resource, {})
+            last = self.last.setdefault(resource, {})
             for partition in released:
-                idle[partition] = at
+                idle[partition], last[partition] = at, member_id
                 before.setdefault(partition, member_id)
 
     def _take(self, resource: Resource, partitions: list[int], member_id: str, at: LogPosition) -> bool:
@@ -234,6 +237,20 @@ class Ownership:
                     self._was_idle(since, at)
                     were_idle |= since != at
         return were_idle
+
+    def go_on(self, members: Container[str], at: LogPosition) -> None:
+        """These members go on with what they had until an operation of this time, which converts their group: they
+        have not given it up.
+        """
+        for resource, idle in self.idle.items():
+            last, before = self.last.get(resource, {}), self.before.get(resource, {})
+            ended_now = [number for number, since in idle.items() if since.timestamp_ms == at.timestamp_ms >= 0]
+            for number in ended_now:
+                if (owner := last.get(number)) in members:
+                    self.owners.take(resource, [number], last[number])
+                    del idle[number]
+                    if before.get(number) == owner:
+                        del before[number]
 
     def _was_idle(self, since: LogPosition, until: LogPosition) -> None:
         lasted_ms = elapsed_ms(since.timestamp_ms, until.timestamp_ms)
@@ -367,7 +384,7 @@ class Ownership:
 
     def clear(self) -> None:
         """Forget all owners, and all units in flight."""
-        for of_units in (self.owners, self.idle, self.before, self.replaced, self.in_doubt):
+        for of_units in (self.owners, self.idle, self.last, self.before, self.replaced, self.in_doubt):
             of_units.clear()
         self.idle_ms = self.idle_max_ms = 0
         self.is_vague = self.lacks_times = self.may_be_others = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from collections.abc import Set as AbstractSet
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -149,8 +150,12 @@ class OpenHistory:
         gone = [membership for membership in self.departed.values() if membership.is_replaced]
         return {membership.member_id: self.departed.pop(membership.member_id) for membership in gone}
 
-    def convert(self, how: str, at: LogPosition) -> None:
-        """Keep the members, which may continue under another type; those that do not went by the conversion."""
+    def convert(self, how: str, at: LogPosition, going_on: Container[str]) -> None:
+        """Keep the members, which may continue under another type; those that do not went by the conversion.
+
+        Members that are ``going_on`` do so with what they have.
+        """
+        self.ownership.go_on(going_on, at)
         self.crossing.update(self.memberships)
         self.crossing.update(self.departed)
         self.memberships.clear()

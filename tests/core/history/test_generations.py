@@ -478,6 +478,16 @@ def test_an_upgrade_and_the_downgrade_after_it():
     ]
 
 
+def test_members_that_a_downgrade_takes_on_lose_nothing_by_it() -> None:
+    """Their records end in the same batch; the rebalance that ends with it has lost what the others had."""
+    log = GroupLog().write(member("a", "t"), member("b", "t"), epoch(2), target("a", 0, 1), target("b", 2, 3))
+    log.write(target_epoch(2), current("a", 2, 0, 1), current("b", 2, 2, 3))
+    log.write(member("c", "t"), epoch(3), target("c"), target_epoch(3))
+    log.write(*gone("a"), *gone("b"), *gone("c"), *group_gone(), generation(3, {"a": classic({"t": [0, 1]})}))
+    _, downgraded, _ = log.rebalances(existing(t=4))
+    assert (downgraded.outcome, downgraded.units_lost, downgraded.units_moved_back) == ("group downgraded", 2, 0)
+
+
 @pytest.mark.parametrize("has_batches", [True, False])
 def test_a_member_that_an_upgrade_does_not_take_on_had_left(has_batches: bool) -> None:
     """A dump without batches shows it, too: the classic group's tombstone is right before its members."""
