@@ -56,7 +56,7 @@ from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import PLACED
 from jobs.tables.delta import Table, Tables
 from jobs.tables.engine import Engine, Rows
-from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, OF_ONE_LOG, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 
@@ -266,7 +266,7 @@ class _Run:
         names = [*FOLDED.values()]
         for name in names:
             if counts[name]:
-                self._upsert(HISTORY[name], staged.rows(HISTORY[name]))
+                put_rows(self._tables, HISTORY[name], staged.rows(HISTORY[name]))
         if counts[GROUPS]:
             states = staged.states(self._span.seen)
             self._tables.merge(GROUP_STATES, states, _all_columns(GROUP_STATES), insert=True)
@@ -286,10 +286,13 @@ class _Run:
         )
         return int(row["records"])
 
-    def _upsert(self, table: Table, rows: Rows) -> None:
-        """Insert new rows and replace open ones. Verdicts are never open."""
-        when = "t.is_open" if "is_open" in table.schema.names else "false"
-        self._tables.merge(table, rows, _all_columns(table), when=when, insert=True)
+
+def put_rows(tables: Tables, table: Table, rows: Rows) -> None:
+    """Insert new rows of history and replace open ones. Verdicts are never open."""
+    columns = table.schema.names
+    when = "t.is_open" if "is_open" in columns else "false"
+    among = OF_ONE_LOG if "group_type" in columns else "true"
+    tables.merge(table, rows, _all_columns(table), when=when, insert=True, among=among)
 
 
 def _all_columns(table: Table) -> dict[str, str]:

@@ -35,6 +35,9 @@ def _table(table: rows.HistoryTable) -> Table:
 HISTORY: Final = {table.name: _table(table) for table in AUDITED_TABLES}
 """Every table of group histories, by name."""
 
+OF_ONE_LOG: Final = "(t.group_type = 'CONNECT') = (s.group_type = 'CONNECT')"
+"""Whether two rows are of one log, for merges: a group of Connect workers may be in two, at the same positions."""
+
 TOPIC_HISTORY: Final = HISTORY["topic_history"]
 
 FOLDED: Final = {table.row: table.name for table in AUDITED_TABLES if table.name != TOPIC_HISTORY.name}
