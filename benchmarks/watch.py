@@ -152,6 +152,11 @@ class Generated:
         """Return the one log partition."""
         return [PLACE]
 
+    @property
+    def has_all(self) -> bool:
+        """The partition is the only one."""
+        return True
+
     def ends(self, _: object) -> None:
         """No end offsets are known."""
 

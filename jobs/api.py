@@ -192,7 +192,7 @@ class CoordinatorAudit:
         return [
             *answers.missing(group, of_history=False),
             *known.about_window(None, then),
-            *known.reasons_with_topics(),
+            *known.reasons_with_topics(of_all=group is None),
             *missing_of_shares(known, answers.tables, self.cluster, group),
             *known.about_offsets(),
         ]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from math import gcd, isqrt
+from typing import Any
+
 from coordinator_core.java.hash_codes import string_hash
+from coordinator_core.records import group_of_key
 
 
 def log_partition_of(key: str, partitions: int) -> int:
@@ -11,5 +16,41 @@ def log_partition_of(key: str, partitions: int) -> int:
     It is ``Utils.abs`` of the Java hash code, modulo the number of partitions of the log (GroupCoordinatorService,
     ShareCoordinatorService).
     """
+    return _code(key) % partitions
+
+
+def placing_key(key: Any) -> str:
+    """Return of a decoded key what ``log_partition_of`` takes: each share partition has its own, a group the others."""
+    group_id = group_of_key(key)
+    return share_partition(group_id, key["topicId"], key["partition"]) if "topicId" in key else group_id
+
+
+def share_partition(group_id: str, topic_id: str, partition: int) -> str:
+    """Return a share partition in words, as share coordinators place and name it."""
+    return f"{group_id}:{topic_id}:{partition}"
+
+
+def proven_count(placed: Iterable[tuple[str, int]], at_least: int) -> int | None:
+    """Return how many partitions a log has, from keys of ``log_partition_of`` and the partitions in which they lie.
+
+    ``at_least`` is one more than the highest partition that is known. None: several counts fit these keys, or none
+    does, as where a key lies in a partition that its hash does not give. Keys are read until one count is proven.
+    """
+    # A key lies at its code modulo the count, so that the count divides the difference of both, and with it the
+    # greatest divisor that the differences of all keys share: with ten groups that is nearly always the count itself.
+    shared = 0
+    for key, partition in placed:
+        before, shared = shared, gcd(shared, _code(key) - partition)
+        if shared != before and at_least <= shared < at_least * _smallest_factor(shared):
+            return shared  # it alone fits: its largest divisor is less than the partitions that are known
+    return None
+
+
+def _code(key: str) -> int:
     code = string_hash(key)
-    return (0 if code == -(2**31) else abs(code)) % partitions
+    return 0 if code == -(2**31) else abs(code)
+
+
+def _smallest_factor(number: int) -> int:
+    """Return the smallest factor above 1 of a number; of 1, that has none, 2."""
+    return next((factor for factor in range(2, isqrt(number) + 1) if number % factor == 0), max(number, 2))

@@ -39,9 +39,24 @@ class GivenShareState:
         self.unreadable.setdefault(partition, offset)
 
     @property
+    def shown(self) -> int:
+        """How many partitions there are; at least, if that is not known."""
+        return max(self.count, max(self.partitions, default=-1) + 1)
+
+    @property
     def absent(self) -> list[int]:
         """The partitions that exist and were not given."""
-        return [number for number in range(self.count) if number not in self.partitions] if self.is_placed else []
+        return [number for number in range(self.shown) if number not in self.partitions] if self.is_placed else []
+
+    @property
+    def doubtful(self) -> list[int]:
+        """The partitions that exist, or may exist, and were not given; of unknown ones the first alone."""
+        return [*self.absent, *([self.shown] if self._is_not_counted else [])]
+
+    @property
+    def _is_not_counted(self) -> bool:
+        """Whether partitions may be absent that nothing shows."""
+        return bool(self.partitions) and (self.count == 0 if self.is_placed else self.count != 1)
 
     def missing(self) -> list[str]:
         """Return what is missing for answers about share groups, in words; the list is empty if nothing is."""
@@ -51,8 +66,16 @@ class GivenShareState:
         if absent := self.absent:
             named = ", ".join(map(str, absent[:MOST_NAMED])) + (" and others" if len(absent) > MOST_NAMED else "")
             reasons.append(
-                f"{len(absent)} of {self.count} partitions of {SHARE_LOG} were not given ({named}): {NOT_KNOWN} that "
+                f"{len(absent)} of {self.shown} partitions of {SHARE_LOG} were not given ({named}): {NOT_KNOWN} that "
                 "are in them are not known"
+            )
+        if self._is_not_counted:
+            reasons.append(
+                f"no metadata log says how many partitions {SHARE_LOG} has: {NOT_KNOWN} in partition "
+                f"{self.doubtful[-1]} or higher, if there are any, are not known"
+                if self.is_placed
+                else f"these logs do not tell which partitions of {SHARE_LOG} they are: {NOT_KNOWN} in others, if any, "
+                "are not known"
             )
         if self.lost:
             named = "; ".join(f"{SHARE_LOG}-{number} {_spans(spans)}" for number, spans in sorted(self.lost.items()))

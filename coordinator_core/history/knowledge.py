@@ -30,9 +30,10 @@ MOST_NAMED: Final = 5
 class GivenLogs:
     """The partitions of each log of groups that were given, empty ones included, by topic.
 
-    ``counts`` is how many there are, where topics are known: otherwise as many as the highest one given shows at least.
-    A log that does not tell its partition is None: it may be any. Each cluster with groups has the log ``GROUP_LOG``;
-    that of Connect workers on KIP-848 exists where topics or its own partitions show it.
+    ``counts`` is how many there are, where topics or the ids of groups tell (``log_partition.proven_count``): otherwise
+    as many as the highest one given shows at least. A log that does not tell its partition is None: it may be any. Each
+    cluster with groups has the log ``GROUP_LOG``; that of Connect workers on KIP-848 exists where topics or its own
+    partitions show it.
     """
 
     partitions: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
@@ -41,11 +42,6 @@ class GivenLogs:
     def count(self, topic: str) -> int:
         """Return how many partitions a log has; at least, if topics are not known."""
         return max(self.counts.get(topic, 0), max(self.partitions.get(topic) or {-1}) + 1)
-
-    @property
-    def of_group_log(self) -> frozenset[int] | None:
-        """The partitions of ``GROUP_LOG``; none of them was given where only workers' are there."""
-        return self.partitions.get(GROUP_LOG, frozenset())
 
     def absent(self) -> dict[str, list[int]]:
         """Return the partitions that exist and were not given, by topic; without those of which none is absent.
@@ -59,6 +55,22 @@ class GivenLogs:
             if there is not None and (missing or not there):
                 by_topic[topic] = missing
         return by_topic
+
+    @property
+    def are_all(self) -> bool:
+        """Whether no partition can be absent."""
+        return not self.absent() and not self.not_counted()
+
+    def not_counted(self) -> dict[str, int | None]:
+        """Return the logs of which partitions may be absent that nothing shows, with the first number of these.
+
+        The number is None where a log does not tell its partition, and is not the only one.
+        """
+        return {
+            topic: None if there is None else self.count(topic)
+            for topic, there in sorted(self.partitions.items())
+            if (self.counts.get(topic) != 1 if there is None else topic not in self.counts and there)
+        }
 
     def absent_log_of(self, group_id: str, topic: str = GROUP_LOG) -> str | None:
         """Return in words the log partition of a group if it was not given; None: it was, or may have been."""
@@ -97,12 +109,12 @@ class Knowledge:
         """Return whether nothing about any group is missing from a time on: no partition, offset or readable record."""
         is_readable = not self.lost.unreadable and not self.lost.unplaced
         is_whole = self.whole_from_ms is None or self.whole_from_ms < time_ms
-        return is_whole and is_readable and not self.given.absent() and not self.without_times
+        return is_whole and is_readable and self.given.are_all and not self.without_times
 
     @property
     def lists_all(self) -> bool:
         """Whether a list of groups is whole: none can have been there without a trace in these logs."""
-        return not self.given.absent() and all(gap.lists_all for gap in self.gaps.values())
+        return self.given.are_all and all(gap.lists_all for gap in self.gaps.values())
 
     @property
     def incomplete(self) -> dict[str, LogGaps]:
@@ -110,12 +122,17 @@ class Knowledge:
         gaps = sorted(self.gaps.items())
         return {name: log for name, log in gaps if not log.lists_all and not log.is_after_end}
 
-    def reasons(self) -> list[str]:
-        """Return what is missing of the logs of groups, in words; the list is empty if nothing is."""
+    def reasons(self, *, of_all: bool = True) -> list[str]:
+        """Return what is missing of the logs of groups, in words; the list is empty if nothing is.
+
+        ``of_all``: for an answer about all groups. Otherwise it is about one that is in these logs, so that it does not
+        matter which others there may be.
+        """
         return [
             *self.about_end(),
             *self._of_gaps(),
             *self._of_absence(),
+            *(self._of_uncounted() if of_all else ()),
             *self._of_unreadable(),
             *self._of_missing_times(),
         ]
@@ -139,9 +156,12 @@ class Knowledge:
             return [f"{utc(until_ms)} is before the first record of these logs, which is of {utc(self.first_ms)}"]
         return []
 
-    def reasons_with_topics(self) -> list[str]:
-        """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none."""
-        return [*self.reasons(), *self.about_topics()]
+    def reasons_with_topics(self, *, of_all: bool = True) -> list[str]:
+        """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none.
+
+        ``of_all`` is as in ``reasons``.
+        """
+        return [*self.reasons(of_all=of_all), *self.about_topics()]
 
     def about_topics(self) -> list[str]:
         """Return what is missing of the topics for answers about the logs of groups, in words."""
@@ -174,12 +194,8 @@ class Knowledge:
         """Return what is missing for a group of which there is no trace, in words."""
         if absent := self.given.absent_log_of(group_id):
             return [f"group {group_id!r} lies in {absent}, which was not given"]
-        if self.given.of_group_log is not None and GROUP_LOG not in self.given.counts:
-            return [
-                *self.reasons(),
-                f"how many partitions {GROUP_LOG} has is not known without the metadata log: the group may lie in one "
-                "that was not given",
-            ]
+        if self.given.not_counted() or GROUP_LOG not in self.given.counts:
+            return self.reasons()
         return [*self.about_end(), *self._of_gaps(), *self._of_unreadable(), *self._of_absent_workers(group_id)]
 
     def _of_absent_workers(self, group_id: str) -> Iterator[str]:
@@ -201,6 +217,16 @@ class Knowledge:
                 continue
             many = f"{len(missing)} of {self.given.count(topic)} partitions of {topic} were not given"
             yield f"{many} ({_numbers(missing)}): nothing is known of the groups in them"
+
+    def _of_uncounted(self) -> Iterator[str]:
+        for topic, first in self.given.not_counted().items():
+            if first is None:
+                yield f"these logs do not tell which partitions of {topic} they are: groups in others may be missing"
+                continue
+            yield (
+                f"no metadata log says how many partitions {topic} has: groups in partition {first} "
+                "or higher, if there are any, are missing from this answer"
+            )
 
     def _of_missing_times(self) -> Iterator[str]:
         if self.without_times:

@@ -12,7 +12,7 @@ from typing import Any
 
 from coordinator_core.coordinator.config import BrokerConfig, GroupConfig
 from coordinator_core.coordinator.share.share_coordinator import ShareCoordinator
-from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.groups.log_partition import log_partition_of, share_partition
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateRecord
 from coordinator_core.records import SHARE_LOG, Family
 from coordinator_core.simulator.log import Piece
@@ -75,7 +75,7 @@ class ShareStates:
         yield from sorted(lifetimes, key=lambda entry: (entry[2].since_ms, entry[2].which))
 
     def _is_here(self, which: SharePartition) -> bool:
-        name = f"{which.group_id}:{which.topic_id}:{which.partition}"
+        name = share_partition(which.group_id, which.topic_id, which.partition)
         return log_partition_of(name, self._partitions) == self._partition
 
     def _delivery(

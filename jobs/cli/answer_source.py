@@ -133,7 +133,7 @@ def refuse_unknown(answers: Answers, group_id: str | None, since_ms: int | None 
     """
     if group_id is not None and answers.history(group_id) is None:
         raise no_history(answers, group_id)
-    refuse_unproven(answers, "nothing was found", since_ms)
+    refuse_unproven(answers, "nothing was found", group_id, since_ms)
 
 
 def warn_of_window(console: Console, answers: Answers, since: str | None, until: str | None = None) -> None:
@@ -145,10 +145,10 @@ def warn_of_window(console: Console, answers: Answers, since: str | None, until:
         console.warn(reason)
 
 
-def refuse_unproven(answers: Answers, negative: str, since_ms: int | None = None) -> None:
+def refuse_unproven(answers: Answers, negative: str, group_id: str | None = None, since_ms: int | None = None) -> None:
     """Raise InputError where an answer such as "nothing was found" is not known, as the logs lack something, or end
-    before ``since_ms``, the time from which on was asked (None: any).
+    before ``since_ms``, the time from which on was asked (None: any); ``group_id``: a group that is there (None: all).
     """
     known = answers.knowledge()
-    if missing := [*known.about_window(since_ms), *known.reasons()]:
+    if missing := [*known.about_window(since_ms), *known.reasons(of_all=group_id is None)]:
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

@@ -66,7 +66,7 @@ def audit_command(
     if seen & failing:
         raise typer.Exit(FAILED_GATE)
     if failing:
-        refuse_unproven(known, "nothing that --fail-on names was found", asked_ms)
+        refuse_unproven(known, "nothing that --fail-on names was found", group, asked_ms)
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

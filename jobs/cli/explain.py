@@ -145,4 +145,4 @@ def findings_command(
     if any(row.kind in failing for row in rows):
         raise typer.Exit(FAILED_GATE)
     if failing:
-        refuse_unproven(answers, "no finding that --fail-on names")
+        refuse_unproven(answers, "no finding that --fail-on names", group)

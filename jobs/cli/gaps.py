@@ -16,10 +16,13 @@ from jobs.queries.interface import GroupsThen
 from jobs.relations.moment import AsOf
 
 
-def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = False, of_offsets: bool = False) -> bool:
+def warn_of_missing(
+    console: Console, then: GroupsThen, *, of_all: bool = True, of_topics: bool = False, of_offsets: bool = False
+) -> bool:
     """Say once what the logs lack from before the moment; ``of_topics``: for an answer that rests on topics, too.
 
-    ``of_offsets``: for one about committed offsets.
+    ``of_all``: for one about all groups, or else about one that was found; ``of_offsets``: for one about committed
+    offsets.
 
     Returns whether no group, member or offset can have been there without a trace in them.
     """
@@ -29,7 +32,8 @@ def warn_of_missing(console: Console, then: GroupsThen, *, of_topics: bool = Fal
         "whole_from": {name: log.whole_from for name, log in gaps.items()},
         "lost": {name: log.lost for name, log in gaps.items() if log.lost >= 0},
     }
-    for number, reason in enumerate(known.reasons_with_topics() if of_topics else known.reasons()):
+    reasons = known.reasons_with_topics(of_all=of_all) if of_topics else known.reasons(of_all=of_all)
+    for number, reason in enumerate(reasons):
         console.warn(reason, **facts if gaps and number == 0 else {})
     for reason in known.about_offsets() if of_offsets else ():
         console.warn(reason)

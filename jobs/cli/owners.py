@@ -76,7 +76,8 @@ def owners_command(
         missing = [*known.reasons_with_topics(), *map(moved_in_words, sorted(moved))]
         _require_partition(image, topic, partition, missing)
     is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
-    if not owning and not parts and not is_whole:
+    possible = [] if history else list(possible_owners(thens, image, name))
+    if not (owning or parts or possible or is_whole):
         raise InputError(
             f"no owner of {name!r} in these logs at that moment, which does not prove that there was none: "
             + "; ".join(then.knowledge().reasons())
@@ -90,10 +91,9 @@ def owners_command(
         ]
         print_list(source, owned, f"owners of {name} over time", is_whole=is_whole)
         return
-    owning += possible_owners(thens, image, name)
     lines = [
         owner._asdict() | _begin(_part_at(interval_of(owner, intervals, moment), lives)) | {"list_complete": is_whole}
-        for owner in owning
+        for owner in (*owning, *possible)
     ]
     print_list(source, lines, f"owners of {name}", is_whole=is_whole)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ import typer
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.log_partition import proven_count
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -24,7 +26,7 @@ from jobs.cli.watch_lines import lines
 from jobs.cli.watch_metrics import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
-from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
+from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import GROUP_TOPICS
@@ -71,6 +73,10 @@ class Source(Protocol):
 
     def places(self) -> Collection[LogPlace]:
         """Return the log partitions that are there, empty ones included."""
+
+    @property
+    def has_all(self) -> bool:
+        """Whether these are all partitions of their topics."""
 
     def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> Ends | None:
         """Return end offsets of partitions if new ones are there; None: later, or never."""
@@ -186,7 +192,7 @@ class Watch:
         events = self._round()
         if not self._is_begun:  # topics, too, are known once the first round has read them
             self._is_begun = True
-            for reason in missing(self.groups, self._source.places()):
+            for reason in missing(self.groups, self._source):
                 self._console.warn(reason)
         for event in events:
             self._print(event, tell)
@@ -257,17 +263,33 @@ class Watch:
         self._has_news, self._saved_s = False, time.monotonic()
 
 
-def missing(groups: FollowedGroups, places: Collection[LogPlace]) -> list[str]:
+def missing(groups: FollowedGroups, source: Source) -> list[str]:
     """Return in words what the followed logs lack for what a watch tells of them, as of log files.
 
     How far the metadata log reaches is not among it: it is read while it is written.
     """
-    topics = groups.topics
+    topics, places = groups.topics, source.places()
+    shown: dict[str, int] = {}  # one more than the number of the highest partition that is there
+    for place in places:
+        shown[place.topic] = max(shown.get(place.topic, 0), place.partition + 1)
+    counts = shown if source.has_all else _log_counts(groups, shown)
     lost = {log.place: log.lost[-1][1] for log in groups.logs.values() if log.lost}
     gaps = {str(place): LogGaps(last, last) for place, last in lost.items() if place.topic in GROUP_TOPICS}
-    share_state = given_share_state(places, topics)
-    known = Knowledge(given_logs(places, topics), gaps, topics=given_topics(topics), share_state=lambda: share_state)
+    share_state = given_share_state(places, counts)
+    known = Knowledge(given_logs(places, counts), gaps, topics=given_topics(topics), share_state=lambda: share_state)
     return [*known.reasons_with_topics(), *(known.about_share_groups() if groups.has_share_partitions else ())]
+
+
+def _log_counts(groups: FollowedGroups, shown: Mapping[str, int]) -> dict[str, int]:
+    """Return how many partitions each log has, as the metadata log says or the groups that were read prove.
+
+    ``shown``: so many there are at least.
+    """
+    placed = defaultdict[str, list[tuple[str, int]]](list)
+    for group in groups.groups.values():
+        placed[group.place.topic].append((group.group_id, group.place.partition))
+    proven = {topic: proven_count(of_topic, shown[topic]) for topic, of_topic in placed.items() if topic in shown}
+    return {topic: count for topic, count in proven.items() if count is not None} | log_counts(groups.topics)
 
 
 @contextmanager

@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
+from coordinator_core.groups.log_partition import proven_count, share_partition
 from coordinator_core.history.knowledge import GivenLogs
-from coordinator_core.records import GROUP_LOG
+from coordinator_core.records import GROUP_LOG, Family
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, Value
 
 IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
 """Matches a file in the folder of a log partition, as brokers name it."""
+
+MOST_PLACED: Final = 1000
+"""So many keys prove how many partitions a log has, if keys can: some ten are mostly enough."""
+
+PLACED_GROUPS: Final = """
+SELECT group_id, log_partition FROM (
+  SELECT group_id, log_partition FROM $group_states WHERE cluster = :cluster AND log_topic = :topic
+  UNION SELECT group_id, log_partition FROM $commit_summaries WHERE cluster = :cluster AND log_topic = :topic
+) AS placed WHERE group_id IS NOT NULL AND log_partition IS NOT NULL LIMIT :most
+"""
+PLACED_SHARES: Final = """
+SELECT DISTINCT group_id, topic_id, partition, p.since.partition AS log_partition FROM $share_partitions AS p
+WHERE cluster = :cluster LIMIT :most
+"""
 
 Place = tuple[str, int]
 """Topic and partition of a log."""
@@ -41,49 +56,69 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
 
 
 def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
-    """Return which partitions of the logs of groups were given, and how many there are as the metadata log says."""
+    """Return which partitions of the logs of groups were given, and how many there are."""
+    places = given(tables).get(cluster, set())
     partitions = defaultdict[str, frozenset[int]](frozenset)
-    for topic, partition in given(tables).get(cluster, ()):
+    for topic, partition in places:
         if topic in GROUP_TOPICS:
             partitions[topic] |= {partition}
-    counts = {
-        topic: count
-        for (of, topic), count in partition_counts(tables).items()
-        if of == cluster and topic in GROUP_TOPICS
-    }
-    return GivenLogs(dict(partitions), counts)
+    counts = log_counts(tables, cluster, places)
+    return GivenLogs(dict(partitions), {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts})
 
 
-def partition_counts(tables: TableReader) -> dict[tuple[str, str], int]:
-    """Return the partition counts of the coordinator logs at the end of the metadata log, by cluster and topic."""
-    if not tables.exists("topic_history"):
-        return {}
-    topics = "SELECT cluster, topic, partitions FROM $topic_history WHERE until IS NULL AND topic IN :topics"
-    return {(row["cluster"], row["topic"]): row["partitions"] for row in tables.rows(topics, topics=[*FAMILIES])}
+def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> dict[str, int]:
+    """Return how many partitions each log of a cluster's coordinators has, by topic; ``places`` of them were given.
+
+    The metadata log tells it as of its end; of the others, the ids of what lies in them, if they prove it.
+    """
+    counts = {}
+    if tables.exists("topic_history"):
+        topics = (
+            "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
+        )
+        counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
+    at_least: dict[str, int] = {}
+    for topic, partition in places:
+        if topic not in counts:
+            at_least[topic] = max(at_least.get(topic, 0), partition + 1)
+    proven = {topic: proven_count(_placed(tables, cluster, topic), known) for topic, known in at_least.items()}
+    return counts | {topic: count for topic, count in proven.items() if count is not None}
+
+
+def _placed(tables: TableReader, cluster: str, topic: str) -> Iterator[tuple[str, int]]:
+    """Yield what lies in a log, as ``log_partition_of`` takes it, with its log partition."""
+    asked: dict[str, Value] = {"cluster": cluster, "topic": topic, "most": MOST_PLACED}
+    if FAMILIES[topic] is Family.SHARE:
+        if tables.exists("share_partitions"):
+            for row in tables.rows(PLACED_SHARES, **asked):
+                yield share_partition(row["group_id"], row["topic_id"], row["partition"]), row["log_partition"]
+    elif tables.exists("group_states") and tables.exists("commit_summaries"):
+        for row in tables.rows(PLACED_GROUPS, **asked):
+            yield row["group_id"], row["log_partition"]
 
 
 def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | None) -> dict[str, int | None]:
     """Return by cluster how many partitions of its given log topics, and of all logs of groups, were not given.
 
-    ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as the metadata log says. Partitions below
-    the highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
+    ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as in ``log_counts``. Partitions below the
+    highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
     count of a topic is not known.
     """
-    counts = partition_counts(tables)
-    by_cluster = given(tables)
-    if offsets_partitions is not None:
-        counts |= {(cluster, offsets_topic): offsets_partitions for cluster in by_cluster}
-    return {cluster: _absent(cluster, places, counts) for cluster, places in by_cluster.items()}
+    asked = {} if offsets_partitions is None else {offsets_topic: offsets_partitions}
+    return {
+        cluster: _absent(places, log_counts(tables, cluster, places) | asked)
+        for cluster, places in given(tables).items()
+    }
 
 
-def _absent(cluster: str, places: set[Place], counts: Mapping[tuple[str, str], int]) -> int | None:
-    exist = [topic for topic in GROUP_TOPICS if topic == GROUP_LOG or (cluster, topic) in counts]
+def _absent(places: set[Place], counts: Mapping[str, int]) -> int | None:
+    exist = [topic for topic in GROUP_TOPICS if topic == GROUP_LOG or topic in counts]
     by_topic = {topic: list[int]() for topic in exist}
     for topic, partition in places:
         by_topic.setdefault(topic, []).append(partition)
     total = sum(
-        max(0, max([counts.get((cluster, topic), 0), *(number + 1 for number in there)]) - len(there))
+        max(0, max([counts.get(topic, 0), *(number + 1 for number in there)]) - len(there))
         for topic, there in by_topic.items()
     )
-    is_known = all((cluster, topic) in counts for topic in by_topic)
+    is_known = all(topic in counts for topic in by_topic)
     return total if total or is_known else None

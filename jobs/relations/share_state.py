@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import SHARE_LOG
-from jobs.relations.given_partitions import given, partition_counts
+from jobs.relations.given_partitions import given, log_counts
 from jobs.relations.log_extent import Extents, below_ends
 from jobs.relations.logs import has_orphans, lost_records
 from jobs.relations.unreadable import first_offsets
@@ -18,9 +18,10 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
 
     ``extents`` are those of the log at a moment: only what they lack before it counts (None: all).
     """
+    places = {place for place in given(tables).get(cluster, ()) if place[0] in SHARE_TOPICS}
     given_state = GivenShareState(
-        {number for topic, number in given(tables).get(cluster, ()) if topic in SHARE_TOPICS},
-        partition_counts(tables).get((cluster, SHARE_LOG), 0),
+        {number for _, number in places},
+        log_counts(tables, cluster, places).get(SHARE_LOG, 0),
         _is_placed(tables, cluster),
     )
     ends = {place: extent.end for place, extent in (extents or {}).items()}

@@ -73,6 +73,11 @@ class GrowingLogs:
         return [LogPlace(log.topic, log.family, log.partition) for log in find_logs(self._paths) if log.topic]
 
     @property
+    def has_all(self) -> bool:
+        """Whether these are all partitions of their topics: folders do not tell."""
+        return False
+
+    @property
     def is_settled(self) -> bool:
         """Whether what a coordinator wrote at once came as a whole: batches do."""
         return True

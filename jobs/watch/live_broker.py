@@ -119,6 +119,11 @@ class LiveBroker:
         return [*self._from_start]
 
     @property
+    def has_all(self) -> bool:
+        """Whether these are all partitions of their topics: the broker lists them."""
+        return True
+
+    @property
     def is_caught_up(self) -> bool:
         """Whether all partitions were read to the end that they had."""
         return not (self._unread or self._is_away)

@@ -13,7 +13,7 @@ from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, Find
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
-from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.groups.log_partition import log_partition_of, share_partition
 from coordinator_core.history.rows import ShareInitializationRow
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
 from coordinator_core.history.share_rows import SharePartitionRow
@@ -241,7 +241,7 @@ def _would_show(history: GroupHistory, unit: tuple[str, int], at: LogPosition) -
     count = history.topics.partitions.get(SHARE_LOG, 0)
     if count == 0:
         return False
-    number = log_partition_of(f"{history.group_id}:{unit[0]}:{unit[1]}", count)
+    number = log_partition_of(share_partition(history.group_id, *unit), count)
     logs = history.share_logs
     return number in logs.whole and logs.last_ms[number] >= at.timestamp_ms
 

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import pyarrow.compute as pc
 
 from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.log_partition import placing_key, proven_count
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
+from coordinator_core.wire.batch_format import Damage, Kind
+from jobs.queries.from_logs.log_partition import decoded_keys
 from jobs.queries.interface import NO_LOG_OF_GROUPS
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, UNKNOWN_PARTITION, LogPart, LogPlaced
 from jobs.sources.log_reader import LogReader
 
+LOGS: Final = (*GROUP_TOPICS, SHARE_LOG)
+"""The logs that coordinators write: in which of their partitions something lies, its key says."""
 
-def given_logs(logs: Iterable[LogPlaced], topics: TopicHistory | None) -> GivenLogs:
-    """Return which partitions of the logs of groups are among these files, and how many there are as topics say."""
+
+def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLogs:
+    """Return which partitions of the logs of groups are among these files; ``counts``: see ``log_counts``."""
     partitions: dict[str, frozenset[int] | None] = {}
     for log in logs:
         if log.topic not in FAMILIES and log.family is Family.GROUP:
@@ -27,7 +37,7 @@ def given_logs(logs: Iterable[LogPlaced], topics: TopicHistory | None) -> GivenL
             there = partitions.get(log.topic, frozenset())
             is_known = there is not None and log.partition != UNKNOWN_PARTITION
             partitions[log.topic] = frozenset([*there, log.partition]) if is_known and there is not None else None
-    return GivenLogs(partitions, partition_counts(topics))
+    return GivenLogs(partitions, {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts})
 
 
 def require_log_of_groups(logs: Iterable[LogPart]) -> None:
@@ -36,17 +46,44 @@ def require_log_of_groups(logs: Iterable[LogPart]) -> None:
         raise InputError(NO_LOG_OF_GROUPS)
 
 
-def partition_counts(topics: TopicHistory | None) -> dict[str, int]:
-    """Return how many partitions each log of groups has at the end of the history of topics, as far as it says."""
+def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart] = ()) -> dict[str, int]:
+    """Return how many partitions each log of a coordinator has, by topic.
+
+    The history of topics tells it as of its end; of the others, the keys of records in these files, if they prove it.
+    """
     image = None if topics is None else topics.image_at(None)
-    if image is None:
-        return {}
-    return {name: image.by_name[name].partitions for name in GROUP_TOPICS if name in image.by_name}
+    counts = {} if image is None else {name: image.by_name[name].partitions for name in LOGS if name in image.by_name}
+    files = defaultdict[str, list[LogPart]](list)
+    for log in logs:
+        if log.topic in LOGS and log.topic not in counts:
+            files[log.topic].append(log)
+    proven = {topic: _proven_count(of_topic) for topic, of_topic in files.items()}
+    return counts | {topic: count for topic, count in proven.items() if count is not None}
+
+
+def _proven_count(files: Sequence[LogPart]) -> int | None:
+    """Return how many partitions a log has as the keys of records in these files of it prove."""
+    placed = [file for file in files if file.partition != UNKNOWN_PARTITION]
+    at_least = max((file.partition for file in placed), default=-1) + 1
+    return proven_count(((key, file.partition) for file in placed for key in _placing_keys(file)), at_least)
+
+
+def _placing_keys(file: LogPart) -> Iterator[str]:
+    """Yield of what the records of a file say in which partition they lie, each once."""
+    seen: set[bytes] = set()
+    for rows in file.parts():
+        if isinstance(rows, Damage):
+            continue
+        keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null().unique()
+        new = {*keys.to_pylist()} - seen
+        seen |= new
+        yield from (placing_key(key) for _, key in decoded_keys(new, file.family))
 
 
 def knowledge(
     logs: Iterable[LogPart],
     topics: TopicHistory | None,
+    counts: Mapping[str, int],
     readers: Iterable[LogReader],
     lost: LostRecords,
     times: Sequence[int],
@@ -55,7 +92,7 @@ def knowledge(
 ) -> Knowledge:
     """Return what logs lack whose partitions were read to their end by these readers; ``times``: of their records.
 
-    ``whole_from_ms`` is as in ``Knowledge``.
+    ``counts`` are those of ``log_counts``; ``whole_from_ms`` is as in ``Knowledge``.
     """
     gaps = {
         str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None)).with_unreadable(
@@ -65,7 +102,7 @@ def knowledge(
     }
     first_ms, last_ms = min(times, default=None), max(times, default=None)
     return Knowledge(
-        given_logs(logs, topics),
+        given_logs(logs, counts),
         gaps,
         lost,
         given_topics(topics),
@@ -76,13 +113,14 @@ def knowledge(
     )
 
 
-def given_share_state(logs: Iterable[LogPlaced], topics: TopicHistory | None) -> GivenShareState:
-    """Return which partitions of the share state log are among these files; what they lack is noted when read."""
+def given_share_state(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenShareState:
+    """Return which partitions of the share state log are among these files; what they lack is noted when read.
+
+    ``counts`` are those of ``log_counts``.
+    """
     partitions = {log.partition for log in logs if log.family is Family.SHARE}
-    image = None if topics is None else topics.image_at(None)
-    topic = None if image is None else image.by_name.get(SHARE_LOG)
     is_placed = UNKNOWN_PARTITION not in partitions
-    return GivenShareState(partitions, 0 if topic is None else topic.partitions, is_placed)
+    return GivenShareState(partitions, counts.get(SHARE_LOG, 0), is_placed)
 
 
 def given_topics(topics: TopicHistory | None) -> GivenTopics:

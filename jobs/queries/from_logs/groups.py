@@ -5,7 +5,7 @@ The fold is the core's own, the same that the replay job runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from coordinator_core.cluster.image import TopicImage
@@ -17,11 +17,11 @@ from coordinator_core.groups.moved_groups import without_moved
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.history.given_share_state import GivenShareState
-from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics
+from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts
 from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
@@ -41,9 +41,9 @@ class ReplayedGroups:
     partitions: list[LogPartition] = field(default_factory=list)
     topics: TopicHistory | None = None
     share_state: ShareStateLog | None = None
+    given: GivenLogs = field(default_factory=GivenLogs)
     given_share_state: GivenShareState = field(default_factory=GivenShareState)
     times: MomentTimes = field(default_factory=MomentTimes)
-    logs: Sequence[LogPart] = ()
 
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for, by group id."""
@@ -62,8 +62,7 @@ class ReplayedGroups:
         times = self._times()
         topics = given_topics(self.topics)
         first_ms, last_ms = min(times, default=None), max(times, default=None)
-        given = given_logs(self.logs, self.topics)
-        return Knowledge(given, self.gaps(), lost, topics, first_ms, last_ms, lambda: self.given_share_state)
+        return Knowledge(self.given, self.gaps(), lost, topics, first_ms, last_ms, lambda: self.given_share_state)
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown, as at an offset whose record has no time."""
@@ -99,7 +98,7 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     """
     logs = list(logs)
     partitions = by_partition(logs)
-    replayed = ReplayedGroups(logs=logs)
+    replayed = ReplayedGroups()
     ends: list[LogEnd] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
@@ -113,9 +112,11 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
             if partition.reader.partition not in moment.offsets:  # its end at that time is known
                 partition.gaps = partition.gaps.after_end()
     replayed.topics = known_topics(partitions, listed, warn)
-    given = replayed.given_share_state = given_share_state(logs, replayed.topics)
+    counts = log_counts(replayed.topics, logs)
+    replayed.given = given_logs(logs, counts)
+    given = replayed.given_share_state = given_share_state(logs, counts)
     for files in partitions[Family.SHARE].values():
-        replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.absent), sure_ms=times.sure_ms)
+        replayed.share_state = replayed.share_state or ShareStateLog(lost=set(given.doubtful), sure_ms=times.sure_ms)
         _replay_share_state(replayed.share_state, LogReader(files, warn), times.shares_ms, given)
     return replayed
 

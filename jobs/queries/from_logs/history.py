@@ -29,7 +29,7 @@ from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.brokers import NO_LINES, LinesByGroup
-from jobs.queries.from_logs.given import given_share_state, knowledge
+from jobs.queries.from_logs.given import given_share_state, knowledge, log_counts
 from jobs.relations.moment import NEVER_MS
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import LogPart
@@ -71,8 +71,9 @@ def group_histories(
     """
     logs = list(logs)
     readers, topics, share_readers = _opened(logs, warn, listed)
+    counts = log_counts(topics, logs)
     surroundings = _Surroundings(
-        topics, _ShareState.read(share_readers, topics, group_id, given_share_state(logs, topics)), brokers
+        topics, _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)), brokers
     )
     lost = NOTHING_LOST
     shares = 0
@@ -83,8 +84,8 @@ def group_histories(
             yield history
         lost = lost.joined(_lost(reader, unreadable))
     around = surroundings
-    known = knowledge(logs, topics, readers, lost, around.times, around.shares.given, around.whole_from_ms)
-    _tell(known, warn)
+    known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
+    _tell(known, warn, of_all=group_id is None)
     if shares or surroundings.shares.groups:
         for reason in known.about_share_groups():
             warn(reason)
@@ -109,7 +110,9 @@ def group_rounds(
         group = Group(group_id, from_start=reader.from_start, family=reader.family)
         of_group += rounds(records, group, topics, settings)
         lost = lost.joined(_lost(reader, unreadable))
-    _tell(knowledge(logs, topics, readers, lost, times, given_share_state(logs, topics)), warn)
+    counts = log_counts(topics, logs)
+    known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
+    _tell(known, warn, of_all=False)
     return in_order(of_group)
 
 
@@ -139,8 +142,8 @@ def _lost(reader: LogReader, unreadable: UnreadableOffsets) -> LostRecords:
     return unreadable.lost(reader.place, [(span.first, span.last) for span in reader.gaps.lost])
 
 
-def _tell(known: Knowledge, warn: Warn) -> None:
-    for reason in known.reasons_with_topics():
+def _tell(known: Knowledge, warn: Warn, *, of_all: bool) -> None:
+    for reason in known.reasons_with_topics(of_all=of_all):
         warn(reason)
 
 

@@ -183,7 +183,7 @@ class LogPartition:
             self._has_transactions |= _has_transactions(rows)
             for producer_id, outcome in _markers(rows):
                 self._later_markers.setdefault(producer_id, outcome)
-        for record_type, key in _decoded_keys(group_keys, self.reader.family):
+        for record_type, key in decoded_keys(group_keys, self.reader.family):
             followed = self._keys.setdefault(group_of_key(key), GroupKeys()).followed
             followed.add(record_key(record_type, key))
         self.gaps = self._gaps_below(end)
@@ -191,7 +191,7 @@ class LogPartition:
     def _later_commits(self) -> dict[str, set[TopicPartition]]:
         """By group the partitions with a commit or tombstone beyond the moment."""
         later: dict[str, set[TopicPartition]] = {}
-        for _, key in _decoded_keys(self._commit_keys, Family.GROUP):
+        for _, key in decoded_keys(self._commit_keys, Family.GROUP):
             later.setdefault(group_of_key(key), set()).add(_partition_of(key))
         return later
 
@@ -262,7 +262,7 @@ def _markers(rows: pa.RecordBatch) -> Iterator[tuple[int, str | None]]:
     return zip(*(ends.column(name).to_pylist() for name in ("producer_id", "control_type")), strict=True)
 
 
-def _decoded_keys(keys: Iterable[bytes], family: Family) -> Iterator[tuple[int, Fields]]:
+def decoded_keys(keys: Iterable[bytes], family: Family) -> Iterator[tuple[int, Fields]]:
     """The keys that can be decoded; of the others there is nothing to say."""
     for key in keys:
         try:

@@ -262,7 +262,7 @@ class StoredAnswers:
             if silent := silent_lines(self.tables, self.cluster):
                 yield NO_ZONE.format(silent)
             known = self.knowledge()
-            yield from known.reasons_with_topics()
+            yield from known.reasons_with_topics(of_all=group_id is None)
             yield from known.about_history()
             yield from missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ()
 

@@ -46,7 +46,7 @@ class StoredShareLog:
         if not extents:
             return None
         lost = {partition for (_, partition), extent in extents.items() if extent.gaps.lost >= 0}
-        log = ShareStateLog(lost=lost.union(self.given.absent), sure_ms=sure_ms)
+        log = ShareStateLog(lost=lost.union(self.given.doubtful), sure_ms=sure_ms)
         upto = f"{selected.condition} AND {before_end(extents)}"
         snapshots = selected.rows(
             f"SELECT key, max(log_offset) AS since FROM $group_records WHERE {upto} "

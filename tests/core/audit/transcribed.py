@@ -17,7 +17,7 @@ from coordinator_core.coordinator.protocol import RequestOutcome
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.records import CoordinatorRecord, Family, LogPosition, MetadataRecordType
+from coordinator_core.records import GROUP_LOG, CoordinatorRecord, Family, LogPosition, MetadataRecordType
 from coordinator_core.simulator.brokers import Brokers, MetadataRecord
 from coordinator_core.simulator.seeded_random import SeededRandom
 from tests.core.coordinator.transcript import GROUP, SEPARATOR, Play
@@ -25,6 +25,7 @@ from tests.shared_data import ROOT
 
 TRANSCRIPTS = ROOT / "tests" / "data" / "transcripts"
 EVERYTHING = Coverage({0: [(0, 2**40)]})
+LOG_ID = "bG9nIG9mIGdyb3VwcyBpZA"
 KIP_1071 = AuditSettings(profile="kip-1071")
 
 
@@ -42,7 +43,12 @@ class RecordedPlay(Play):
 
     def __post_init__(self) -> None:
         self.history.open_version(LogPosition(0, 0, self.now))
-        self.metadata.append((self.now, list(self.brokers.start(0, 0))))
+        self.metadata.append((self.now, [*self.brokers.start(0, 0), *self._log_of_groups()]))
+
+    def _log_of_groups(self) -> Iterator[MetadataRecord]:
+        """The topic of the log, of one partition."""
+        yield MetadataRecord(MetadataRecordType.TOPIC, 0, {"name": GROUP_LOG, "topicId": LOG_ID})
+        yield self.brokers.place(self.now, GROUP_LOG, LOG_ID, 0, (0,))
 
     def command(self, line: str) -> Iterator[str]:
         self.now += 1

@@ -53,7 +53,7 @@ def test_a_time_outside_the_calendar_is_said_in_milliseconds() -> None:
 
 
 def test_only_answers_about_topics_say_what_is_missing_of_them() -> None:
-    known = Knowledge(GivenLogs({GROUP_LOG: frozenset([0])}), first_ms=HOUR, last_ms=2 * HOUR)
+    known = Knowledge(GivenLogs({GROUP_LOG: frozenset([0])}, {GROUP_LOG: 1}), first_ms=HOUR, last_ms=2 * HOUR)
     assert (known.reasons(), len(known.reasons_with_topics())) == ([], 1)
     assert Knowledge(GivenLogs({"__worker_offsets": frozenset([0])})).about_topics() == []
 

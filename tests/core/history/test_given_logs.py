@@ -16,10 +16,10 @@ GIVEN = frozenset((0,))
     ("partitions", "counts", "absent"),
     [
         ({}, {}, {}),
-        ({GROUP_LOG: GIVEN}, {}, {}),
-        ({GROUP_LOG: None}, {GROUP_LOG: 2}, {}),
+        ({GROUP_LOG: GIVEN}, {GROUP_LOG: 1}, {}),
+        ({GROUP_LOG: None}, {GROUP_LOG: 1}, {}),
         ({GROUP_LOG: GIVEN}, {GROUP_LOG: 2}, {GROUP_LOG: [1]}),
-        ({CONNECT_LOG: GIVEN}, {}, {GROUP_LOG: []}),
+        ({CONNECT_LOG: GIVEN}, {CONNECT_LOG: 1}, {GROUP_LOG: []}),
         ({CONNECT_LOG: GIVEN}, {GROUP_LOG: 2, CONNECT_LOG: 1}, {GROUP_LOG: [0, 1]}),
         ({GROUP_LOG: GIVEN}, {GROUP_LOG: 1, CONNECT_LOG: 2}, {CONNECT_LOG: [0, 1]}),
     ],
@@ -42,6 +42,30 @@ def test_a_group_without_a_trace_among_workers_may_lie_in_the_log_of_groups(
 ) -> None:
     (first, *_) = Knowledge(GivenLogs({CONNECT_LOG: GIVEN}, counts)).about_group("g")
     assert first.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "counts", "said"),
+    [
+        ({GROUP_LOG: GIVEN}, {}, "groups in partition 1 or higher, if there are any, are missing"),
+        ({GROUP_LOG: frozenset((0, 1))}, {}, "groups in partition 2 or higher"),
+        ({GROUP_LOG: None}, {GROUP_LOG: 2}, "groups in others may be missing"),
+        ({GROUP_LOG: None}, {}, "groups in others may be missing"),
+        (
+            {GROUP_LOG: GIVEN, CONNECT_LOG: GIVEN},
+            {GROUP_LOG: 1},
+            "how many partitions __worker_offsets has:",
+        ),
+    ],
+)
+def test_a_list_is_not_whole_where_nothing_tells_how_many_partitions_there_are(
+    partitions: Mapping[str, frozenset[int] | None], counts: Mapping[str, int], said: str
+) -> None:
+    known = Knowledge(GivenLogs(partitions, counts))
+    (reason,) = known.reasons()
+    assert said in reason
+    assert (known.given.absent(), known.lists_all, known.shows_all_since(0)) == ({}, False, False)
+    assert (known.about_group("g"), known.reasons(of_all=False)) == ([reason], [])
 
 
 def test_a_group_without_a_trace_may_be_of_workers_whose_log_is_missing() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from coordinator_core.groups.share.state_log import SharePartition, ShareStateLog
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
@@ -31,8 +33,25 @@ def test_what_is_missing_is_named() -> None:
     assert unreadable.endswith(": __share_group_state-0 from offset 7 on")
 
 
-def test_a_log_that_does_not_tell_its_partition_may_be_any() -> None:
-    assert GivenShareState({-1}, 2, is_placed=False).missing() == []
+@pytest.mark.parametrize(
+    ("given", "doubtful", "said"),
+    [
+        (GivenShareState({0, 1}), [2], "in partition 2 or higher, if there are any, are not known"),
+        (GivenShareState({-1}, 2, is_placed=False), [2], "do not tell which partitions"),
+        (GivenShareState({-1}, is_placed=False), [0], "do not tell which partitions"),
+    ],
+)
+def test_where_nothing_tells_all_partitions_some_may_be_missing(
+    given: GivenShareState, doubtful: list[int], said: str
+) -> None:
+    (reason,) = given.missing()
+    assert said in reason
+    assert given.doubtful == doubtful
+    assert not ShareStateLog(lost={*given.doubtful}).knows(SHARED)
+
+
+def test_a_log_that_does_not_tell_its_partition_is_the_only_one() -> None:
+    assert GivenShareState({-1}, 1, is_placed=False).missing() == []
 
 
 def test_after_lost_records_only_what_later_ones_say_is_known() -> None:

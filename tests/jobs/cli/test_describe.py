@@ -101,7 +101,7 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
     assert listed("--type", "consumer") == ["payments"]
     assert listed("--type", "classic", "--state", "Stable") == ["billing"]
     assert listed("--state", "empty,reconciling") == ["payments", "simple"]
-    assert listed("--state", "not_ready") == []
+    assert run("groups", "--log", folder, "--state", "not_ready").exit_code == 1  # others may be in other partitions
     wrong = run("groups", "--log", folder, "--state", "gone")
     assert wrong.exit_code == 2
     assert "invalid --state 'gone': use EMPTY, ASSIGNING" in wrong.stderr
@@ -111,7 +111,7 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
         assert f"no record shows a group in state {state.upper()}" in not_shown.stderr
         assert way_out in " ".join(not_shown.stderr.split())
         assert "billing" in not_shown.stdout
-    assert listed("--state", "dead") == []
+    assert run("groups", "--log", folder, "--state", "dead").exit_code == 1
 
 
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:

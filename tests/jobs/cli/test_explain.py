@@ -109,5 +109,6 @@ def test_findings_of_the_sample_log_come_by_urgency() -> None:
 def test_a_lower_threshold_finds_more(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.yaml"
     config.write_text("findings:\n  storm_rebalances: 2\n")
-    assert told("findings", "--log", folder) == []
-    assert [row["kind"] for row in told("findings", "--log", folder, "--config", config)] == ["rebalance_storm"]
+    of_group = ("findings", "--group", "payments", "--log", folder)
+    assert told(*of_group) == []
+    assert [row["kind"] for row in told(*of_group, "--config", config)] == ["rebalance_storm"]

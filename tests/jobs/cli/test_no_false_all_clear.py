@@ -87,7 +87,7 @@ def test_a_protocol_type_without_an_assignor_has_the_verdict_unknown(schema_regi
 def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
     log = GroupLog("simple")
     write_segment(tmp_path / "__consumer_offsets-0", [batch(log.commit("orders", 0, 5))])
-    result = run("audit", "--log", tmp_path)
+    result = run("audit", "--group", "simple", "--log", tmp_path)
     assert result.exit_code == 0
     assert "none was judged" in result.stderr
 

@@ -232,7 +232,7 @@ def test_share_fetch_and_acknowledge(tmp_path: Path) -> None:
     logs = PlayedLogs(tmp_path)
     for command in (
         "config group.share.assignment.interval.ms=0",
-        "topics orders=1 __share_group_state=1 __consumer_offsets=1",
+        "topics orders=1 __share_group_state=1",
         "share a join topics=orders",
         "share a beat",
         "share b join topics=orders",

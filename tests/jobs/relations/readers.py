@@ -92,7 +92,9 @@ ASKED: dict[Callable[..., Any], Ask] = {
     gaps.damage_of: lambda tables: sorted(gaps.damage_of(tables, CLUSTER, PLACE)),
     given_partitions.given: given_partitions.given,
     given_partitions.stored_given: lambda tables: given_partitions.stored_given(tables, CLUSTER),
-    given_partitions.partition_counts: given_partitions.partition_counts,
+    given_partitions.log_counts: lambda tables: given_partitions.log_counts(
+        tables, CLUSTER, given_partitions.given(tables)[CLUSTER]
+    ),
     given_partitions.absent: lambda tables: given_partitions.absent(tables, GROUP_LOG, None),
     groups.one_history: lambda tables: groups.one_history(tables, CLUSTER, GROUP),
     groups.report_histories: lambda tables: list(groups.report_histories(tables, CLUSTER)),

@@ -78,7 +78,7 @@ def test_both_engines_say_the_same(reader: Callable[..., Any], here: FolderReade
 
 
 KEPT = ROOT / "tests" / "data" / "relation_answers.json"
-OF_ALL_CLUSTERS = {given_partitions.given, given_partitions.partition_counts, given_partitions.absent}
+OF_ALL_CLUSTERS = {given_partitions.given, given_partitions.absent}
 
 
 @pytest.mark.parametrize("reader", [reader for reader in ASKED if reader not in OF_ALL_CLUSTERS], ids=name_of)

@@ -170,7 +170,7 @@ def test_records_of_the_share_state_log(
     monkeypatch.setattr(share_log, "record_of", lambda row, decoder: row)
     extents = extents_of(SHARE_PLACES, ends)
     stored = share_log.StoredShareLog(Selection(tables, "c", GROUP_TOPICS, group_id), None)
-    stored.__dict__.update(_extents=extents, given=SimpleNamespace(absent=set()))
+    stored.__dict__.update(_extents=extents, given=SimpleNamespace(doubtful=[]))
     state: Any = stored.state(None)
     some = before(RECORDS, extents, group_id)
     since: dict[bytes, int] = defaultdict(int)

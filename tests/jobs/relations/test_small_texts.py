@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
 from jobs.relations.brokers import silent_lines
 from jobs.relations.commit_runs import stored_commits
 from jobs.relations.commit_sums import END_TYPES
-from jobs.relations.given_partitions import absent, given, partition_counts
+from jobs.relations.given_partitions import absent, given, log_counts, stored_given
 from jobs.relations.groups import SUMS, rows_of
 from jobs.relations.groups import given as values_of
 from jobs.relations.share_state import given_share_state, rests_on_share_state
 from jobs.tables.broker_events import BROKER_EVENTS
+from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
@@ -41,7 +43,54 @@ def test_partitions_that_were_ingested_are_given(tmp_path: Path) -> None:
     write(tmp_path, {RUNS: [run, *({**run, **other} for other in others)], TOPIC_HISTORY: topics})
     tables = FolderReader(str(tmp_path))
     assert given(tables) == {"c": {(GROUP_LOG, 0)}}
-    assert partition_counts(tables) == {("c", GROUP_LOG): 4}
+    assert log_counts(tables, "c", given(tables)["c"]) == {GROUP_LOG: 4}
+
+
+# The hashes of these ids are 100, 98, 97: the first two lie so in a log of 50 partitions.
+@pytest.mark.parametrize(
+    ("states", "commits", "highest", "count"),
+    [
+        ([{"group_id": "d", "log_partition": 0}], [{"group_id": "b", "log_partition": 48}], 48, 50),
+        ([{"group_id": "d", "log_partition": 0}], [{"group_id": "b", "log_partition": 48, **OTHER}], 49, None),
+        ([{"group_id": "d", "log_partition": 0}, {"group_id": "b", "log_partition": 48}], [], 48, 50),
+        ([], [{"group_id": "d", "log_partition": 0}, {"group_id": "b", "log_partition": 48}], 48, 50),
+        ([], [{"group_id": "d", "log_partition": 0}], 50, 100),
+        ([{"group_id": "d", "log_partition": 0}, {"group_id": "a", "log_partition": 50, **OTHER}], [], 50, 100),
+        (
+            [{"group_id": "d", "log_partition": 0}, {"group_id": "a", "log_partition": 50, "log_topic": "t"}],
+            [],
+            50,
+            100,
+        ),
+        ([{"group_id": "d", "log_partition": 0}, {"group_id": "a", "log_partition": None}], [], 50, 100),
+        ([{"group_id": "d", "log_partition": 0}, {"group_id": None, "log_partition": 3}], [], 50, 100),
+    ],
+)
+def test_groups_prove_how_many_partitions_their_log_has(
+    states: list[Row], commits: list[Row], highest: int, count: int | None, tmp_path: Path
+) -> None:
+    common = {"cluster": "c", "log_topic": GROUP_LOG}
+    runs = [{**common, "job": "ingest", "log_partition": number} for number in (0, highest)]
+    rows = {GROUP_STATES: states, COMMIT_SUMMARIES: commits}
+    write(tmp_path, {RUNS: runs, **{table: [common | row for row in of_table] for table, of_table in rows.items()}})
+    tables = FolderReader(str(tmp_path))
+    assert log_counts(tables, "c", given(tables)["c"]) == ({} if count is None else {GROUP_LOG: count})
+    assert stored_given(tables, "c").counts == log_counts(tables, "c", given(tables)["c"])
+    missing = None if count is None else count - 2
+    assert absent(tables, GROUP_LOG, None) == {"c": highest - 1 if count is None else missing}
+
+
+def test_share_partitions_prove_how_many_partitions_their_log_has(tmp_path: Path) -> None:
+    names = [f"topic-{number}" for number in range(30)]
+    shares = [
+        {"group_id": "g", "topic_id": name, "partition": 3, "since": {"partition": log_partition_of(f"g:{name}:3", 7)}}
+        for name in names
+    ]
+    run = {"cluster": "c", "job": "ingest", "log_topic": SHARE_LOG, "log_partition": 3}
+    strange = {**shares[0], "since": {"partition": 9}, **OTHER}
+    rows = [*({"cluster": "c", **row} for row in shares), strange]
+    write(tmp_path, {RUNS: [run], HISTORY["share_partitions"]: rows})
+    assert log_counts(FolderReader(str(tmp_path)), "c", [(SHARE_LOG, 3)]) == {SHARE_LOG: 7}
 
 
 @pytest.mark.parametrize(

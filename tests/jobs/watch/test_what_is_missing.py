@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobs.cli.console import Console
-from jobs.cli.watch import Watch
+from jobs.cli.watch import Watch, missing
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
 from tests.jobs.logs import batches
@@ -43,6 +43,11 @@ def test_whole_logs_lack_nothing(logs: Path, capsys: pytest.CaptureFixture[str])
     [
         (["__consumer_offsets-1"], "1 of 4 partitions of __consumer_offsets were not given (1)"),
         ([METADATA], "the metadata log (__cluster_metadata) was not given"),
+        ([METADATA, "__consumer_offsets-3"], "1 of 4 partitions of __consumer_offsets were not given (3)"),
+        (
+            [METADATA, *(f"__consumer_offsets-{number}" for number in (1, 2, 3))],
+            "no metadata log says how many partitions __consumer_offsets has",
+        ),
         ([f"{SHARE}-0", f"{SHARE}-1"], f"the share state log ({SHARE}) was not given"),
         ([f"{SHARE}-1"], f"1 of 2 partitions of {SHARE} were not given (1)"),
     ],
@@ -53,6 +58,18 @@ def test_what_was_not_given_is_said_once(
     for name in lacking:
         shutil.rmtree(logs / name)
     assert said(logs, capsys, rounds=3).count(reason) == 1
+
+
+def test_a_broker_lists_all_partitions(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (METADATA, *(f"__consumer_offsets-{number}" for number in (1, 2, 3))):
+        shutil.rmtree(logs / name)
+    source, groups = GrowingLogs([logs], pytest.fail), followed()
+    assert "no metadata log says" in " ".join(missing(groups, source))
+    monkeypatch.setattr(GrowingLogs, "has_all", True)
+    assert missing(groups, source) == [
+        "the metadata log (__cluster_metadata) was not given: which topics there were, "
+        "and when they changed, is not known"
+    ]
 
 
 def test_a_watch_that_goes_on_says_it_again(tmp_path: Path, logs: Path, capsys: pytest.CaptureFixture[str]) -> None:
