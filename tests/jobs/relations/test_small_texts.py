@@ -9,6 +9,7 @@ import pytest
 
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
+from jobs.relations import given_partitions
 from jobs.relations.brokers import silent_lines
 from jobs.relations.commit_runs import stored_commits
 from jobs.relations.commit_sums import END_TYPES
@@ -40,7 +41,13 @@ def test_partitions_that_were_ingested_are_given(tmp_path: Path) -> None:
     topic = {"cluster": "c", "topic": GROUP_LOG, "partitions": 4}
     ended = {**topic, "partitions": 2, "until": {"partition": 0, "offset": 1, "timestamp_ms": 1}}
     topics = [topic, ended, {**topic, "topic": "t"}]
-    write(tmp_path, {RUNS: [run, *({**run, **other} for other in others)], TOPIC_HISTORY: topics})
+    write(
+        tmp_path,
+        {
+            RUNS: [run, *({**run, **other} for other in others)],
+            TOPIC_HISTORY: [*topics, {**topic, **OTHER, "partitions": 9}],
+        },
+    )
     tables = FolderReader(str(tmp_path))
     assert given(tables) == {"c": {(GROUP_LOG, 0)}}
     assert log_counts(tables, "c", given(tables)["c"]) == {GROUP_LOG: 4}
@@ -80,17 +87,21 @@ def test_groups_prove_how_many_partitions_their_log_has(
     assert absent(tables, GROUP_LOG, None) == {"c": highest - 1 if count is None else missing}
 
 
-def test_share_partitions_prove_how_many_partitions_their_log_has(tmp_path: Path) -> None:
+def test_share_partitions_prove_how_many_partitions_their_log_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each counts once among the most that are read, however many rows it has."""
+    monkeypatch.setattr(given_partitions, "MOST_PLACED", 30)
     names = [f"topic-{number}" for number in range(30)]
     shares = [
         {"group_id": "g", "topic_id": name, "partition": 3, "since": {"partition": log_partition_of(f"g:{name}:3", 7)}}
         for name in names
     ]
     run = {"cluster": "c", "job": "ingest", "log_topic": SHARE_LOG, "log_partition": 3}
-    strange = {**shares[0], "since": {"partition": 9}, **OTHER}
-    rows = [*({"cluster": "c", **row} for row in shares), strange]
+    rows = [{"cluster": "c", **row} for row in (*[shares[0]] * 30, *shares)]
     write(tmp_path, {RUNS: [run], HISTORY["share_partitions"]: rows})
     assert log_counts(FolderReader(str(tmp_path)), "c", [(SHARE_LOG, 3)]) == {SHARE_LOG: 7}
+    assert log_counts(FolderReader(str(tmp_path)), "other", [(SHARE_LOG, 3)]) == {}
 
 
 @pytest.mark.parametrize(
