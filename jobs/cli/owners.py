@@ -76,6 +76,8 @@ def owners_command(
         missing = [*known.reasons_with_topics(), *map(moved_in_words, sorted(moved))]
         _require_partition(image, topic, partition, missing)
     is_whole = warn_of_missing(source.console, then, of_topics=topic not in connectors)
+    for reason in [] if all(part.row.history_complete for part in parts) else then.knowledge().about_history():
+        source.console.warn(reason)
     possible = [] if history else list(possible_owners(thens, image, name))
     if not (owning or parts or possible or is_whole):
         raise InputError(

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
+from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.app import app
 from jobs.times import parse_time
 from tests.core.builders import GroupLog, consumer_member
@@ -73,6 +74,18 @@ def test_since_when_and_in_which_epoch_is_unknown_where_records_are_lost(tmp_pat
     )
     assert (whole["epoch"], whole["since"] is None) == (1, False)
     assert (cut["epoch"], cut["since"], cut["member_id"]) == (None, None, "a")
+
+
+@pytest.mark.parametrize("over_time", [(), ("--history",)])
+@pytest.mark.parametrize(("given", "is_told"), [((0, 1, 3), True), ((0, 1, 2, 3), False)])
+def test_what_is_not_known_of_the_past_has_its_reason(tmp_path, monkeypatch, over_time, given, is_told):
+    """As of a dump by a consumer, which may lack ends of transactions; also where the moment itself is certain."""
+    monkeypatch.setattr(Knowledge, "about_history", lambda known: ["lacks ends"])
+    log = GroupLog()
+    generations = [log.classic(number, [consumer_member("a", [0], [0], number)]) for number in (1, 2, 3, 4)]
+    write_segment(tmp_path / "__consumer_offsets-0", [batch(generations[number]) for number in given])
+    asked = CliRunner().invoke(app, ["owners", "t", *over_time, "--json", "--log", str(tmp_path)])
+    assert asked.stderr.count("lacks ends") == is_told
 
 
 def test_history_and_a_moment_exclude_each_other():
