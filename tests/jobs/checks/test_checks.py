@@ -22,11 +22,9 @@ from jobs.relations.replay import LATE, MOVED
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
-from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.results import FINDINGS
 from tests.jobs.conftest import SAMPLE_LOGS
-from tests.jobs.relations.engines import write
-from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, fill
+from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, append, fill
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
@@ -132,7 +130,7 @@ def test_zero_is_unknown_where_logs_lack_something(tmp_path: Path) -> None:
     for name in ("whole", "cut"):
         fill(tmp_path / f"{name} tables", tmp_path / name, topics=(GROUP_LOG,))
         topic = {"cluster": CLUSTER, "topic": GROUP_LOG, "partitions": 2}
-        write(tmp_path / f"{name} tables", {TOPIC_HISTORY: [topic]})
+        append(tmp_path / f"{name} tables", "topic_history", [topic])
         lacks = missing(FolderReader(str(tmp_path / f"{name} tables")), CLUSTER)
         found[name] = bool(lacks), *(_of(CLUSTER, parts, lacks)[measure] for measure in parts)
     assert found == {"whole": (False, 0.0, 2.0, 0.0), "cut": (True, None, 2.0, 0.0)}
