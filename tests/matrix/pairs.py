@@ -10,15 +10,17 @@ from tests.matrix.removals import NO_FIELD, Removal
 
 def pairs(found: Mapping[str, Removal], partitions: Sequence[int], workers: Sequence[int]) -> dict[str, Removal]:
     """The pairs of these removals that logs have; ``workers`` are the partitions of the log of workers with records."""
-    named = _named(partitions[0], partitions[min(1, len(partitions) - 1)], workers)
+    named = _named(partitions[0], partitions[min(1, len(partitions) - 1)], partitions[-1], workers)
     return {", ".join(names): combined([found[name] for name in names]) for names in named if found.keys() >= {*names}}
 
 
-def _named(one: int, other: int, workers: Sequence[int]) -> Iterator[tuple[str, ...]]:
+def _named(one: int, other: int, last: int, workers: Sequence[int]) -> Iterator[tuple[str, ...]]:
     """Yield what each pair is of: each pair is of another kind."""
     yield f"{one} compacted without tombstones", "metadata absent"
     yield f"damaged batch in {one}", "share state 0 without its first half"
     yield f"partition {one} absent", "metadata absent"
+    if last != one:
+        yield f"partition {last} absent", "metadata absent"
     yield f"partition {one} absent", "share state absent"
     yield f"last segment of {other}", f"unreadable values in {other}"
     yield f"cut off in {one}", "metadata with a hole"
