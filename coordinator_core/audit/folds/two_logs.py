@@ -244,7 +244,10 @@ def _in_doubt(history: GroupHistory) -> GroupHistory:
         history,
         epochs=_changed(history.epochs, lambda row: row in doubted, **doubt),
         rebalances=_changed(
-            history.rebalances, lambda row: row.finished in ends and row.outcome == GROUP_DELETED, **doubt
+            history.rebalances,
+            lambda row: row.finished in ends and row.outcome == GROUP_DELETED,
+            outcome="unknown",
+            **doubt,
         ),
         memberships=_changed(history.memberships, lambda row: row.left in ends, **doubt),
     )

@@ -30,6 +30,7 @@ def test_a_group_that_ends_with_members_was_not_deleted(
     )
     connect = by_log(history)[0]
     rows = (*connect.epochs, *connect.rebalances, *connect.memberships)
+    assert [row.outcome for row in connect.rebalances] == ["group deleted" if missing is None else "unknown"]
     assert {row.missing for row in rows} == {missing}
     assert {row.history_complete for row in rows} == {missing is None}
 
