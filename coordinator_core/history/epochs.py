@@ -207,6 +207,7 @@ def on_target(kind: EpochKind, writer: HistoryWriter, record: MemberTargetRecord
         writer.put(TARGET, member_id, {}, at, None)
         return
     state = _group(writer)
+    writer.open_history.note_target(member_id)
     writer.put(TARGET, member_id, kind.wanted(state.targets[member_id]), at, state.group_epoch)
     if isinstance(state, StreamsGroup):
         explain_by_warmups(writer.open_history, ended_warmups(state, member_id), member_id, at)

@@ -25,7 +25,7 @@ from coordinator_core.history.causes import (
 from coordinator_core.history.coverage import Coverage, numbers
 from coordinator_core.history.first_epochs import may_be_first
 from coordinator_core.history.holdings import Changed, Interval
-from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_history import NOT_SEEN_TO_JOIN, NOT_SHOWN_BEFORE, OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.resources import CLASSIC, Resources
 from coordinator_core.history.rows import (
@@ -45,7 +45,6 @@ from coordinator_core.records import CoordinatorRecord, LogPosition
 SHARE = GroupType.SHARE.value
 CURRENT = "current"
 TARGET = "target"
-NOT_SEEN_TO_JOIN = "the log does not show when it joined"
 END_NOT_SEEN = "end not seen"
 """How an epoch or a membership ended of which only later records show that it had ended."""
 NO_TOMBSTONE = "how the group ended: the log has no tombstone of it"
@@ -425,7 +424,7 @@ class HistoryWriter:
             metadata_hash = getattr(self.group.state, "metadata_hash", 0)
             if self.begins(at, is_first=may_be_first(epoch, metadata_hash, self.topics, at.timestamp_ms)):
                 return None
-            return f"the log does not show the group before epoch {epoch}"
+            return NOT_SHOWN_BEFORE.format(epoch)
         if epoch > before + 1:
             if self._type == GroupType.CONNECT and past.doubt is None:
                 return CONVERTED_ELSEWHERE

@@ -10,7 +10,8 @@ from typing import Annotated, Final
 
 from coordinator_core.cluster.topic_changes import TopicChange
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE
+from coordinator_core.history.causes import NEEDS_BUMP_AT_ONCE, CauseKind, cause
+from coordinator_core.history.first_epochs import FIRST_EPOCH
 from coordinator_core.history.holdings import Holdings, Interval, Ownership
 from coordinator_core.history.open_rows import OpenEpoch, OpenMembership, OpenRebalance
 from coordinator_core.history.rows import Cause, ShareInitializationRow
@@ -20,6 +21,8 @@ from coordinator_core.state_json import StoredAs
 
 STORED_HOLDINGS = StoredAs(list[Interval], list, Holdings.of)
 
+NOT_SEEN_TO_JOIN: Final = "the log does not show when it joined"
+NOT_SHOWN_BEFORE: Final = "the log does not show the group before epoch {}"
 CAUSES_NOT_TOLD: Final = "which changes of members came with the epoch: records without times do not say"
 JOINS_NOT_TOLD: Final = "who joined with the next epoch, and in whose place: records without times do not say"
 
@@ -131,6 +134,27 @@ class OpenHistory:
         untold = CAUSES_NOT_TOLD if len(sure) < len(self.changes) else None
         self.changes = sure
         return untold
+
+    def note_target(self, member_id: str) -> None:
+        """Take in that a member has a target. No record may have shown the member: then the group was there before.
+
+        The second epoch of a converted group has the number of the first one of others: where the conversion is lost,
+        the group seems to begin with it, until its target names the members from before.
+        """
+        epoch, past = self.epoch, self.past
+        is_first = epoch is not None and epoch.epoch <= FIRST_EPOCH
+        if past.born_behind is None or epoch is None or not is_first or member_id in self.memberships:
+            return
+        past.lose(past.born_behind)
+        epoch.missing, epoch.knows_members = NOT_SHOWN_BEFORE.format(epoch.epoch), False
+        epoch.causes = (cause(CauseKind.UNKNOWN, epoch.opened, detail=epoch.missing),)
+        if self.rebalance is not None:
+            self.rebalance.missing, self.rebalance.knows_members = epoch.missing, False
+            self.rebalance.causes, self.rebalance.members_before = epoch.causes, None
+        for known, membership in self.memberships.items():
+            membership.came_by, membership.first_epoch, membership.missing = "unknown", None, NOT_SEEN_TO_JOIN
+            self.current.doubt(known)
+            self.target.doubt(known)
 
     def epoch_before(self, number: int) -> int | None:
         """Return the epoch or generation before this one; None: there is none, or it is not known.

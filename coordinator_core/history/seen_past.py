@@ -31,7 +31,8 @@ class SeenPast:
     ``first`` is the group's first record since the last hole, ``last`` the offset of its last one; ``is_first_ever``
     says that no record of the group came before ``first``, nor is it a tombstone. ``written`` are the keys of its
     records since then, as long as none was written twice. ``is_dirty``: the log holds a record that a later one
-    replaced, and so no compaction came there.
+    replaced, and so no compaction came there. ``born_behind`` are the missing records behind which the group seems to
+    have begun.
     """
 
     first: LogPosition | None = None
@@ -42,6 +43,7 @@ class SeenPast:
     is_unsettled: bool = False
     is_lost: bool = False
     is_dirty: bool = False
+    born_behind: str | None = None
     written: dict[str, bool] = field(default_factory=dict)
 
     @property
@@ -78,6 +80,7 @@ class SeenPast:
         self.is_lost = self.is_lost or is_lost
         self.missing = self.doubt = missing
         self.is_unsettled = True
+        self.born_behind = None
         self.written.clear()
 
     def _note_key(self, record: CoordinatorRecord) -> None:
@@ -93,6 +96,7 @@ class SeenPast:
 
     def begin_life(self) -> None:
         """The group's whole past was seen: it begins here, or ended."""
+        self.born_behind = self.missing
         self.missing, self.doubt, self.is_unsettled, self.is_lost = None, None, False, False
         self.written.clear()
 

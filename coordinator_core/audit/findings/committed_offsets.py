@@ -84,7 +84,8 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     for topic, removals in sorted(removed.items()):
         number = partitions[topic]
         if number >= limits.expired_partitions:
-            how = " or ".join(sorted({removal.how for removal in removals}))
+            ways = Counter(removal.how for removal in removals)
+            how = "; ".join(f"{ways[way]} {way}" for way in sorted(ways)) if len(ways) > 1 else next(iter(ways))
             times = f", {len(removals)} times in all" if len(removals) > number else ""
             detail = f"committed offsets of {counted(number, 'partition')} of {topic} were removed{times}: {how}"
             yield history.finding(

@@ -24,6 +24,7 @@ from tests.core.history.logs import (
     generation,
     gone,
     group_gone,
+    kinds,
     member,
     target,
     target_epoch,
@@ -45,6 +46,33 @@ def test_epoch_2_without_a_hash_is_the_second_of_an_older_broker(
     log.write(member("m1", "t"), epoch(number, metadata_hash), target("m1", 0), target_epoch(number))
     (row,) = log.rebalances(coverage=Coverage({0: [(0, 3), (10, 100)]}))
     assert (row.missing is None) == is_first
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["classic group seen", "classic group lost"])
+def test_epoch_2_behind_a_lost_conversion_is_not_the_first_where_its_target_names_others(*, is_seen: bool) -> None:
+    """A classic group of generation 1 that is converted has epoch 1: the next member that joins opens epoch 2."""
+    log = GroupLog()
+    if is_seen:
+        log.write(generation(1, {"m1": classic({"t": [0, 1]}), "m2": classic({"t": [2, 3]})}))
+    log.skip(100 - log.offset)
+    log.write(member("m3", "t"), epoch(2), target("m1", 0, 1), target("m3", 2, 3), target_epoch(2), current("m3", 2))
+    log.write(member("m4", "t"), epoch(3), target("m1", 0), target("m4", 1), target_epoch(3))
+    coverage = Coverage({0: [*([(0, 1)] if is_seen else []), (100, log.offset)]})
+    rows = [row for row in log.rows(existing(t=4), coverage) if row.group_type == "CONSUMER"]
+    assert len({type(row) for row in rows}) == 4
+    assert not any(getattr(row, "history_complete", True) for row in rows)
+    for row in rows:
+        if isinstance(row, RebalanceRow):
+            assert (row.members_before, row.members_after, kinds(row)) == (None, None, ["unknown"])
+        if isinstance(row, MembershipRow):
+            assert (row.came_by, row.first_epoch) == ("unknown", None)
+
+
+def test_a_group_that_begins_behind_lost_records_has_the_members_of_its_target() -> None:
+    log = GroupLog(offset=100)
+    log.write(member("m1", "t"), epoch(2), target("m1", 0, 1), target_epoch(2), current("m1", 2, 0, 1))
+    (row,) = log.rebalances(existing(t=2), Coverage({0: [(0, 3), (100, log.offset)]}))
+    assert (row.history_complete, row.members_before, kinds(row)) == (True, 0, ["member_joined"])
 
 
 @pytest.mark.parametrize(

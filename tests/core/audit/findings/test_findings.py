@@ -655,6 +655,13 @@ def test_targets_with_an_error_of_the_assignor_are_found() -> None:
     assert found(FindingKind.ASSIGNOR_FAILED, epochs=epochs[:1]) == []
 
 
+def test_offsets_that_surely_expired_are_told_from_those_that_may_have() -> None:
+    ways = ("expired", "expired or deleted", "expired or deleted")
+    removed = [commits(partition=number, removals=(Removal(at(50), 5, how),)) for number, how in enumerate(ways)]
+    (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=removed)
+    assert row.detail == "committed offsets of 3 partitions of t were removed: 1 expired; 2 expired or deleted"
+
+
 def test_offsets_that_may_have_gone_with_their_topic_are_not_certainly_expired() -> None:
     """Where the metadata log does not show the time, the topic may have been deleted."""
 
