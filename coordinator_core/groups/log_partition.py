@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import gcd, isqrt
-from typing import Any
+from typing import Any, Final
 
 from coordinator_core.java.hash_codes import string_hash
 from coordinator_core.records import group_of_key
+
+MOST_PARTITIONS: Final = 100_000
+"""No log has more partitions: brokers of today could not keep them. A higher count only fits a damaged log."""
 
 
 def log_partition_of(key: str, partitions: int) -> int:
@@ -33,8 +36,9 @@ def share_partition(group_id: str, topic_id: str, partition: int) -> str:
 def proven_count(placed: Iterable[tuple[str, int]], at_least: int) -> int | None:
     """Return how many partitions a log has, from keys of ``log_partition_of`` and the partitions in which they lie.
 
-    ``at_least`` is one more than the highest partition that is known. None: several counts fit these keys, or none
-    does, as where a key lies in a partition that its hash does not give. Keys are read until one count is proven.
+    ``at_least`` is one more than the highest partition that is known. None: several counts fit these keys, or none up
+    to ``MOST_PARTITIONS`` does, as where a key lies in a partition that its hash does not give. Keys are read until
+    one count is proven.
     """
     # A key lies at its code modulo the count, so that the count divides the difference of both, and with it the
     # greatest divisor that the differences of all keys share: with ten groups that is nearly always the count itself.
@@ -42,7 +46,8 @@ def proven_count(placed: Iterable[tuple[str, int]], at_least: int) -> int | None
     for key, partition in placed:
         before, shared = shared, gcd(shared, _code(key) - partition)
         if shared != before and at_least <= shared < at_least * _smallest_factor(shared):
-            return shared  # it alone fits: its largest divisor is less than the partitions that are known
+            # It alone fits: its largest divisor is less than the partitions that are known.
+            return shared if shared <= MOST_PARTITIONS else None
     return None
 
 

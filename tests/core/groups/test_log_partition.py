@@ -41,6 +41,7 @@ def test_the_groups_of_a_cluster_prove_the_count_without_the_higher_half_of_the_
         ([("d", 0)], 50, None),  # 50 partitions fit, too
         ([("d", 0), ("b", 48)], 49, 50),  # 98 is 48 modulo 50: the differences are 100 and 50
         ([("d", 0), ("b", 0), ("a", 0)], 1, 1),
+        ([("team-8", 1)], 2, None),  # its hash less 1 is the prime 877714231, and no log has so many partitions
         ([("d", 0), ("b", 1)], 50, None),  # 100 and 97 have no factor in common: none of both lies where it belongs
     ],
 )
