@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import gcd, isqrt
 from typing import Any, Final
 
@@ -31,6 +31,28 @@ def placing_key(key: Any) -> str:
 def share_partition(group_id: str, topic_id: str, partition: int) -> str:
     """Return a share partition in words, as share coordinators place and name it."""
     return f"{group_id}:{topic_id}:{partition}"
+
+
+def counted(
+    named: Mapping[str, int],
+    placed: Mapping[str, Iterable[tuple[str, int]]],
+    shown: Mapping[str, int],
+    names_all: Callable[[], bool],
+) -> dict[str, int]:
+    """Return how many partitions each log has, by topic, as far as it is known.
+
+    ``named`` has those that a metadata log names, ``shown`` how many there are at least of each log that was given; of
+    the others the keys that are ``placed`` in them may prove it (``proven_count``). Brokers name every topic: where the
+    metadata log is whole (``names_all``) and does not have this one, it is a made log, with no more than was given.
+    """
+    counts = {**named}
+    for topic in shown.keys() - named.keys():
+        count = proven_count(placed[topic], shown[topic])
+        if count is None and names_all():
+            count = shown[topic]
+        if count is not None:
+            counts[topic] = count
+    return counts
 
 
 def proven_count(placed: Iterable[tuple[str, int]], at_least: int) -> int | None:

@@ -16,7 +16,6 @@ import typer
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.groups.log_partition import proven_count
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -26,7 +25,7 @@ from jobs.cli.watch_lines import lines
 from jobs.cli.watch_metrics import watched_facts
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
-from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts
+from jobs.queries.from_logs.given import counted_by, given_logs, given_share_state, given_topics
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import GROUP_TOPICS
@@ -288,8 +287,7 @@ def _log_counts(groups: FollowedGroups, shown: Mapping[str, int]) -> dict[str, i
     placed = defaultdict[str, list[tuple[str, int]]](list)
     for group in groups.groups.values():
         placed[group.place.topic].append((group.group_id, group.place.partition))
-    proven = {topic: proven_count(of_topic, shown[topic]) for topic, of_topic in placed.items() if topic in shown}
-    return {topic: count for topic, count in proven.items() if count is not None} | log_counts(groups.topics)
+    return counted_by(groups.topics, placed, shown)
 
 
 @contextmanager

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
+from functools import partial
 from typing import Final
 
-from coordinator_core.groups.log_partition import proven_count, share_partition
+from coordinator_core.groups.log_partition import counted, share_partition
 from coordinator_core.history.knowledge import GivenLogs
 from coordinator_core.records import GROUP_LOG, Family
+from jobs.relations.topics import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
 from jobs.tables.reader import TableReader, Value
 
@@ -77,12 +79,18 @@ def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> 
             "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
         )
         counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
-    at_least: dict[str, int] = {}
+    shown: dict[str, int] = {}
     for topic, partition in places:
-        if topic not in counts:
-            at_least[topic] = max(at_least.get(topic, 0), partition + 1)
-    proven = {topic: proven_count(_placed(tables, cluster, topic), known) for topic, known in at_least.items()}
-    return counts | {topic: count for topic, count in proven.items() if count is not None}
+        shown[topic] = max(shown.get(topic, 0), partition + 1)
+    placed = {topic: _placed(tables, cluster, topic) for topic in shown}
+    return counted(counts, placed, shown, partial(_names_all, tables, cluster))
+
+
+def _names_all(tables: TableReader, cluster: str) -> bool:
+    """Whether the metadata log is whole."""
+    topics = stored_topics(tables, cluster)
+    image = None if topics is None else topics.image_at(None)
+    return image is not None and image.is_whole
 
 
 def _placed(tables: TableReader, cluster: str, topic: str) -> Iterator[tuple[str, int]]:

@@ -12,7 +12,7 @@ from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.groups.log_partition import placing_key, proven_count
+from coordinator_core.groups.log_partition import counted, placing_key
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
@@ -46,26 +46,32 @@ def require_log_of_groups(logs: Iterable[LogPart]) -> None:
         raise InputError(NO_LOG_OF_GROUPS)
 
 
-def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart] = ()) -> dict[str, int]:
-    """Return how many partitions each log of a coordinator has, by topic.
+def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart]) -> dict[str, int]:
+    """Return how many partitions each log of a coordinator has, by topic, as far as it is known.
 
-    The history of topics tells it as of its end; of the others, the keys of records in these files, if they prove it.
+    The history of topics tells it as of its end; of the others, the keys of records in these files may prove it.
     """
-    image = None if topics is None else topics.image_at(None)
-    counts = {} if image is None else {name: image.by_name[name].partitions for name in LOGS if name in image.by_name}
     files = defaultdict[str, list[LogPart]](list)
     for log in logs:
-        if log.topic in LOGS and log.topic not in counts:
+        if log.topic in LOGS:
             files[log.topic].append(log)
-    proven = {topic: _proven_count(of_topic) for topic, of_topic in files.items()}
-    return counts | {topic: count for topic, count in proven.items() if count is not None}
+    shown = {topic: 1 + max(0, *(file.partition for file in of_topic)) for topic, of_topic in files.items()}
+    placed = {topic: _placed(of_topic) for topic, of_topic in files.items()}
+    return counted_by(topics, placed, shown)
 
 
-def _proven_count(files: Sequence[LogPart]) -> int | None:
-    """Return how many partitions a log has as the keys of records in these files of it prove."""
-    placed = [file for file in files if file.partition != UNKNOWN_PARTITION]
-    at_least = max((file.partition for file in placed), default=-1) + 1
-    return proven_count(((key, file.partition) for file in placed for key in _placing_keys(file)), at_least)
+def counted_by(
+    topics: TopicHistory | None, placed: Mapping[str, Iterable[tuple[str, int]]], shown: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the same of keys that are ``placed`` in logs, of which so many partitions are ``shown``, by topic."""
+    image = None if topics is None else topics.image_at(None)
+    known = {} if image is None else {name: image.by_name[name].partitions for name in LOGS if name in image.by_name}
+    return counted(known, placed, shown, lambda: image is not None and image.is_whole)
+
+
+def _placed(files: Sequence[LogPart]) -> Iterator[tuple[str, int]]:
+    """Yield what these files of a log say to lie in their partitions."""
+    return ((key, file.partition) for file in files if file.partition >= 0 for key in _placing_keys(file))
 
 
 def _placing_keys(file: LogPart) -> Iterator[str]:

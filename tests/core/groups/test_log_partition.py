@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.groups.log_partition import log_partition_of, placing_key, proven_count
+from coordinator_core.groups.log_partition import counted, log_partition_of, placing_key, proven_count
 
 
 def placed(names: list[str], count: int) -> list[tuple[str, int]]:
@@ -47,6 +47,24 @@ def test_the_groups_of_a_cluster_prove_the_count_without_the_higher_half_of_the_
 )
 def test_only_a_count_that_alone_fits_is_proven(keys: list[tuple[str, int]], at_least: int, proven: int | None) -> None:
     assert proven_count(keys, at_least) == proven
+
+
+@pytest.mark.parametrize(
+    ("named", "keys", "names_all", "count"),
+    [
+        ({"t": 4}, [("d", 0)], False, 4),
+        ({"t": 4}, [("d", 0), ("b", 48)], True, 4),
+        ({}, [("d", 0), ("b", 48)], False, 50),
+        ({}, [("d", 0)], False, None),
+        ({}, [("d", 0)], True, 49),
+        ({"other": 9}, [("d", 0)], False, None),
+    ],
+)
+def test_a_log_of_which_nothing_is_proven_has_no_more_partitions_where_a_whole_metadata_log_does_not_name_it(
+    named: dict[str, int], keys: list[tuple[str, int]], names_all: bool, count: int | None
+) -> None:
+    """Brokers name it there: such a metadata log was made."""
+    assert counted(named, {"t": keys}, {"t": 49}, lambda: names_all).get("t") == count
 
 
 def test_a_share_partition_is_placed_by_itself_and_a_commit_by_its_group() -> None:

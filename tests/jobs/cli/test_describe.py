@@ -101,7 +101,7 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
     assert listed("--type", "consumer") == ["payments"]
     assert listed("--type", "classic", "--state", "Stable") == ["billing"]
     assert listed("--state", "empty,reconciling") == ["payments", "simple"]
-    assert run("groups", "--log", folder, "--state", "not_ready").exit_code == 1  # others may be in other partitions
+    assert listed("--state", "not_ready") == []
     wrong = run("groups", "--log", folder, "--state", "gone")
     assert wrong.exit_code == 2
     assert "invalid --state 'gone': use EMPTY, ASSIGNING" in wrong.stderr
@@ -111,7 +111,7 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
         assert f"no record shows a group in state {state.upper()}" in not_shown.stderr
         assert way_out in " ".join(not_shown.stderr.split())
         assert "billing" in not_shown.stdout
-    assert run("groups", "--log", folder, "--state", "dead").exit_code == 1
+    assert listed("--state", "dead") == []
 
 
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
@@ -244,7 +244,7 @@ def test_a_damaged_batch_is_told_and_left_out(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("describe", "nobody"), 1, "error: no trace of a group 'nobody' in these logs at that moment"),
+        (("describe", "nobody"), 1, "error: no group 'nobody' in these logs at that moment"),
         (("owners", "nothing"), 1, "error: no trace of a topic or connector 'nothing' in these logs at that moment"),
         (("describe", "payments", "--end-offsets", "/no/file"), 1, "error: /no/file: No such file or directory"),
         (("groups", "--at", "yesterday"), 2, "'yesterday': use ISO 8601"),

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition
 from jobs.relations import given_partitions
 from jobs.relations.brokers import silent_lines
 from jobs.relations.commit_runs import stored_commits
@@ -85,6 +86,18 @@ def test_groups_prove_how_many_partitions_their_log_has(
     assert stored_given(tables, "c").counts == log_counts(tables, "c", given(tables)["c"])
     missing = None if count is None else count - 2
     assert absent(tables, GROUP_LOG, None) == {"c": highest - 1 if count is None else missing}
+
+
+@pytest.mark.parametrize(("is_whole", "count"), [(True, {GROUP_LOG: 3}), (False, {})])
+def test_a_whole_metadata_log_without_the_log_of_groups_was_made(
+    *, is_whole: bool, count: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = TopicHistory()
+    topics.open_version(LogPosition(0, 0, 0))
+    topics.complete = is_whole
+    monkeypatch.setattr(given_partitions, "stored_topics", lambda tables, cluster: topics)
+    write(tmp_path, {RUNS: [{"cluster": "c", "job": "ingest", "log_topic": GROUP_LOG, "log_partition": 2}]})
+    assert log_counts(FolderReader(str(tmp_path)), "c", [(GROUP_LOG, 2)]) == count
 
 
 def test_share_partitions_prove_how_many_partitions_their_log_has(
