@@ -33,23 +33,31 @@ def share_partition(group_id: str, topic_id: str, partition: int) -> str:
     return f"{group_id}:{topic_id}:{partition}"
 
 
+def shown(places: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Return how many partitions each log has at least, by topic: one more than the highest of these places."""
+    counts: dict[str, int] = {}
+    for topic, partition in places:
+        counts[topic] = max(counts.get(topic, 1), partition + 1)
+    return counts
+
+
 def counted(
     named: Mapping[str, int],
     placed: Mapping[str, Iterable[tuple[str, int]]],
-    shown: Mapping[str, int],
+    at_least: Mapping[str, int],
     names_all: Callable[[], bool],
 ) -> dict[str, int]:
     """Return how many partitions each log has, by topic, as far as it is known.
 
-    ``named`` has those that a metadata log names, ``shown`` how many there are at least of each log that was given; of
+    ``named`` has those that a metadata log names, ``at_least`` how many are ``shown`` of each log that was given; of
     the others the keys that are ``placed`` in them may prove it (``proven_count``). Brokers name every topic: where the
     metadata log is whole (``names_all``) and does not have this one, it is a made log, with no more than was given.
     """
     counts = {**named}
-    for topic in shown.keys() - named.keys():
-        count = proven_count(placed[topic], shown[topic])
+    for topic in at_least.keys() - named.keys():
+        count = proven_count(placed[topic], at_least[topic])
         if count is None and names_all():
-            count = shown[topic]
+            count = at_least[topic]
         if count is not None:
             counts[topic] = count
     return counts

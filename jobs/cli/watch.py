@@ -16,6 +16,7 @@ import typer
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.groups.log_partition import shown
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -268,10 +269,8 @@ def missing(groups: FollowedGroups, source: Source) -> list[str]:
     How far the metadata log reaches is not among it: it is read while it is written.
     """
     topics, places = groups.topics, source.places()
-    shown: dict[str, int] = {}  # one more than the number of the highest partition that is there
-    for place in places:
-        shown[place.topic] = max(shown.get(place.topic, 0), place.partition + 1)
-    counts = shown if source.has_all else _log_counts(groups, shown)
+    at_least = shown((place.topic, place.partition) for place in places)
+    counts = at_least if source.has_all else _log_counts(groups, at_least)
     lost = {log.place: log.lost[-1][1] for log in groups.logs.values() if log.lost}
     gaps = {str(place): LogGaps(last, last) for place, last in lost.items() if place.topic in GROUP_TOPICS}
     share_state = given_share_state(places, counts)
@@ -279,15 +278,15 @@ def missing(groups: FollowedGroups, source: Source) -> list[str]:
     return [*known.reasons_with_topics(), *(known.about_share_groups() if groups.has_share_partitions else ())]
 
 
-def _log_counts(groups: FollowedGroups, shown: Mapping[str, int]) -> dict[str, int]:
+def _log_counts(groups: FollowedGroups, at_least: Mapping[str, int]) -> dict[str, int]:
     """Return how many partitions each log has, as the metadata log says or the groups that were read prove.
 
-    ``shown``: so many there are at least.
+    ``at_least``: so many are there.
     """
     placed = defaultdict[str, list[tuple[str, int]]](list)
     for group in groups.groups.values():
         placed[group.place.topic].append((group.group_id, group.place.partition))
-    return counted_by(groups.topics, placed, shown)
+    return counted_by(groups.topics, placed, at_least)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from coordinator_core.groups.log_partition import counted, share_partition
+from coordinator_core.groups.log_partition import counted, share_partition, shown
 from coordinator_core.history.knowledge import GivenLogs
 from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
@@ -79,11 +79,9 @@ def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> 
             "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
         )
         counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
-    shown: dict[str, int] = {}
-    for topic, partition in places:
-        shown[topic] = max(shown.get(topic, 0), partition + 1)
-    placed = {topic: _placed(tables, cluster, topic) for topic in shown}
-    return counted(counts, placed, shown, partial(_names_all, tables, cluster))
+    at_least = shown(places)
+    placed = {topic: _placed(tables, cluster, topic) for topic in at_least}
+    return counted(counts, placed, at_least, partial(_names_all, tables, cluster))
 
 
 def _names_all(tables: TableReader, cluster: str) -> bool:

@@ -12,7 +12,7 @@ from coordinator_core.cluster.given_topics import NO_TOPICS_GIVEN, GivenTopics
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import InputError
 from coordinator_core.groups.certainty import LogGaps
-from coordinator_core.groups.log_partition import counted, placing_key
+from coordinator_core.groups.log_partition import counted, placing_key, shown
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import LostRecords
@@ -55,18 +55,17 @@ def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart]) -> dict[str
     for log in logs:
         if log.topic in LOGS:
             files[log.topic].append(log)
-    shown = {topic: 1 + max(0, *(file.partition for file in of_topic)) for topic, of_topic in files.items()}
     placed = {topic: _placed(of_topic) for topic, of_topic in files.items()}
-    return counted_by(topics, placed, shown)
+    return counted_by(topics, placed, shown((topic, file.partition) for topic in files for file in files[topic]))
 
 
 def counted_by(
-    topics: TopicHistory | None, placed: Mapping[str, Iterable[tuple[str, int]]], shown: Mapping[str, int]
+    topics: TopicHistory | None, placed: Mapping[str, Iterable[tuple[str, int]]], at_least: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the same of keys that are ``placed`` in logs, of which so many partitions are ``shown``, by topic."""
+    """Return the same of keys that are ``placed`` in logs, of which there are ``at_least`` so many partitions."""
     image = None if topics is None else topics.image_at(None)
     known = {} if image is None else {name: image.by_name[name].partitions for name in LOGS if name in image.by_name}
-    return counted(known, placed, shown, lambda: image is not None and image.is_whole)
+    return counted(known, placed, at_least, lambda: image is not None and image.is_whole)
 
 
 def _placed(files: Sequence[LogPart]) -> Iterator[tuple[str, int]]:
