@@ -14,7 +14,7 @@ from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import LogPosition
+from coordinator_core.records import LogPosition, elapsed_ms
 
 LEFT: Final = "left:"
 """How the hint of a member begins whose commits show that its session did not expire."""
@@ -31,13 +31,14 @@ def away_hint(since: LogPosition, at: LogPosition, session_timeout_ms: int | Non
 
     It expires once it has sent no heartbeat for its session timeout. Before, only a request removes it.
     """
-    if since.timestamp_ms < 0 or at.timestamp_ms < 0:
+    away_ms = elapsed_ms(since.timestamp_ms, at.timestamp_ms)
+    if away_ms is None:
         return None
-    away = f"it had been away for {at.timestamp_ms - since.timestamp_ms} ms"
+    away = f"it had been away for {away_ms} ms"
     if session_timeout_ms is None:
         return away
     away = f"{away}, its session timeout is {session_timeout_ms} ms"
-    is_early = (at.timestamp_ms - since.timestamp_ms) * WELL_WITHIN < session_timeout_ms
+    is_early = away_ms * WELL_WITHIN < session_timeout_ms
     return f"removed by a request: {away}" if is_early else f"expired: {away}"
 
 
