@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
 
 import pyarrow.compute as pc
 
@@ -20,11 +19,8 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from coordinator_core.wire.batch_format import Damage, Kind
 from jobs.queries.from_logs.log_partition import decoded_keys
 from jobs.queries.interface import NO_LOG_OF_GROUPS
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, UNKNOWN_PARTITION, LogPart, LogPlaced
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, REPLAYED_TOPICS, UNKNOWN_PARTITION, LogPart, LogPlaced
 from jobs.sources.log_reader import LogReader
-
-LOGS: Final = (*GROUP_TOPICS, SHARE_LOG)
-"""The logs that coordinators write: in which of their partitions something lies, its key says."""
 
 
 def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLogs:
@@ -53,7 +49,7 @@ def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart]) -> dict[str
     """
     files = defaultdict[str, list[LogPart]](list)
     for log in logs:
-        if log.topic in LOGS:
+        if log.topic in REPLAYED_TOPICS:
             files[log.topic].append(log)
     placed = {topic: _placed(of_topic) for topic, of_topic in files.items()}
     return counted_by(topics, placed, shown((topic, file.partition) for topic in files for file in files[topic]))
@@ -64,7 +60,8 @@ def counted_by(
 ) -> dict[str, int]:
     """Return the same of keys that are ``placed`` in logs, of which there are ``at_least`` so many partitions."""
     image = None if topics is None else topics.image_at(None)
-    known = {} if image is None else {name: image.by_name[name].partitions for name in LOGS if name in image.by_name}
+    by_name = {} if image is None else image.by_name
+    known = {topic: by_name[topic].partitions for topic in REPLAYED_TOPICS if topic in by_name}
     return counted(known, placed, at_least, lambda: image is not None and image.is_whole)
 
 
