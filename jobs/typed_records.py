@@ -56,7 +56,10 @@ _METADATA: Final = frozenset(
         MetadataRecordType.PARTITION,
         MetadataRecordType.CONFIG,
         MetadataRecordType.PARTITION_CHANGE,
+        MetadataRecordType.FENCE_BROKER,
+        MetadataRecordType.UNFENCE_BROKER,
         MetadataRecordType.REMOVE_TOPIC,
+        MetadataRecordType.BROKER_REGISTRATION_CHANGE,
     }
 )
 """The records of the metadata log whose fields are read; all others only decode."""

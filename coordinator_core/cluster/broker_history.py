@@ -1,11 +1,17 @@
-"""Brokers through time: when they registered, and when the logs of coordinators got another leader."""
+"""Brokers through time: when they registered, when they were away, and which of them led the logs of coordinators.
+
+A broker is away while it is fenced or unregistered: other brokers do not name it to clients (KIP-631).
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from coordinator_core.cluster.snapshot_settings import Levels
+from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 COORDINATED: Final = frozenset((GROUP_LOG, CONNECT_LOG))
@@ -24,12 +30,58 @@ class Registration(NamedTuple):
     metadata_version: int | None = None
 
 
-class NewLeader(NamedTuple):
-    """A partition of a coordinator's log has another leader, or none: the coordinator before is gone."""
+NO_LEADER: Final = -1
+"""The leader of a partition that no broker leads."""
+
+
+class Absence(NamedTuple):
+    """A time over which a broker was away that had been there before.
+
+    ``since``: None where it was before the log begins. ``until``: None while it lasts, as far as the log shows.
+    ``shutdown`` is where the broker announced that it shuts down (``inControlledShutdown``). ``is_planned``: whether it
+    did; None: its records do not say so (before Kafka 3.3), or the log does not show its registration.
+    """
+
+    broker: int
+    since: LogPosition | None
+    until: LogPosition | None
+    shutdown: LogPosition | None
+    is_planned: bool | None
+
+
+class BrokerChange(NamedTuple):
+    """A broker went, or came (``is_there``): back, or for the first time."""
+
+    at: LogPosition
+    broker: int
+    is_there: bool
+
+
+class Leadership(NamedTuple):
+    """A partition of a coordinator's log has this leader from ``at`` on; ``NO_LEADER``: none.
+
+    ``epoch`` is the leader epoch; None: the log does not show the partition's beginning.
+    """
 
     at: LogPosition
     topic: str
     partition: int
+    leader: int
+    epoch: int | None
+
+
+@dataclass(slots=True)
+class _Life:
+    """What is known of a broker now.
+
+    ``is_there``: None: not known. ``tells_shutdown``: whether its records would say that it shuts down; None: not
+    known. ``absence`` is the number of the one that lasts.
+    """
+
+    is_there: bool | None = None
+    shutdown: LogPosition | None = None
+    tells_shutdown: bool | None = None
+    absence: int | None = None
 
 
 class BrokerHistory:
@@ -37,27 +89,84 @@ class BrokerHistory:
 
     def __init__(self) -> None:
         self._registrations: list[Registration] = []
-        self._registered: set[int] = set()
         self._restarts: list[Registration] = []
         self._unregistrations: list[Registration] = []
-        self._new_leaders: list[NewLeader] = []
+        self._registered: set[int] = set()
+        self._lives: dict[int, _Life] = {}
+        self._there: VersionedMap[int, bool] = VersionedMap()
+        self._absences: list[Absence] = []
+        self._changes: list[BrokerChange] = []
+        self._leaders: dict[tuple[str, int], list[Leadership]] = {}
 
-    def note_registration(self, broker: int, at: LogPosition, metadata_version: int | None = None) -> None:
-        """Note that a broker registered; that alone does not make a version of the topics."""
+    # --- filling -----------------------------------------------------------------------------------------------------
+
+    def note_registration(
+        self,
+        broker: int,
+        at: LogPosition,
+        metadata_version: int | None = None,
+        *,
+        fenced: bool = False,
+        tells_shutdown: bool = False,
+    ) -> None:
+        """Note that a broker registered; that alone does not make a version of the topics.
+
+        It is ``fenced`` until it has caught up. ``tells_shutdown``: its records say when it shuts down.
+        """
         start = Registration(at, broker, metadata_version)
         self._registrations.append(start)
         if broker in self._registered:
             self._restarts.append(start)
         self._registered.add(broker)
+        life = self._lives.setdefault(broker, _Life())
+        if life.is_there is None:
+            life.is_there = not fenced
+            self._there.put(broker, life.is_there, at.offset)
+        self.note_fenced(broker, at, fenced=fenced)
+        life.shutdown, life.tells_shutdown = None, tells_shutdown
 
     def note_unregistration(self, broker: int, at: LogPosition) -> None:
         """Note that a broker was unregistered."""
         self._unregistrations.append(Registration(at, broker))
+        self.note_fenced(broker, at, fenced=True)
 
-    def note_leader(self, topic: str, partition: int, at: LogPosition) -> None:
-        """Note that a partition has another leader, or none; only those of coordinators' logs are kept."""
-        if topic in COORDINATED:
-            self._new_leaders.append(NewLeader(at, topic, partition))
+    def note_shutdown(self, broker: int, at: LogPosition) -> None:
+        """Note that a broker announced that it shuts down."""
+        self._lives.setdefault(broker, _Life()).shutdown = at
+
+    def note_fenced(self, broker: int, at: LogPosition, *, fenced: bool) -> None:
+        """Note that a broker is fenced from here on, or is not any more."""
+        life = self._lives.setdefault(broker, _Life())
+        was_there, life.is_there = life.is_there, not fenced
+        if was_there is life.is_there:
+            return
+        if was_there is None:  # the log does not show its registration: it was the other thing before
+            self._there.put(broker, fenced, -1)
+        self._there.put(broker, life.is_there, at.offset)
+        self._changes.append(BrokerChange(at, broker, life.is_there))
+        if fenced:
+            life.absence = len(self._absences)
+            is_planned = True if life.shutdown is not None else False if life.tells_shutdown else None
+            self._absences.append(Absence(broker, at, None, life.shutdown, is_planned))
+        elif life.absence is not None:
+            self._absences[life.absence] = self._absences[life.absence]._replace(until=at)
+            life.absence = None
+        elif was_there is None:
+            self._absences.append(Absence(broker, None, at, None, None))
+
+    def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
+        """Note the leader of a partition; only those of coordinators' logs are kept.
+
+        ``epoch``: None where a record changes the leader and the epoch is the next one.
+        """
+        if topic not in COORDINATED:
+            return
+        led = self._leaders.setdefault((topic, partition), [])
+        if epoch is None and led and led[-1].epoch is not None:
+            epoch = led[-1].epoch + 1
+        led.append(Leadership(at, topic, partition, leader, epoch))
+
+    # --- asking ------------------------------------------------------------------------------------------------------
 
     def registrations(self, after_ms: int, upto_ms: int) -> list[Registration]:
         """Return the brokers that registered in ``(after_ms, upto_ms]``, in order."""
@@ -70,11 +179,34 @@ class BrokerHistory:
         """
         return _within(self._restarts if complete else self._registrations, after_ms, upto_ms)
 
+    def leaders(self, topic: str, partition: int) -> list[Leadership]:
+        """Return who led a partition of a coordinator's log, in order; the same leader may have a new epoch."""
+        return self._leaders.get((topic, partition), [])
+
+    def partitions(self, topic: str) -> list[int]:
+        """Return the partitions of a coordinator's log whose leaders are known."""
+        return sorted(partition for name, partition in self._leaders if name == topic)
+
+    def absences(self) -> list[Absence]:
+        """Return the times over which brokers were away, in the order in which they began, as far as the log shows."""
+        return self._absences
+
+    def changes(self, after_ms: int, upto_ms: int) -> list[BrokerChange]:
+        """Return the brokers that went or came in ``(after_ms, upto_ms]``, in order."""
+        return [change for change in self._changes if after_ms < change.at.timestamp_ms <= upto_ms]
+
+    def away_at(self, offset: int) -> frozenset[int]:
+        """Return the brokers that are away once the record at an offset of the metadata log was applied.
+
+        A broker of which nothing is known is not among them.
+        """
+        return frozenset(broker for broker in self._there if self._there.at(broker, offset) is False)
+
     def is_led_anew(self, topic: str, partition: int, after_ms: int, upto_ms: int) -> bool:
         """Whether a partition of a coordinator's log got another leader, or lost it, in ``(after_ms, upto_ms]``."""
         return any(
-            change[1:] == (topic, partition) and after_ms < change.at.timestamp_ms <= upto_ms
-            for change in self._new_leaders
+            before.leader != now.leader and after_ms < now.at.timestamp_ms <= upto_ms
+            for before, now in pairwise(self.leaders(topic, partition))
         )
 
     def levels_at(self, time_ms: int | None) -> Levels | None:

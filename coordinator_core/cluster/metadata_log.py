@@ -15,18 +15,23 @@ from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.record_fields.cluster_metadata import (
+    BrokerRegistrationChangeRecord,
     ConfigRecord,
+    FenceBrokerRecord,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnfenceBrokerRecord,
     UnregisterBrokerRecord,
 )
 from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
 
 NO_CHANGE: Final = -2
 """The leader in a change of a partition that leaves the leader as it was."""
+NOT_CHANGED: Final = 0
+"""In the change of a registration: whether the broker is fenced is as it was; 1: it is fenced now, -1: it is not."""
 
 
 class Snapshot(NamedTuple):
@@ -95,6 +100,9 @@ class MetadataLog:
             MetadataRecordType.PARTITION_CHANGE: self._partition_change,
             MetadataRecordType.REGISTER_BROKER: self._register_broker,
             MetadataRecordType.UNREGISTER_BROKER: self._unregister_broker,
+            MetadataRecordType.BROKER_REGISTRATION_CHANGE: self._change_registration,
+            MetadataRecordType.FENCE_BROKER: self._fence_broker,
+            MetadataRecordType.UNFENCE_BROKER: self._unfence_broker,
             MetadataRecordType.CONFIG: self._configs.append,
         }
 
@@ -180,12 +188,16 @@ class MetadataLog:
 
     def _partition(self, value: PartitionRecord) -> None:
         self._set_replicas(value, value["replicas"])
+        self._note_leader(value, value.get("leaderEpoch"))
 
     def _partition_change(self, value: PartitionChangeRecord) -> None:
         self._set_replicas(value, value.get("replicas"))
-        state = self._topics.get(value["topicId"])
-        if state is not None and value.get("leader", NO_CHANGE) != NO_CHANGE:
-            self.history.brokers.note_leader(state.name, value["partitionId"], self._last)
+        self._note_leader(value, None)
+
+    def _note_leader(self, value: PartitionRecord | PartitionChangeRecord, epoch: int | None) -> None:
+        state, leader = self._topics.get(value["topicId"]), value.get("leader", NO_CHANGE)
+        if state is not None and leader != NO_CHANGE:
+            self.history.brokers.note_leader(state.name, value["partitionId"], leader, epoch, self._last)
 
     def _set_replicas(self, value: PartitionRecord | PartitionChangeRecord, replicas: list[int] | None) -> None:
         topic_id, partition = value["topicId"], value["partitionId"]
@@ -198,13 +210,35 @@ class MetadataLog:
         self._touched.add(topic_id)
 
     def _register_broker(self, value: RegisterBrokerRecord) -> None:
+        broker, brokers = value["brokerId"], self.history.brokers
         supported = {feature["name"]: feature["maxSupportedVersion"] for feature in value.get("features") or ()}
-        self.history.brokers.note_registration(value["brokerId"], self._last, supported.get("metadata.version"))
-        self._set_rack(value["brokerId"], value.get("rack"))
+        brokers.note_registration(
+            broker,
+            self._last,
+            supported.get("metadata.version"),
+            fenced=value.get("fenced", False),
+            tells_shutdown="inControlledShutdown" in value,
+        )
+        if value.get("inControlledShutdown"):  # in a snapshot
+            brokers.note_shutdown(broker, self._last)
+        self._set_rack(broker, value.get("rack"))
 
     def _unregister_broker(self, value: UnregisterBrokerRecord) -> None:
         self.history.brokers.note_unregistration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], None)
+
+    def _change_registration(self, value: BrokerRegistrationChangeRecord) -> None:
+        if value.get("inControlledShutdown"):
+            self.history.brokers.note_shutdown(value["brokerId"], self._last)
+        fenced = value.get("fenced", NOT_CHANGED)
+        if fenced != NOT_CHANGED:
+            self.history.brokers.note_fenced(value["brokerId"], self._last, fenced=fenced > 0)
+
+    def _fence_broker(self, value: FenceBrokerRecord) -> None:
+        self.history.brokers.note_fenced(value["id"], self._last, fenced=True)
+
+    def _unfence_broker(self, value: UnfenceBrokerRecord) -> None:
+        self.history.brokers.note_fenced(value["id"], self._last, fenced=False)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:
         is_first_seen = self._lacks_brokers and broker not in self._brokers

@@ -168,10 +168,54 @@ class PartitionChangeRecord(TrailingBytes, UnknownTaggedFields):
 
 
 @final
+class FenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
+    """A broker is fenced (format before BrokerRegistrationChange)."""
+
+    id: int
+    """Broker id."""
+    epoch: int
+    """Group epoch."""
+    _type: NotRequired[Literal["FenceBrokerRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
+class UnfenceBrokerRecord(TrailingBytes, UnknownTaggedFields):
+    """A broker is unfenced (format before BrokerRegistrationChange)."""
+
+    id: int
+    """Broker id."""
+    epoch: int
+    """Group epoch."""
+    _type: NotRequired[Literal["UnfenceBrokerRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
 class RemoveTopicRecord(TrailingBytes, UnknownTaggedFields):
     """A topic is deleted."""
 
     topicId: str
     """Topic id."""
     _type: NotRequired[Literal["RemoveTopicRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
+class BrokerRegistrationChangeRecord(TrailingBytes, UnknownTaggedFields):
+    """A broker registration changes in part."""
+
+    brokerId: int
+    """Broker id."""
+    brokerEpoch: int
+    """Epoch given at registration."""
+    fenced: NotRequired[int]
+    """-1 unfenced, 0 no change, 1 fenced. Tagged: absent unless it was written."""
+    inControlledShutdown: NotRequired[int]
+    """0 no change, 1 shutting down. Tagged: absent unless it was written."""
+    logDirs: NotRequired[list[str]]
+    """Ids of the available log directories. Tagged: absent unless it was written."""
+    cordonedLogDirs: NotRequired[list[str] | None]
+    """Ids of cordoned log directories. Tagged: absent unless it was written."""
+    _type: NotRequired[Literal["BrokerRegistrationChangeRecord"]]
     """In no record: it sets this type apart."""

@@ -52,7 +52,8 @@ def topic(name, topic_id):
 
 
 def partition(topic_id, number, *replicas):
-    return MetadataRecordType.PARTITION, {"topicId": topic_id, "partitionId": number, "replicas": list(replicas)}
+    fields = {"replicas": list(replicas), "leader": replicas[0], "leaderEpoch": 0}
+    return MetadataRecordType.PARTITION, {"topicId": topic_id, "partitionId": number, **fields}
 
 
 def change(topic_id, number, **fields):

@@ -489,7 +489,8 @@ def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, bl
 def test_no_member_held_up_a_rebalance_while_another_broker_became_its_coordinator(topic, partition, at_ms, blamed):
     """The coordinator stops within the rebalance, and starts again long after: another broker goes on."""
     topics = TopicHistory()
-    topics.brokers.note_leader(topic, partition, LogPosition(0, 0, at_ms))
+    topics.brokers.note_leader(topic, partition, 1, 0, LogPosition(0, 0, 0))
+    topics.brokers.note_leader(topic, partition, 2, None, LogPosition(0, 1, at_ms))
     topics.last_seen_ms = 10**6
     second = two(GroupLog()).rebalances(topics)[1]
     assert (second.outcome, second.held_up_by) == ("converged", blamed)
@@ -502,7 +503,8 @@ def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epoc
     They say it better than the metadata log, whose clock is another one: here it has a new leader 4 s into the log.
     """
     topics = TopicHistory()
-    topics.brokers.note_leader(GROUP_LOG, 0, LogPosition(0, 0, 4_000))
+    topics.brokers.note_leader(GROUP_LOG, 0, 1, 0, LogPosition(0, 0, 0))
+    topics.brokers.note_leader(GROUP_LOG, 0, 2, None, LogPosition(0, 1, 4_000))
     topics.last_seen_ms = 10**6
     fold, rows = GroupFold(Group(GROUP), None, topics), []
     for record in two(GroupLog()).records:

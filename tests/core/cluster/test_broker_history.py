@@ -1,0 +1,81 @@
+"""Brokers through time: hand-built records of the metadata log."""
+
+import pytest
+
+from coordinator_core.records import GROUP_LOG, MetadataRecordType
+from tests.core.cluster.test_metadata_log import A, B, Log, change, partition, topic
+
+FENCED, UNFENCED = 1, -1
+
+
+def registered(broker, *, fenced=True, **fields):
+    return MetadataRecordType.REGISTER_BROKER, {"brokerId": broker, "rack": None, "fenced": fenced, **fields}
+
+
+def changed(broker, **fields):
+    return MetadataRecordType.BROKER_REGISTRATION_CHANGE, {"brokerId": broker, "brokerEpoch": 1, **fields}
+
+
+def absences(log):
+    return [
+        (each.broker, each.since and each.since.offset, each.until and each.until.offset, each.is_planned)
+        for each in log.history().brokers.absences()
+    ]
+
+
+def test_a_broker_is_away_from_when_it_is_fenced_until_it_is_not():
+    log = Log().batch(registered(1, inControlledShutdown=False)).batch(changed(1, fenced=UNFENCED))
+    log.batch(changed(1, logDirs=[])).batch(changed(1, fenced=FENCED)).batch(changed(1, fenced=FENCED))
+    log.batch(registered(1, inControlledShutdown=False)).batch(changed(1, fenced=UNFENCED))
+    assert absences(log) == [(1, 3, 6, False)]
+    brokers = log.history().brokers
+    assert [brokers.away_at(offset) == {1} for offset in range(7)] == [True, False, False, True, True, True, False]
+    assert [(each.at.offset, each.is_there) for each in brokers.changes(0, 10**6)] == [(1, True), (3, False), (6, True)]
+    assert [each.at.offset for each in brokers.changes(2000, 4000)] == [3]
+
+
+def test_a_broker_that_says_that_it_shuts_down_is_there_until_it_is_fenced():
+    log = Log().batch(registered(1, inControlledShutdown=False)).batch(changed(1, fenced=UNFENCED))
+    log.batch(changed(1, inControlledShutdown=1)).batch(changed(1, fenced=FENCED))
+    assert absences(log) == [(1, 3, None, True)]
+    assert log.history().brokers.absences()[0].shutdown.offset == 2
+    assert log.history().brokers.away_at(2) == set()
+    log.batch(registered(1, inControlledShutdown=False)).batch(changed(1, fenced=UNFENCED))
+    log.batch(changed(1, fenced=FENCED))
+    assert absences(log) == [(1, 3, 5, True), (1, 6, None, False)], "what it said in its life before does not count"
+
+
+def test_a_broker_that_registers_again_before_it_was_fenced_was_away():
+    log = Log().batch(registered(1)).batch(changed(1, fenced=UNFENCED)).batch(registered(1))
+    assert absences(log.batch(changed(1, fenced=UNFENCED))) == [(1, 2, 3, None)]
+
+
+def test_records_before_3_3_do_not_say_whether_a_broker_shut_down():
+    log = Log().batch(registered(1)).batch((MetadataRecordType.UNFENCE_BROKER, {"id": 1, "epoch": 0}))
+    assert absences(log.batch((MetadataRecordType.FENCE_BROKER, {"id": 1, "epoch": 0}))) == [(1, 2, None, None)]
+
+
+def test_an_unregistered_broker_is_away():
+    log = Log().batch(registered(1, fenced=False))
+    log.batch((MetadataRecordType.UNREGISTER_BROKER, {"brokerId": 1, "brokerEpoch": 0}))
+    assert absences(log) == [(1, 1, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("fenced", "expected", "away_before"), [(FENCED, (7, 50, None, None), set()), (UNFENCED, (7, None, 50, None), {7})]
+)
+def test_the_first_record_of_a_cut_log_tells_what_a_broker_was_before(fenced, expected, away_before):
+    log = Log(start=50).batch(changed(7, fenced=fenced))
+    assert absences(log) == [expected]
+    assert log.history().brokers.away_at(49) == away_before
+
+
+def test_each_change_of_the_leader_has_a_new_epoch():
+    log = Log().batch(topic(GROUP_LOG, A), partition(A, 0, 1, 2), topic("t", B), partition(B, 0, 1))
+    log.batch(change(A, 0, isr=[1])).batch(change(A, 0, leader=-1)).batch(change(A, 0, leader=2))
+    brokers = log.batch(change(A, 0, leader=2)).history().brokers
+    assert [(each.leader, each.epoch) for each in brokers.leaders(GROUP_LOG, 0)] == [(1, 0), (-1, 1), (2, 2), (2, 3)]
+    assert brokers.partitions(GROUP_LOG) == [0]
+    assert brokers.leaders("t", 0) == []
+    last = brokers.leaders(GROUP_LOG, 0)[-1].at.timestamp_ms
+    assert not brokers.is_led_anew(GROUP_LOG, 0, last - 1, last), "the same broker goes on"
