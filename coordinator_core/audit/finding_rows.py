@@ -1,129 +1,159 @@
-"""The row of ``findings``, and the table of the kinds of findings with their weights."""
+"""The row of ``findings``, and the table of the kinds of findings with their levels and weights."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple, Self
 
-from coordinator_core.records import LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 MOST_OVER = 10
-"""A number counts at most this many times its threshold, so that one finding does not hide the others."""
+"""A value counts at most this many times its threshold, so that one finding does not hide the others."""
 MOST_EVIDENCE = 10
 """A finding names at most this many positions as evidence."""
 
 
-class FindingKind(StrEnum):
-    """A kind of finding: its name, its weight, what is counted, the setting that is its threshold, and its text.
+class Level(StrEnum):
+    """How soon a person has to look at a finding, the most pressing first; LEVEL_RULES says which finding has which."""
 
-    The weight (1 to 10) says how much a finding hurts whose number equals its threshold.
+    ALARM = "alarm"
+    WARNING = "warning"
+    NOTICE = "notice"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most pressing level, then 1, and so on."""
+        return list(Level).index(self)
+
+
+LEVEL_RULES: Final = {
+    Level.ALARM: "Records are lost, read twice or not read; an assignment or the log is wrong; a coordinator is away "
+    "or does not load.",
+    Level.WARNING: "No record is harmed yet; some will be if it goes on, or if one more thing happens.",
+    Level.NOTICE: "Advice: nothing is wrong, but something could be better, or is no longer needed.",
+}
+"""Which findings have a level. Gates that look for any finding, checks and webhooks mean alarms and warnings."""
+
+
+class FindingKind(StrEnum):
+    """A kind of finding: its name, level and weight, what is counted, the setting that is its threshold, and its text.
+
+    The weight (1 to 10) says how much a finding hurts whose value equals its threshold.
     """
 
+    level: Level
     weight: int
     counted: str
     threshold: str
     says: str
 
-    def __new__(cls, name: str, weight: int, counted: str, threshold: str, says: str) -> Self:
+    def __new__(cls, name: str, level: Level, weight: int, counted: str, threshold: str, says: str) -> Self:
         """Return the member whose value is the kind's name."""
         kind = str.__new__(cls, name)
         kind._value_ = name
-        kind.weight, kind.counted, kind.threshold, kind.says = weight, counted, threshold, says
+        kind.level, kind.weight = level, weight
+        kind.counted, kind.threshold, kind.says = counted, threshold, says
         return kind
 
     # fmt: off
-    TWO_OWNERS = ("two_owners", 10, "milliseconds for which two had them", "any",
+    TWO_OWNERS = ("two_owners", Level.ALARM, 10, "milliseconds for which two had them", "any",
         "Two members had the same partitions, tasks or connectors at the same time: records are processed twice.")
-    RULES_BROKEN = ("rules_broken", 10, "violations", "any",
+    RULES_BROKEN = ("rules_broken", Level.ALARM, 10, "violations", "any",
         "The log breaks rules of the protocol.")
-    TARGETS_WRONG = ("targets_wrong", 9, "targets judged divergent or invalid", "any",
+    TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
         "Target assignments differ from what their assignor computes.")
-    UNASSIGNED_PARTITIONS = ("unassigned_partitions", 9, "partitions or tasks", "unassigned_partitions",
+    UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "unassigned_partitions",
         "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
         "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).")
-    SHARE_INITIALIZING = ("share_initializing", 9, "milliseconds since it was first asked for", "share_initializing_ms",
+    SHARE_INITIALIZING = ("share_initializing", Level.ALARM, 9,
+        "milliseconds since it was first asked for", "share_initializing_ms",
         "A share group waits for the state of share partitions, or for its deletion.")
-    UNASSIGNED_WORK = ("unassigned_work", 9, "connectors and tasks", "unassigned_partitions",
+    UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "unassigned_partitions",
         "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there "
         "is no worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
-    ASSIGNOR_FAILED = ("assignor_failed", 8, "epochs with an error", "any",
+    ASSIGNOR_FAILED = ("assignor_failed", Level.WARNING, 8, "epochs with an error", "any",
         "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL): its "
         "workers keep what they run, and changes of connectors have no effect.")
-    NOT_READY = ("not_ready", 9, "milliseconds not ready", "not_ready_ms",
+    NOT_READY = ("not_ready", Level.ALARM, 9, "milliseconds not ready", "not_ready_ms",
         "A streams group has members but does not run, because the topics do not fit its topology; the status and "
         "the topics are named. At the end of the log any time is enough, unless only internal topics are missing.")
-    WARMUP_STUCK = ("warmup_stuck", 6, "milliseconds since the first of them was assigned", "warmup_ms",
+    WARMUP_STUCK = ("warmup_stuck", Level.WARNING, 6, "milliseconds since the first of them was assigned", "warmup_ms",
         "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).")
-    TOPOLOGY_HALF_UPDATED = ("topology_half_updated", 4, "members with an older topology", "any",
+    TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4, "members with an older topology", "any",
         "At the end of the log some members of a streams group have an older topology than others (KIP-1071): "
         "they get no new tasks.")
-    NEVER_CONVERGES = ("never_converges", 9, "milliseconds without a stable epoch", "never_converges_ms",
+    NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
         "The group keeps rebalancing without reaching a stable assignment.")
-    OFFSETS_REWOUND = ("offsets_rewound", 8, "offsets rewound", "rewound_offsets",
+    OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "rewound_offsets",
         "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of "
         "type STREAMS are not checked, as their log names tasks and not partitions.")
-    OFFSETS_EXPIRED = ("offsets_expired", 8, "partitions", "expired_partitions",
+    OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "expired_partitions",
         "Committed offsets were removed while the group or the topic still existed: its consumers restart "
         "elsewhere.")
-    TRANSACTION_LEFT_OPEN = ("transaction_left_open", 8, "milliseconds open", "open_transaction_ms",
+    TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
-    SHARE_ARCHIVED = ("share_archived", 8, "records", "share_archived",
+    SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "share_archived",
         "A share group gave records up after it had delivered them again: they are poison. An offset that is "
         "archived at its first delivery may be a transaction marker; such offsets count where they are most of a "
         "topic.")
-    SHARE_STALLED = ("share_stalled", 8, "milliseconds", "share_stalled_ms",
+    SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
-    STOOD_STILL = ("stood_still", 8, "members", "stood_still_members",
+    STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",
         "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
         "back under the same member ids: their host, a broker or the network stood still. It is about the cluster.")
-    SHARE_STATE_ORPHANED = ("share_state_orphaned", 7, "share partitions", "share_state_orphaned",
+    SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "share_state_orphaned",
         "A share partition is initialized without state in the share state log, or has state that its group has "
         "not.")
-    RECORD_NEAR_LIMIT = ("record_near_limit", 7, "bytes", "record_bytes",
+    RECORD_NEAR_LIMIT = ("record_near_limit", Level.WARNING, 7, "bytes", "record_bytes",
         "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
         "default): beyond it the coordinator cannot write it, and the group cannot rebalance.")
-    DECISION_NOT_KEPT = ("decision_not_kept", 7, "decisions", "any",
+    DECISION_NOT_KEPT = ("decision_not_kept", Level.ALARM, 7, "decisions", "any",
         "A broker's application log says that members went, or that the group's epoch went up, and the coordinator's "
         "log has nothing of it: the decision could not be written.")
-    REBALANCE_STORM = ("rebalance_storm", 7, "rebalances in a window of storm_window_ms", "storm_rebalances",
+    REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
+        "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")
-    STATIC_MEMBER_FENCED = ("static_member_fenced", 7, "times", "fenced_times",
+    STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "fenced_times",
         "Another client took over the instance id of a member that was still in the group, or tried to, as a "
         "broker's application log says: one of the two was fenced.")
-    SLOW_REBALANCE = ("slow_rebalance", 6, "milliseconds", "slow_rebalance_ms",
+    SLOW_REBALANCE = ("slow_rebalance", Level.WARNING, 6, "milliseconds", "slow_rebalance_ms",
         "A rebalance took long; the member that delayed it is named.")
-    FLAPPING_MEMBER = ("flapping_member", 6, "short stays", "flapping_stays",
+    FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays", "flapping_stays",
         "One client repeatedly joins and leaves after a short stay.")
-    CONVERSION_REFUSED = ("conversion_refused", 5, "times", "any",
+    CONVERSION_REFUSED = ("conversion_refused", Level.WARNING, 5, "times", "any",
         "A broker's application log says that the group was not converted to the other protocol, and why: the member "
         "that asked for it could not join.")
-    STATIC_MEMBER_EXPIRED = ("static_member_expired", 5, "times", "static_expired_times",
+    STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "static_expired_times",
         "A static member did not return within its session timeout.")
-    MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", 5, "partitions or tasks too many", "needless_moves",
+    MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
+        "partitions or tasks too many", "needless_moves",
         "A sticky assignor moved more between members that stayed than the change in membership required.")
-    SHARE_REDELIVERED = ("share_redelivered", 5,
+    SHARE_REDELIVERED = ("share_redelivered", Level.WARNING, 5,
         "deliveries of records that had been delivered before", "share_redelivered",
         "A share group delivers many records again: consumers release them, or their locks time out.")
-    ROLLING_DEPLOY = ("rolling_deploy", 4, "rebalances", "rolling_deploy_rebalances",
+    ROLLING_DEPLOY = ("rolling_deploy", Level.NOTICE, 4, "rebalances", "rolling_deploy_rebalances",
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
         "membership (KIP-345) would have avoided the rebalances.")
-    OFFSETS_RESET = ("offsets_reset", 4, "offsets in total", "reset_offsets",
+    OFFSETS_RESET = ("offsets_reset", Level.WARNING, 4, "offsets in total", "reset_offsets",
         "Committed offsets went back while the group had no members: an administrator reset them "
         "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "
         "Records are read twice.")
-    IMBALANCE = ("imbalance", 4,
+    IMBALANCE = ("imbalance", Level.NOTICE, 4,
         "partitions or tasks that the most loaded member has more than the least loaded one", "imbalance_units",
         "In a stable group some members have far more partitions or tasks than others.")
-    FLOODS_THE_LOG = ("floods_the_log", 4, "commits per minute and partition", "commits_per_partition_minute",
+    FLOODS_THE_LOG = ("floods_the_log", Level.NOTICE, 4,
+        "commits per minute and partition", "commits_per_partition_minute",
         "The group commits far more often than necessary.")
-    EMPTY_MEMBERS = ("empty_members", 3, "members", "empty_members",
+    EMPTY_MEMBERS = ("empty_members", Level.NOTICE, 3, "members", "empty_members",
         "Members of a stable group have no partitions or tasks.")
-    ZOMBIE_GROUP = ("zombie_group", 2, "milliseconds since the last commit, or since the last member left", "zombie_ms",
+    ZOMBIE_GROUP = ("zombie_group", Level.NOTICE, 2,
+        "milliseconds since the last commit, or since the last member left", "zombie_ms",
         "A group without members, and without commits for a long time, still keeps offsets.")
-    INTERNAL_TOPICS_LEFT = ("internal_topics_left", 2, "topics", "any",
+    INTERNAL_TOPICS_LEFT = ("internal_topics_left", Level.NOTICE, 2, "topics", "any",
         "A deleted group of Kafka Streams has left topics that are named as its internal topics: deleting a group "
         "deletes them (KIP-1071), unless it was done by a tool that does not know them.")
-    ZOMBIE_TOPIC = ("zombie_topic", 2, "milliseconds since the last commit", "zombie_ms",
+    ZOMBIE_TOPIC = ("zombie_topic", Level.NOTICE, 2, "milliseconds since the last commit", "zombie_ms",
         "An active group keeps offsets of a topic that it no longer reads, or that was deleted.")
     # fmt: on
 
@@ -134,30 +164,78 @@ class FindingRow(NamedTuple):
     group_id: Annotated[str | None, "the group; null: it is about the cluster"]
     group_type: Annotated[str | None, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT; null: only offsets were seen"]
     kind: Annotated[str, "a FindingKind"]
-    score: Annotated[float, "how urgent it is: weight of the kind times number over threshold (at most 10 times)"]
-    number: Annotated[int, "how much; the table of findings names the unit"]
-    threshold: Annotated[int, "the smallest number that is a finding"]
+    level: Annotated[str, "alarm, warning or notice; that of the kind, if nothing says that this one is less"]
+    score: Annotated[float, "how urgent it is: weight of the kind times value over threshold (at most 10 times)"]
+    value: Annotated[int, "how much; the table of findings says what is counted"]
+    threshold: Annotated[int, "the smallest value that is a finding"]
     subject: Annotated[str | None, "the member, client, topic or producer that it is about; null: the group"]
     detail: Annotated[str, "what was found, in a sentence"]
     since_ms: Annotated[int, "when it began"]
-    until_ms: Annotated[int, "when it ended, or was last seen"]
+    until_ms: Annotated[int, "when it ended, or was last seen; of one that goes on: the end of the log"]
+    is_open: Annotated[bool, "true if it goes on at the end of the log"]
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
     log_topic: Annotated[str, "topic of the log in which these records lie"]
     history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
 
 
-def score(kind: FindingKind, number: int, threshold: int) -> float:
-    """Return how urgent a finding is: the weight of its kind times number / threshold (at most MOST_OVER)."""
-    return round(float(kind.weight * min(number / max(threshold, 1), MOST_OVER)), 1)
+def make_finding(
+    kind: FindingKind,
+    value: int,
+    threshold: int,
+    detail: str,
+    evidence: Sequence[LogPosition],
+    *,
+    since_ms: int,
+    until_ms: int,
+    group_id: str | None = None,
+    group_type: str | None = None,
+    level: Level | None = None,
+    subject: str | None = None,
+    is_open: bool = False,
+    log_topic: str = GROUP_LOG,
+    complete: bool = True,
+) -> FindingRow:
+    """Return a finding with its level (None: that of the kind), its score, and the first positions of its evidence."""
+    return FindingRow(
+        group_id,
+        group_type,
+        str(kind),
+        str(kind.level if level is None else level),
+        score(kind, value, threshold),
+        value,
+        threshold,
+        subject,
+        detail,
+        since_ms,
+        until_ms,
+        is_open,
+        tuple(evidence[:MOST_EVIDENCE]),
+        log_topic,
+        complete,
+    )
+
+
+def urgency(row: FindingRow) -> tuple[int, bool, float, str, str, str, int]:
+    """Return the key by which findings are sorted: the most pressing level first, in it those about the cluster, then
+    the highest score.
+    """
+    about = row.kind, row.subject or "", row.since_ms
+    return Level(row.level).rank, row.group_id is not None, -row.score, row.group_id or "", *about
+
+
+def score(kind: FindingKind, value: int, threshold: int) -> float:
+    """Return how urgent a finding is: the weight of its kind times value / threshold (at most MOST_OVER)."""
+    return round(float(kind.weight * min(value / max(threshold, 1), MOST_OVER)), 1)
 
 
 def document_rows() -> list[dict[str, str]]:
-    """Return the table as text for the docs: one dict per kind with Finding, Says, Number, Threshold and Weight."""
+    """Return the table as text for the docs: a dict for each kind, by the heads of its columns."""
     return [
         {
             "Finding": kind.value,
+            "Level": kind.level.value,
             "Says": kind.says,
-            "Number": kind.counted,
+            "Value": kind.counted,
             "Threshold": kind.threshold,
             "Weight": str(kind.weight),
         }

@@ -20,6 +20,7 @@ from jobs.formatting import plain
 from jobs.queries.interface import Answers
 
 ANY = "any"
+GOES_ON = "goes on"
 FINDING_KINDS = tuple(kind.value for kind in FindingKind)
 
 
@@ -128,14 +129,15 @@ def findings_command(
     else:
         lines = [
             {
-                "score": row.score,
+                "level": row.level,
                 "group": row.group_id,
                 "finding": row.kind,
-                "number": row.number,
-                "from": row.threshold,
+                "value": row.value,
+                "threshold": row.threshold,
                 "about": row.subject,
                 "detail": row.detail,
-                "since": utc(row.since_ms),
+                "from": utc(row.since_ms),
+                "until": GOES_ON if row.is_open else utc(row.until_ms),
                 "log": _evidence(row),
                 "history": None if row.history_complete else "incomplete",
             }

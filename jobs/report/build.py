@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
+from heapq import nlargest, nsmallest
 from typing import NamedTuple
 
+from coordinator_core.audit.finding_rows import Level, urgency
 from coordinator_core.audit.findings.stood_still import (
     LostSession,
     ShowsAll,
@@ -101,7 +102,7 @@ def build(
         ]
         worst += _worst(rebalances, groups[-1])
     # Histories come in the order of the log or of the tables; among equals, what the report has must not depend on it.
-    groups.sort(key=lambda group: (-group.line.score, -group.line.rebalances, group.line.group_id))
+    groups.sort(key=_most_urgent)
     worst.sort(key=lambda pair: pair[1].group_id)
     if source.lag_of is not None:
         groups = _with_lag(groups, source.lag_of)
@@ -130,7 +131,7 @@ def build(
         verdicts=_sum(line.verdicts for line in lines),
         findings_seen=len(findings),
         kinds=counts(row.kind for row in findings),
-        findings=tuple(nlargest(MOST_FINDINGS, findings, key=lambda row: row.score)),
+        findings=tuple(nsmallest(MOST_FINDINGS, findings, key=urgency)),
         bucket_ms=bucket_ms,
         activity=activity,
         families=counts(line.family for line in opened),
@@ -140,6 +141,12 @@ def build(
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
     )
+
+
+def _most_urgent(group: GroupDetail) -> tuple[int, float, int, str]:
+    """Return the key by which groups are sorted: by their most urgent finding, then by rebalances."""
+    rank = Level(group.findings[0].level).rank if group.findings else len(Level)
+    return rank, -group.line.score, -group.line.rebalances, group.line.group_id
 
 
 def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:

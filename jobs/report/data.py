@@ -13,7 +13,7 @@ from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.records import LogPosition
 from jobs.tables.night_rows import NightRow
 
-FORMAT = 2
+FORMAT = 3
 """Format version of the data; raised where a report that was made before is to be made again."""
 
 

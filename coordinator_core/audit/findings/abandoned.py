@@ -32,7 +32,7 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             limits.zombie_ms,
             detail,
             [latest],
-            until_ms=history.now_ms,
+            is_open=True,
             complete=known,
         )
 
@@ -62,5 +62,5 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         if gone:
             detail += "; the topic was deleted"
         yield history.finding(
-            FindingKind.ZOMBIE_TOPIC, silent, limits.zombie_ms, detail, [last], subject=topic, until_ms=history.now_ms
+            FindingKind.ZOMBIE_TOPIC, silent, limits.zombie_ms, detail, [last], subject=topic, is_open=True
         )

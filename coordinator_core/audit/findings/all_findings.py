@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, urgency
 from coordinator_core.audit.findings import (
     abandoned,
     balance,
@@ -43,7 +43,15 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     rows = [row for row in history.targets if row.verdict in WRONG]
     if rows:
         epochs = first_of([f"{row.epoch} {row.verdict}" for row in rows])
-        yield history.finding(FindingKind.TARGETS_WRONG, len(rows), 1, f"epochs {epochs}", [row.at for row in rows])
+        present = None if history.present is None else history.present.epoch
+        yield history.finding(
+            FindingKind.TARGETS_WRONG,
+            len(rows),
+            1,
+            f"epochs {epochs}",
+            [row.at for row in rows],
+            is_open=any(row.epoch == present for row in rows),
+        )
 
 
 FINDERS: tuple[Finder, ...] = (
@@ -83,9 +91,9 @@ FINDERS: tuple[Finder, ...] = (
 
 
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
-    """Return all findings of a group, the highest score first; equal scores are ordered by kind and subject."""
+    """Return all findings of a group, the most urgent first."""
     rows = [row for part in by_log(history) for finder in FINDERS for row in finder(part, limits)]
-    return sorted(rows, key=lambda row: (-row.score, row.kind, row.subject or "", row.since_ms))
+    return sorted(rows, key=urgency)
 
 
 def findings_of_cluster(

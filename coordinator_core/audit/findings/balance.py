@@ -64,8 +64,14 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
         detail,
         [moment.rebalance.finished or moment.rebalance.at for moment in uneven],
         subject=history.client(most),
+        is_open=_holds(history, uneven[-1]),
         complete=_shows_all_states(history),
     )
+
+
+def _holds(history: GroupHistory, moment: ConvergedState) -> bool:
+    """Whether the group still has what it had then: no epoch began since."""
+    return history.present is not None and history.present.epoch == moment.rebalance.to_epoch
 
 
 def _shows_all_states(history: GroupHistory) -> bool:
@@ -92,7 +98,13 @@ def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[Converge
     positions = [moment.rebalance.finished or moment.rebalance.at for moment in idle]
     complete = _shows_all_states(history)
     yield history.finding(
-        FindingKind.EMPTY_MEMBERS, worst.idle, limits.empty_members, detail, positions, complete=complete
+        FindingKind.EMPTY_MEMBERS,
+        worst.idle,
+        limits.empty_members,
+        detail,
+        positions,
+        is_open=_holds(history, idle[-1]),
+        complete=complete,
     )
 
 
@@ -168,7 +180,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         f"{'without a worker' if history.epochs[-1].members == () else WITHOUT_TARGET} for {waited_ms} ms: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         list(dict.fromkeys((begun, last.target or last.opened))),
-        until_ms=history.now_ms,
+        is_open=True,
         complete=last.history_complete,
     )
 
@@ -179,7 +191,14 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
     if failed and history.group_type == "CONNECT":
         listed = first_of([f"{attempt.epoch} ({_failure(attempt)})" for attempt in failed])
         evidence = [attempt.target or attempt.opened for attempt in failed]
-        yield history.finding(FindingKind.ASSIGNOR_FAILED, len(failed), 1, f"epochs {listed}", evidence)
+        yield history.finding(
+            FindingKind.ASSIGNOR_FAILED,
+            len(failed),
+            1,
+            f"epochs {listed}",
+            evidence,
+            is_open=failed[-1] is history.epochs[-1],
+        )
 
 
 def _failure(epoch: GroupEpochRow) -> str:

@@ -35,7 +35,13 @@ def _not_kept(
     why = next((failure for failure in history.lines.of_kind[EventKind.WRITE_FAILED] if _is_near(failure, line)), None)
     because = "" if why is None else f"; it could not be written: {why.reason} ({why.place})"
     return history.finding(
-        FindingKind.DECISION_NOT_KEPT, count, 1, f"{detail}{quoted(line)}{because}", evidence, until_ms=history.own_ms
+        FindingKind.DECISION_NOT_KEPT,
+        count,
+        1,
+        f"{detail}{quoted(line)}{because}",
+        evidence,
+        until_ms=history.own_ms,
+        is_open=True,
     )
 
 
@@ -78,6 +84,7 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             f"{detail}{line.reason} ({line.place})",
             [present.opened],
             until_ms=history.own_ms,
+            is_open=True,
             complete=present.history_complete,
         )
         yield finding._replace(since_ms=line.timestamp_ms)

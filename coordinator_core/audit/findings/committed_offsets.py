@@ -137,5 +137,5 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
                 detail,
                 [transaction.first],
                 subject=f"producer {transaction.producer_id}",
-                until_ms=history.now_ms,
+                is_open=True,
             )

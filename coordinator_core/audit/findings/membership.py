@@ -117,6 +117,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         limits.rolling_deploy_rebalances,
         detail,
         [at for session in wave for at in (session.left, session.back)],
+        is_open=history.now_ms - until_ms <= limits.rolling_deploy_gap_ms,
         complete=knows_moves and all(row.history_complete for row in known),
     )
 

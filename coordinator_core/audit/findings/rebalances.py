@@ -63,6 +63,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
         detail,
         [row.at for row in rows],
         subject=driver,
+        is_open=history.now_ms - rows[-1].at.timestamp_ms <= limits.storm_window_ms,
         complete=all(row.history_complete for row in rows),
     )
 
@@ -91,7 +92,7 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             detail,
             [row.at, *([row.target] if row.target else []), end],
             subject=name,
-            until_ms=history.now_ms if row.outcome == "open" else None,
+            is_open=row.outcome == "open",
             complete=row.history_complete,
         )
 
@@ -111,14 +112,14 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
             # One in progress has lasted since, unless its end may be among what is lost.
             lasted_ms = (row.duration_min_ms or 0) if row.outcome == "open" else 0
             end_ms = end.timestamp_ms + lasted_ms
-            yield from _unsettled(history, limits, stretch, end_ms)
+            yield from _unsettled(history, limits, stretch, end_ms, is_open=row.outcome == "open")
         stretch = []
     if len(stretch) > 1:
-        yield from _unsettled(history, limits, stretch, history.now_ms)
+        yield from _unsettled(history, limits, stretch, history.now_ms, is_open=True)
 
 
 def _unsettled(
-    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], end_ms: int
+    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], end_ms: int, *, is_open: bool
 ) -> Iterator[FindingRow]:
     took = end_ms - rows[0].at.timestamp_ms
     if took < limits.never_converges_ms:
@@ -142,6 +143,7 @@ def _unsettled(
         [row.at for row in rows],
         subject=None if who is None else who[0],
         until_ms=end_ms,
+        is_open=is_open,
         complete=all(row.history_complete for row in rows),
     )
 

@@ -121,7 +121,7 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             detail,
             [since],
             subject=_share_partition(delivery),
-            until_ms=history.now_ms,
+            is_open=True,
             complete=row.history_complete,
             in_share_state=True,
         )
@@ -178,7 +178,7 @@ def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
             detail,
             sorted({at for row in rows for at in (row.since, row.last_asked)}, key=lambda at: at.offset),
             subject=topic,
-            until_ms=history.now_ms,
+            is_open=True,
             complete=all(row.history_complete for row in rows),
         )
 
@@ -231,7 +231,7 @@ def _orphans(
         limits.share_state_orphaned,
         detail,
         evidence,
-        until_ms=history.now_ms,
+        is_open=True,
         in_share_state=in_share_state,
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
-from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.membership import TOGETHER_MS
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
@@ -20,7 +20,7 @@ from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
 from coordinator_core.history.departure_hints import LEFT
 from coordinator_core.history.rows import MembershipRow
-from coordinator_core.records import GROUP_LOG, LogPosition
+from coordinator_core.records import LogPosition
 
 LOST = GONE - {HOW[EventKind.MEMBER_LEFT][1]}
 """How a session may have been lost: a member that left, as a broker's log says, may come back under its id, too."""
@@ -108,18 +108,14 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds, shows_all: Sho
         f"ms later, {where}: no process was started again; {cause} stood still"
     )
     evidence = [session.left for session in sessions]
-    yield FindingRow(
-        None,
-        None,
-        str(FindingKind.STOOD_STILL),
-        score(FindingKind.STOOD_STILL, members, limits.stood_still_members),
+    yield make_finding(
+        FindingKind.STOOD_STILL,
         members,
         limits.stood_still_members,
-        hosts[0].lstrip("/") if len(hosts) == 1 else None,
         detail,
-        first_ms,
-        max(session.back_ms for session in sessions),
-        tuple(evidence[:MOST_EVIDENCE]),
-        GROUP_LOG,
-        all(session.history_complete for session in sessions) and shows_all(first_ms - TOGETHER_MS),
+        evidence,
+        subject=hosts[0].lstrip("/") if len(hosts) == 1 else None,
+        since_ms=first_ms,
+        until_ms=max(session.back_ms for session in sessions),
+        complete=all(session.history_complete for session in sessions) and shows_all(first_ms - TOGETHER_MS),
     )

@@ -42,7 +42,7 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             f"active: {tasks}; compare restore rate and acceptable.recovery.lag",
             list(dict.fromkeys(row.since for row in late)),
             subject=member_id,
-            until_ms=history.now_ms,
+            is_open=True,
             complete=all(row.history_complete for row in late),
         )
 
@@ -68,7 +68,7 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
         f"a member brought {history.now_ms - first.timestamp_ms} ms before the end of the log; they get no new tasks: "
         f"{names}",
         [first],
-        until_ms=history.now_ms,
+        is_open=True,
         complete=all(row.history_complete for row in members),
     )
 
@@ -96,6 +96,6 @@ def internal_topics_left(history: GroupHistory, limits: Thresholds) -> Iterator[
         1,
         f"{counted(len(left), 'topic')} of the deleted application still there: {first_of(left)}",
         [last],
-        until_ms=history.now_ms,
+        is_open=True,
         complete=history.topics.reach.covers_end(history.now_ms),
     )

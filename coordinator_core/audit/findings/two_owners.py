@@ -98,5 +98,5 @@ def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             1,
             f"{span.counted} {how} {lasted_ms} ms: {names} had {span.listed}; {span.meaning}",
             [span.at, *([span.until] if span.until is not None else [])],
-            until_ms=history.now_ms if span.until is None else None,
+            is_open=span.until is None,
         )

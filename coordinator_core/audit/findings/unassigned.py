@@ -49,6 +49,7 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
                 detail,
                 [*(row.opened for row in run), *((ended,) if ended is not None else ())],
                 until_ms=until_ms,
+                is_open=ended is None,
                 complete=all(row.history_complete for row in run),
             )
 
@@ -88,7 +89,7 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 f"{missing} of {unit.units} {unit.noun} have no owner: {listed}",
                 [present.target or present.opened],
                 subject=unit.subject,
-                until_ms=history.now_ms,
+                is_open=True,
                 complete=history.topics.reach.covers_end(history.now_ms),
             )
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
-from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, FindingRow, score
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
@@ -290,18 +290,21 @@ class GroupHistory:
     def finding(
         self,
         kind: FindingKind,
-        number: int,
+        value: int,
         threshold: int,
         detail: str,
         evidence: Sequence[LogPosition],
         *,
         subject: str | None = None,
+        level: Level | None = None,
         until_ms: int | None = None,
+        is_open: bool = False,
         complete: bool = True,
         in_share_state: bool = False,
     ) -> FindingRow:
         """Return a finding about this group; its time range ends with the last evidence, or at ``until_ms``.
 
+        ``level``: None for that of the kind. ``is_open``: it goes on, and its time range ends with the log.
         ``in_share_state``: the evidence lies in the share state log, and not in the group's own. A finding is not
         complete if records of the log are lost in which its evidence lies, or have no time: nothing tells which of them
         were written together.
@@ -310,26 +313,28 @@ class GroupHistory:
         log = LOG_TOPICS[Family.SHARE if in_share_state else own_log]
         times = [at.timestamp_ms for at in evidence]
         complete = complete and min(times, default=0) >= 0 and not self._lacks_some(log, evidence)
-        return FindingRow(
-            self.group_id,
-            self.group_type,
-            str(kind),
-            score(kind, number, threshold),
-            number,
+        end_ms = self.now_ms if is_open else max(times, default=self.now_ms)
+        return make_finding(
+            kind,
+            value,
             threshold,
-            subject,
             detail,
-            min(times, default=self.now_ms),
-            max(times, default=self.now_ms) if until_ms is None else until_ms,
-            tuple(sorted(evidence, key=lambda at: at.offset)[:MOST_EVIDENCE]),
-            log,
-            complete,
+            sorted(evidence, key=lambda at: at.offset),
+            group_id=self.group_id,
+            group_type=self.group_type,
+            level=level,
+            subject=subject,
+            since_ms=min(times, default=self.now_ms),
+            until_ms=end_ms if until_ms is None else until_ms,
+            is_open=is_open,
+            log_topic=log,
+            complete=complete,
         )
 
     def _lacks_some(self, topic: str, evidence: Sequence[LogPosition]) -> bool:
         """Return whether records are lost of the log in which the evidence lies: before it, in it or after it.
 
-        A finding counts, so that one more record of the group may change its number wherever it lies.
+        A finding counts, so that one more record of the group may change its value wherever it lies.
         """
         return any(self.lost.any_within(topic, partition, 0, None) for partition in {at.partition for at in evidence})
 

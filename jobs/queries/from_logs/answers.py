@@ -134,16 +134,18 @@ class LogAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
+        from coordinator_core.audit.finding_rows import urgency
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined
 
         chosen = self.load_settings()
         histories = combined(self._histories(group_id, chosen.audit))
         rows = findings_of_cluster(histories, chosen.findings, self._shows_all_since)
-        return sorted((row for row in rows if group_id in (None, row.group_id)), key=_finding_order)
+        return sorted((row for row in rows if group_id in (None, row.group_id)), key=urgency)
 
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""
+        from coordinator_core.audit.finding_rows import urgency
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
@@ -168,7 +170,7 @@ class LogAnswers:
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),
             sorted(violations, key=_violation_order),
-            sorted(rows, key=_finding_order),
+            sorted(rows, key=urgency),
         )
 
     def rounds(self, group_id: str) -> list[Round]:
@@ -212,10 +214,6 @@ def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:
 
 def _rebalance_order(row: RebalanceRow) -> tuple[int, int, int, str]:
     return row.at.timestamp_ms, row.at.partition, row.at.offset, row.group_type
-
-
-def _finding_order(row: FindingRow) -> tuple[float, str]:
-    return -row.score, row.group_id or ""
 
 
 def _violation_order(row: Violation) -> tuple[int, int, int, str, str]:

@@ -171,10 +171,10 @@ class StoredAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
-        from coordinator_core.audit.finding_rows import FindingRow
+        from coordinator_core.audit.finding_rows import FindingRow, urgency
 
         rows = self._rows("findings", FindingRow, group_id)
-        return sorted(rows, key=lambda row: (-row.score, row.group_id or "", row.kind, row.subject or "", row.since_ms))
+        return sorted(rows, key=urgency)
 
     def histories(self) -> AllHistories:
         """From the tables of each question."""

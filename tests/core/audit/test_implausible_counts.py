@@ -98,7 +98,7 @@ def test_a_partition_that_a_member_cannot_have_had() -> None:
 def test_unassigned_partitions_are_counted_and_not_walked() -> None:
     history = audited(consumer_group(2))
     found = [each for each in findings(history, load(None, flags={}).findings) if each.kind == "unassigned_partitions"]
-    assert [each.number for each in found] == [HUGE - 2]
+    assert [each.value for each in found] == [HUGE - 2]
     assert found[0].detail.endswith(f"{HUGE - 2} of {HUGE} partitions of orders have no owner: 2, 3, 4, 5, 6, ...")
 
 

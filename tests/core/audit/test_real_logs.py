@@ -30,7 +30,7 @@ def test_members_that_come_back_under_their_ids_were_not_restarted() -> None:
     found = found_in_wild()
     assert [row for row in found if row.kind == FindingKind.ROLLING_DEPLOY] == []
     stood_still = [row for row in found if row.kind == FindingKind.STOOD_STILL]
-    assert [(row.group_id, row.number, row.subject) for row in stood_still] == [
+    assert [(row.group_id, row.value, row.subject) for row in stood_still] == [
         (None, 10, "127.0.0.1"),
         (None, 13, "127.0.0.1"),
     ]
@@ -41,7 +41,7 @@ def test_two_owners_are_told_first_and_what_they_mean() -> None:
     """Kafka's sticky assignor gave five partitions to a second member in generation 70."""
     found = found_in_wild()
     gravest = max(found, key=lambda row: row.score)
-    assert (gravest.kind, gravest.group_id, gravest.number) == (FindingKind.TWO_OWNERS, "W-cls-1", 1417)
+    assert (gravest.kind, gravest.group_id, gravest.value) == (FindingKind.TWO_OWNERS, "W-cls-1", 1417)
     assert "records are processed twice" in gravest.detail
     history = histories(wild())["W-cls-1"]
     texts = [sentence.text for sentence in explain(history, find_rebalance(history, 70))]

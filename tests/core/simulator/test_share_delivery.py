@@ -100,7 +100,7 @@ def test_the_log_says_what_happened(seed):
     assert max(row.leader_epoch for row in history) > 0
     (archived,) = [row for row in found(records, rows) if row.kind == FindingKind.SHARE_ARCHIVED]
     after_redelivery = [row for row in told if row["delivery_count"] > 1]
-    assert archived.number == sum(row["last_offset"] - row["first_offset"] + 1 for row in after_redelivery)
+    assert archived.value == sum(row["last_offset"] - row["first_offset"] + 1 for row in after_redelivery)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_redeliveries_are_found_as_they_were(habits, minutes):
     leave = {"at": f"{minutes - 1}m", "scale": 0}
     records, truth = simulated(delivery=habits, lasts=f"{minutes}m", events=[leave])
     again = [row for row in found(records, audited(records)) if row.kind == FindingKind.SHARE_REDELIVERED]
-    assert [row.number for row in again] == [totals(truth)["redelivered"]]
+    assert [row.value for row in again] == [totals(truth)["redelivered"]]
 
 
 def test_a_member_that_hangs_with_long_locks_stalls_its_partition():
@@ -135,7 +135,7 @@ def test_a_member_that_hangs_with_long_locks_stalls_its_partition():
     (stuck,) = [row for row in truth if row["kind"] == "share-offset" and row["next_offset"] < 10_000]
     assert f"offset {stuck['next_offset']} holds it up" in stall.detail
     assert "40 records were locked by members" in stall.detail
-    assert stall.number == records[-1].at.timestamp_ms - stall.evidence[0].timestamp_ms
+    assert stall.value == records[-1].at.timestamp_ms - stall.evidence[0].timestamp_ms
 
 
 def test_a_record_that_nobody_can_process_is_given_up_at_the_limit():

@@ -133,7 +133,7 @@ def test_state_of_a_group_that_no_log_has_is_found_in_tables_as_in_logs(forgotte
     assert expected["forgotten"].share_logs.groups_ms.keys() == {0}
     assert {each.group_id: each for each in histories(made.tables, CLUSTER)} == expected
     found = made.table("findings").where("group_id = 'forgotten'").collect()
-    assert [(row.kind, row.number) for row in found] == [("share_state_orphaned", 2)]
+    assert [(row.kind, row.value) for row in found] == [("share_state_orphaned", 2)]
     for_report = {each.group_id: each for each in report_histories(FolderReader(made.tables.location), CLUSTER)}
     told = findings(for_report["forgotten"], made.settings.findings)
-    assert [(row.kind, row.number) for row in told] == [("share_state_orphaned", 2)]
+    assert [(row.kind, row.value) for row in told] == [("share_state_orphaned", 2)]

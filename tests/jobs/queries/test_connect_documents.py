@@ -221,7 +221,7 @@ def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
 def test_a_worker_leaves(played: Callable[..., Pipeline]) -> None:
     waiting = played("connect_worker_leaves", "The delay is over")
     (row,) = [row for row in waiting.answers().findings(GROUP) if row.kind == FindingKind.UNASSIGNED_WORK]
-    assert row.number == 2
+    assert row.value == 2
     assert "2 connectors and tasks are in no worker's target." in waiting.story(36)
     over = played("connect_worker_leaves")
     assert FindingKind.UNASSIGNED_WORK not in {row.kind for row in over.answers().findings(GROUP)}

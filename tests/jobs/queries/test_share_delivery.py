@@ -24,7 +24,7 @@ def printed(*command: str, logs: Path = LOGS) -> list[dict[str, Any]]:
 
 
 def findings(logs: Path = LOGS) -> set[tuple[str, str, str, int]]:
-    return {(row["group_id"], row["kind"], row["subject"], row["number"]) for row in printed("findings", logs=logs)}
+    return {(row["group_id"], row["kind"], row["subject"], row["value"]) for row in printed("findings", logs=logs)}
 
 
 def test_findings_of_the_recording() -> None:

@@ -97,13 +97,13 @@ def test_a_busy_port_is_an_error_of_the_command(tmp_path: Path) -> None:
 def found_by_command(logs: Path) -> set[tuple[Any, ...]]:
     printed = CliRunner().invoke(app, ["findings", "--log", str(logs), "--json"]).stdout
     rows = map(json.loads, printed.splitlines())
-    names = ("group_id", "kind", "subject", "number", "detail", "history_complete")
+    names = ("group_id", "kind", "subject", "value", "detail", "history_complete")
     return {tuple(row[name] for name in names) for row in rows}
 
 
 def found_by_watch(watched: FollowedGroups) -> set[tuple[Any, ...]]:
     rows = watched.findings()
-    return {(row.group_id, row.kind, row.subject, row.number, row.detail, row.history_complete) for row in rows}
+    return {(row.group_id, row.kind, row.subject, row.value, row.detail, row.history_complete) for row in rows}
 
 
 def test_a_watch_finds_what_findings_finds(watched: FollowedGroups) -> None:

@@ -63,7 +63,7 @@ def test_a_storm_names_the_member_that_drives_it() -> None:
     members = [member("m0", at(1), client_id="flaky"), member("m1", at(1), client_id="calm")]
     rows[0] = rows[0]._replace(causes=(cause("member_joined", "m1", at(2)),))
     (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members)
-    assert (storm.number, storm.subject) == (12, "calm at 10.0.0.1")
+    assert (storm.value, storm.subject) == (12, "calm at 10.0.0.1")
     assert "causes: member joined 12;" in storm.detail
     assert storm.evidence[0] == at(2)
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
@@ -83,7 +83,7 @@ def test_clients_that_drive_a_storm_alike_are_named_in_every_process_alike() -> 
 def test_two_storms_far_apart_are_two() -> None:
     early = [rebalance(e, at(e)) for e in range(2, 14)]
     late = [rebalance(e, at(e, 5_000_000 + e)) for e in range(20, 31)]
-    assert [row.number for row in found(FindingKind.REBALANCE_STORM, rebalances=early + late)] == [12, 11]
+    assert [row.value for row in found(FindingKind.REBALANCE_STORM, rebalances=early + late)] == [12, 11]
 
 
 def test_rebalances_without_times_are_no_storm() -> None:
@@ -105,14 +105,14 @@ def test_a_slow_rebalance_names_who_held_it_up() -> None:
     quick = rebalance(3, at(70), duration_min_ms=59_000)
     members = [member("m1", at(1))]
     (row,) = found(FindingKind.SLOW_REBALANCE, rebalances=[slow, quick], memberships=members)
-    assert (row.number, row.subject) == (61_000, "client-m1 at 10.0.0.1")
+    assert (row.value, row.subject) == (61_000, "client-m1 at 10.0.0.1")
 
 
 def test_a_rebalance_under_way_counts_until_now() -> None:
     lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": 300_000}
     row = rebalance(2, at(2), behind=("m7",), held_up_by="m7", **lasting)
     (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
-    assert (slow.number, slow.subject) == (300_000, "m7")
+    assert (slow.value, slow.subject) == (300_000, "m7")
 
 
 def test_who_is_behind_is_not_to_blame_where_the_rebalance_names_no_member() -> None:
@@ -163,7 +163,7 @@ def test_who_is_behind_while_a_broker_was_away_is_not_why_a_group_never_converge
 def test_superseded_rebalances_without_rest_never_converge() -> None:
     rows = [rebalance(e, at(100 * e), outcome="superseded", behind=("m1",), members_behind=1) for e in range(2, 6)]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rows)
-    assert (row.number, row.subject) == (400_000, "m1")
+    assert (row.value, row.subject) == (400_000, "m1")
     rest = [rows[0], rebalance(3, at(300)), *rows[2:]]
     assert found(FindingKind.NEVER_CONVERGES, now_ms=600_000, rebalances=rest) == []
 
@@ -173,7 +173,7 @@ def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> No
     lost = {"outcome": "unknown", "finished": None, "history_complete": False}
     rows = [rebalance(e, at(100 * e), outcome="superseded") for e in (2, 3)] + [rebalance(6, at(600), **lost)]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=rows)
-    assert (row.number, row.detail) == (400_000, "3 rebalances, 2 to 6, without a stable assignment for 400000 ms")
+    assert (row.value, row.detail) == (400_000, "3 rebalances, 2 to 6, without a stable assignment for 400000 ms")
     apart = [rebalance(e, at(100 * e), **lost) for e in (2, 9)]
     assert found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=apart) == []
 
@@ -181,7 +181,7 @@ def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> No
 def test_a_client_that_comes_and_goes_flaps() -> None:
     rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]
     (row,) = found(FindingKind.FLAPPING_MEMBER, memberships=rows)
-    assert (row.number, row.subject) == (5, "c at 10.0.0.1")
+    assert (row.value, row.subject) == (5, "c at 10.0.0.1")
     assert found(FindingKind.FLAPPING_MEMBER, memberships=rows[1:]) == []
 
 
@@ -197,7 +197,7 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
         members += [member(f"old{n}", at(n), left, client_id=f"c{n}"), member(f"new{n}", back, client_id=f"c{n}")]
         rows += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
     (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows)
-    assert row.number == 6
+    assert row.value == 6
     counts = {None: ("one after the other: 6 rebalances;", False), 2: ("6 rebalances, 2 moves;", True)}
     for moved, (says, is_complete) in counts.items():
         (known,) = found(
@@ -210,7 +210,7 @@ def test_restarts_one_after_the_other_are_a_rolling_deploy() -> None:
     grown = cause("topic_grown", None, at(100, 300_000))._replace(source="cluster metadata")
     later = [*rows, rebalance(20, at(300), causes=(grown,))]
     (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=later)
-    assert row.number == 6, "the record of another log has the offset of a departure"
+    assert row.value == 6, "the record of another log has the offset of a departure"
     static = [each._replace(instance_id=each.client_id) for each in members]
     assert found(FindingKind.ROLLING_DEPLOY, memberships=static, rebalances=rows) == []
     went_on = [each._replace(member_id=str(each.client_id)) for each in members]
@@ -246,7 +246,7 @@ def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
         return [row for row in findings_of_cluster(histories, LIMITS) if row.kind == FindingKind.STOOD_STILL]
 
     (row,) = cluster(group("a", 50_000, 3), group("b", 50_500, 2))
-    assert (row.group_id, row.number, row.since_ms, row.until_ms) == (None, 5, 50_000, 51_400)
+    assert (row.group_id, row.value, row.since_ms, row.until_ms) == (None, 5, 50_000, 51_400)
     assert "5 members of 2 groups (a, b)" in row.detail
     assert cluster(group("a", 50_000, 5)) == []
     assert cluster(group("a", 50_000, 2), group("b", 50_000, 2)) == []
@@ -272,7 +272,7 @@ def test_a_unit_with_two_owners() -> None:
     held = [assignment("a", 0, at(2)), assignment("b", 0, at(5), at(9)), assignment("b", 1, at(5))]
     broken = [Violation(Rule.ASSIGNED_TO_TWO, at(5), "g", "b", "t-0 is also assigned to a")]
     (row,) = found(FindingKind.TWO_OWNERS, assignments=held, violations=broken)
-    assert (row.number, row.score, row.evidence) == (4_000, 100.0, (at(5), at(9)))
+    assert (row.value, row.score, row.evidence) == (4_000, 100.0, (at(5), at(9)))
     assert row.detail == (
         "1 partition had two owners for 4000 ms: a and b had t-0; both read them, so that records are processed twice"
     )
@@ -308,9 +308,9 @@ def test_imbalance_and_empty_members() -> None:
     held = [assignment("a", number, at(2)) for number in range(4)]
     parts = {"memberships": MEMBERS, "assignments": held, "rebalances": [rebalance(2, at(3))]}
     (uneven,) = found(FindingKind.IMBALANCE, epochs=[epoch(2, at(2))], **parts)
-    assert (uneven.number, uneven.subject) == (4, "client-a at 10.0.0.1")
+    assert (uneven.value, uneven.subject) == (4, "client-a at 10.0.0.1")
     (empty,) = found(FindingKind.EMPTY_MEMBERS, epochs=[epoch(2, at(2))], **parts)
-    assert (empty.number, "client-b" in empty.detail) == (1, True)
+    assert (empty.value, "client-b" in empty.detail) == (1, True)
     assert (uneven.history_complete, empty.history_complete) == (True, True)
     # How many stable epochs there were is not known where a part of the history is not.
     lost = rebalance(1, at(1), outcome="unknown", history_complete=False)
@@ -334,7 +334,7 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
     moved = found(
         FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
     )
-    assert [row.number for row in moved] == [2] * kinds
+    assert [row.value for row in moved] == [2] * kinds
     said = (
         "the rebalance to 3 moved 2 partitions between members that stayed; "
         "no member joined, so that no move was needed"
@@ -390,7 +390,7 @@ def test_a_member_that_joins_needs_its_share() -> None:
 def test_partitions_of_a_settled_group_that_nobody_has() -> None:
     parts = {"epochs": [epoch(2, at(2))], "memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))]}
     (row,) = found(FindingKind.UNASSIGNED_PARTITIONS, topics=at_end({"t": 3}), **parts)
-    assert (row.number, row.subject) == (2, "t")
+    assert (row.value, row.subject) == (2, "t")
     assert found(FindingKind.UNASSIGNED_PARTITIONS, **parts) == []
 
 
@@ -399,7 +399,7 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     held = [assignment("a", 0, at(2), at(19)), assignment("b", 0, taken)]
     parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=taken)]}
     (row,) = found(FindingKind.OFFSETS_REWOUND, commits=[commits(rewinds=(Rewind(at(25), 90, 40),))], **parts)
-    assert (row.number, row.evidence) == (50, (at(18), at(25)))
+    assert (row.value, row.evidence) == (50, (at(18), at(25)))
     late = [commits(rewinds=(Rewind(at(500), 90, 40),))]
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
 
@@ -408,7 +408,7 @@ def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     back = [commits(rewinds=(Rewind(at(25), 90, 40),)), commits(partition=1, rewinds=(Rewind(at(25), 7, 0),))]
     empty = epoch(3, at(20), members=())
     (row,) = found(FindingKind.OFFSETS_RESET, commits=back, epochs=[epoch(2, at(2), members=("a",)), empty])
-    assert (row.number, row.subject, row.evidence) == (57, "t", (at(25), at(25)))
+    assert (row.value, row.subject, row.evidence) == (57, "t", (at(25), at(25)))
     assert row.detail.startswith(
         "while the group had no members, 2 committed offsets went back by 57 in total, the first of t-0 from 90 to 40"
     )
@@ -450,7 +450,7 @@ def test_a_record_or_a_batch_near_the_limit_of_brokers() -> None:
     fold.feed(RecordType.GROUP_METADATA, 10, 900_000, at(3), 3)
     fold.feed(RecordType.GROUP_METADATA, 10, 800_000, at(4), 4)
     (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
-    assert (row.number, row.subject, row.evidence) == (900_082, "GROUP_METADATA", (at(3),))
+    assert (row.value, row.subject, row.evidence) == (900_082, "GROUP_METADATA", (at(3),))
     assert row.detail.startswith(
         "one GROUP_METADATA takes 900082 bytes as a batch, with keys and framing, 85% of what a broker takes by default"
     )
@@ -462,7 +462,7 @@ def test_the_target_of_many_members_is_one_batch() -> None:
         fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0, 90_000, at(offset), 10)
     fold.feed(RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER, 0, 90_000, at(20), 20)
     (row,) = found(FindingKind.RECORD_NEAR_LIMIT, sizes=list(fold.sizes()))
-    assert (row.number, row.subject) == (900_171, None)
+    assert (row.value, row.subject) == (900_171, None)
     assert row.detail.startswith("one batch of 10 records of the group takes 900171 bytes")
     small = RecordSizeFold(Family.GROUP)
     for offset in range(10, 20):
@@ -485,20 +485,20 @@ def test_a_batch_is_measured_as_it_is_written(value_bytes: int) -> None:
 def test_offsets_that_expired_and_those_that_went_with_their_topic() -> None:
     gone = [commits(removals=(Removal(at(50), 5, how),)) for how in ("expired", "topic deleted", "group deleted")]
     (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=gone)
-    assert row.number == 1
+    assert row.value == 1
     assert "of 1 partition of" in row.detail
 
 
 def test_an_offset_that_expires_twice_is_one_partition() -> None:
     twice = commits(removals=(Removal(at(50), 5, "expired"), Removal(at(90), 9, "expired")))
     (row,) = found(FindingKind.OFFSETS_EXPIRED, commits=[twice, commits(partition=1)])
-    assert (row.number, row.evidence) == (1, (at(50), at(90)))
+    assert (row.value, row.evidence) == (1, (at(50), at(90)))
     assert row.detail == "committed offsets of 1 partition of t were removed, 2 times in all: expired"
 
 
 def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
-    assert [row.number for row in found(FindingKind.FLOODS_THE_LOG, commits=[often])] == [6_000]
+    assert [row.value for row in found(FindingKind.FLOODS_THE_LOG, commits=[often])] == [6_000]
     assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
 
 
@@ -510,13 +510,13 @@ def test_partitions_that_commit_once_are_no_flood() -> None:
 
 def test_a_transaction_left_open() -> None:
     (row,) = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=[OpenTransaction(9, at(1), 2)])
-    assert (row.number, row.subject) == (69_000, "producer 9")
+    assert (row.value, row.subject) == (69_000, "producer 9")
 
 
 def test_zombies_are_groups_and_topics_that_nobody_works_on() -> None:
     old = [commits(topic="t"), commits(topic="gone")]
     (group,) = found(FindingKind.ZOMBIE_GROUP, now_ms=2 * DAY, commits=old)
-    assert group.number == 2 * DAY - 100_000
+    assert group.value == 2 * DAY - 100_000
     parts = {"memberships": MEMBERS, "assignments": [assignment("a", 0, at(2))], "topics": at_end({"t": 1})}
     (topic,) = found(FindingKind.ZOMBIE_TOPIC, now_ms=2 * DAY, commits=old, **parts)
     assert (topic.subject, topic.detail.endswith("the topic was deleted")) == ("gone", True)
@@ -530,7 +530,7 @@ def test_broken_rules_are_a_finding_and_notices_are_none() -> None:
     wrong = Violation(Rule.ASSIGNED_TO_TWO, at(3), "g", "m", "t-0 is also with n")
     notice = Violation(Rule.UNKNOWN_RECORD_TYPE, at(4), "g", None, "record type 99")
     (row,) = found(FindingKind.RULES_BROKEN, violations=[wrong, notice])
-    assert (row.number, row.evidence) == (1, (at(3),))
+    assert (row.value, row.evidence) == (1, (at(3),))
 
 
 def test_findings_come_by_urgency() -> None:
@@ -545,8 +545,10 @@ def test_findings_come_by_urgency() -> None:
         ),
         LIMITS,
     )
-    assert [row.kind for row in rows] == ["transaction_left_open", "rules_broken"]
-    assert [row.score for row in rows] == [13.2, 10.0]
+    # Any alarm comes before a warning, also one with a higher score.
+    assert [(row.kind, row.level) for row in rows] == [("rules_broken", "alarm"), ("transaction_left_open", "warning")]
+    assert [row.is_open for row in rows] == [False, True]
+    assert [row.score for row in rows] == [10.0, 13.2]
 
 
 def test_the_table_has_every_kind_once_and_its_threshold_in_the_settings() -> None:
@@ -625,7 +627,7 @@ def test_work_in_no_workers_target_is_found_in_any_state() -> None:
     opened = connect_epoch(5, None, target=None, state="ASSIGNING", is_open=True)
     lacking = [connect_epoch(2, 0), connect_epoch(3, 2), connect_epoch(4, 3), opened]
     (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=lacking, now_ms=13_000)
-    assert (row.number, row.group_type, row.since_ms, row.until_ms) == (3, "CONNECT", 3_000, 13_000)
+    assert (row.value, row.group_type, row.since_ms, row.until_ms) == (3, "CONNECT", 3_000, 13_000)
     assert row.detail == "in no worker's target for 10000 ms: 3 connectors and tasks"
     assert row.evidence == (at(3), at(4))
     whole = [connect_epoch(3, 2), connect_epoch(4, 0, is_open=True)]
@@ -638,7 +640,7 @@ def test_work_of_a_group_without_workers_is_found() -> None:
     """The log says what there is to run; nobody runs it, although no target says so."""
     deserted = connect_epoch(4, 3, target=None, members=(), state="EMPTY", is_open=True)
     (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=[connect_epoch(3, 0), deserted], now_ms=14_000)
-    assert (row.number, row.detail) == (3, "without a worker for 10000 ms: 3 connectors and tasks")
+    assert (row.value, row.detail) == (3, "without a worker for 10000 ms: 3 connectors and tasks")
     assert row.evidence == (at(4),)
 
 
@@ -651,7 +653,7 @@ def test_a_group_in_which_no_worker_can_compute_is_found() -> None:
 def test_targets_with_an_error_of_the_assignor_are_found() -> None:
     epochs = [connect_epoch(2, 0, assignment_error=0), connect_epoch(3, 1, assignment_error=4)]
     (row,) = found(FindingKind.ASSIGNOR_FAILED, epochs=epochs)
-    assert (row.number, row.detail, row.evidence) == (1, "epochs 3 (error 4)", (at(3),))
+    assert (row.value, row.detail, row.evidence) == (1, "epochs 3 (error 4)", (at(3),))
     assert found(FindingKind.ASSIGNOR_FAILED, epochs=epochs[:1]) == []
 
 

@@ -59,7 +59,7 @@ def test_records_given_up_after_redelivery_are_named() -> None:
         f"2 records of {TOPIC_ID} given up: {name} 7 to 8 after 2 deliveries; 1 offset archived at the first delivery, "
         f"rejected or without a record (a transaction marker): {name} 9 after 1 delivery"
     )
-    assert (row.number, row.subject, row.log_topic) == (2, TOPIC_ID, "__share_group_state")
+    assert (row.value, row.subject, row.log_topic) == (2, TOPIC_ID, "__share_group_state")
     assert row.evidence == (records[2].at,)
 
 
@@ -69,7 +69,7 @@ def test_a_topic_that_was_created_again_has_a_finding_of_its_own() -> None:
     records = [log.snapshot(), log.update(0, [(0, 6, 2, 1), (7, 8, 0, 1)], 8), log.update(0, [(7, 8, 4, 2)], 10)]
     rows = [row for row in share_rows(records) if isinstance(row, SharePartitionRow)]
     twice = [row._replace(topic="orders", topic_id=topic_id) for topic_id in ("first", "second") for row in rows]
-    assert [(row.subject, row.number) for row in found(FindingKind.SHARE_ARCHIVED, twice)] == [("orders", 2)] * 2
+    assert [(row.subject, row.value) for row in found(FindingKind.SHARE_ARCHIVED, twice)] == [("orders", 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_records_given_up_are_counted_as_far_as_their_log_is_there(
     initialized = [group.share_member("m1"), group.share_state({TOPIC_ID: ("orders", partitions)})]
     records = [log.snapshot(), log.update(0, [(0, 6, 2, 1), (7, 8, 0, 1)], 8), log.update(0, [(7, 8, 4, 2)], 10)]
     (row,) = found(FindingKind.SHARE_ARCHIVED, [*phases(initialized), *share_rows(records)], logs=logs)
-    assert (row.number, row.history_complete) == (2, complete)
+    assert (row.value, row.history_complete) == (2, complete)
 
 
 def test_transaction_markers_are_not_called_poison() -> None:
@@ -101,7 +101,7 @@ def test_a_topic_that_is_rejected_at_the_first_delivery_is_found() -> None:
     log = ShareLog()
     records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 8, 4, 1)], 9)]
     (row,) = found(FindingKind.SHARE_ARCHIVED, share_rows(records))
-    assert row.number == 5
+    assert row.value == 5
 
 
 def test_many_redeliveries_are_found_by_their_share() -> None:
@@ -117,7 +117,7 @@ def test_many_redeliveries_are_found_by_their_share() -> None:
         )
 
     (row,) = found(FindingKind.SHARE_REDELIVERED, rows(60))
-    assert (row.number, row.log_topic) == (20, "__share_group_state")
+    assert (row.value, row.log_topic) == (20, "__share_group_state")
     assert row.detail.startswith(f"20 of 100 deliveries of {TOPIC_ID} (20%) were of records delivered before, up to 2 ")
     assert found(FindingKind.SHARE_REDELIVERED, rows(61)) == []
 
@@ -132,7 +132,7 @@ def test_records_that_wait_without_any_write_are_a_stall() -> None:
     records = [log.snapshot(), log.update(0, [(0, 3, 2, 1), (4, 5, 0, 2)], 4)]
     since = records[1].at.timestamp_ms
     (row,) = stalls(records, since + 5 * MINUTE)
-    assert (row.number, row.subject, row.evidence) == (5 * MINUTE, f"{TOPIC_ID}-0", (records[1].at,))
+    assert (row.value, row.subject, row.evidence) == (5 * MINUTE, f"{TOPIC_ID}-0", (records[1].at,))
     assert "offset 4 holds it up, 2 records wait" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
     assert stalls(records, since + 5 * MINUTE, assigned=False) == []
@@ -156,7 +156,7 @@ def test_records_that_stay_locked_are_a_stall() -> None:
     records = [log.snapshot(), log.update(0, [(3, 5, 2, 1)], 3)]
     since = records[1].at.timestamp_ms
     (row,) = stalls(records, since + 5 * MINUTE)
-    assert (row.number, row.evidence) == (5 * MINUTE, (records[1].at,))
+    assert (row.value, row.evidence) == (5 * MINUTE, (records[1].at,))
     assert "offset 0 holds it up, 0 records wait for the next delivery, 3 records were locked by members" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
 
@@ -205,7 +205,7 @@ def test_an_initialization_that_never_ends_bridges_the_lists_that_went_empty() -
     records += [log.share_state({}), initializing(log, ORDERS)]
     since = records[1].at
     (row,) = found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE)
-    assert (row.number, row.subject, row.evidence) == (MINUTE, "orders", (since, records[3].at))
+    assert (row.value, row.subject, row.evidence) == (MINUTE, "orders", (since, records[3].at))
     assert "the share state of orders 0 was asked for 2 times in 60000 ms" in row.detail
     assert found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE - 1) == []
     done = [*records, log.share_state(ORDERS)]

@@ -36,7 +36,7 @@ def test_a_warm_up_that_does_not_end_is_found() -> None:
     began = log.time_ms
     assert found(log, began + LIMITS.warmup_ms - 1) == []
     (row,) = found(log, began + LIMITS.warmup_ms)
-    assert (row.kind, row.subject, row.number) == ("warmup_stuck", "n", LIMITS.warmup_ms)
+    assert (row.kind, row.subject, row.value) == ("warmup_stuck", "n", LIMITS.warmup_ms)
     assert "2 tasks of member n warm up" in row.detail
     assert "0_1, 0_2" in row.detail
     assert len(row.evidence) == 1
@@ -58,7 +58,7 @@ def test_members_with_an_older_topology_are_counted() -> None:
         streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "n"), streams("TOPOLOGY", newer), epoch(3, IN)
     )
     (row,) = found(log, log.time_ms)
-    assert (row.kind, row.number) == ("topology_half_updated", 1)
+    assert (row.kind, row.value) == ("topology_half_updated", 1)
     assert "1 of 2 members still have an older topology than epoch 1" in row.detail
     done = log.write(streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "m"))
     assert found(done, done.time_ms) == []
@@ -70,7 +70,7 @@ def test_internal_topics_of_a_deleted_application_are_named() -> None:
     others = {"g-output": 3, "other-store-changelog": 3, "gg-store-changelog": 3}
     gone = GroupHistory("g", 9_000, epochs=[deleted], topics=at_end(left | others))
     (row,) = findings(gone, LIMITS)
-    assert (row.kind, row.number, row.evidence, row.until_ms) == ("internal_topics_left", 7, (at(5),), 9_000)
+    assert (row.kind, row.value, row.evidence, row.until_ms) == ("internal_topics_left", 7, (at(5),), 9_000)
     assert row.detail.endswith(
         "g-a-repartition, g-store0-changelog, g-store1-changelog, g-store2-changelog, g-store3-changelog and 2 more"
     )

@@ -95,7 +95,7 @@ def found(
 
 def test_a_deleted_source_topic_is_named_with_how_long_the_group_does_not_run() -> None:
     (row,) = found(stopped(), DELETED)
-    assert (row.kind, row.number, row.since_ms, row.until_ms) == ("not_ready", HOUR - 1_002_000, 1_002_000, HOUR)
+    assert (row.kind, row.value, row.since_ms, row.until_ms) == ("not_ready", HOUR - 1_002_000, 1_002_000, HOUR)
     assert row.detail == (
         f"the group has not been ready for at least {HOUR - 1_002_000} ms: 1 member without tasks; "
         "from epoch 3: MISSING_SOURCE_TOPICS: Source topics in are missing."
@@ -115,7 +115,7 @@ def test_a_short_time_is_no_finding_once_it_is_over() -> None:
 
 def test_a_log_that_ends_with_a_group_that_is_not_ready_says_so_at_once() -> None:
     (row,) = found(stopped(), DELETED, now_ms=1_002_000)
-    assert (row.kind, row.number, row.score) == ("not_ready", 0, 0.0)
+    assert (row.kind, row.value, row.score) == ("not_ready", 0, 0.0)
 
 
 def test_internal_topics_that_the_broker_creates_have_time() -> None:
@@ -139,7 +139,7 @@ def test_a_time_that_is_over_stays_a_finding() -> None:
         after_ms=100_000,
     )
     (row,) = found(log, topics((0, IN), (900_000, None), (1_100_000, IN)))
-    assert (row.number, row.until_ms, [at.offset for at in row.evidence]) == (100_000, 1_102_000, [5, 8])
+    assert (row.value, row.until_ms, [at.offset for at in row.evidence]) == (100_000, 1_102_000, [5, 8])
     assert row.detail.startswith("the group was not ready for 100000 ms")
 
 
@@ -204,7 +204,7 @@ def test_tasks_without_an_active_owner() -> None:
         streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, active=[1], standby=[0]), "m")
     )
     (row,) = found(log, topics((0, IN)))
-    assert (row.kind, row.number, row.subject) == ("unassigned_partitions", 2, "subtopology 0")
+    assert (row.kind, row.value, row.subject) == ("unassigned_partitions", 2, "subtopology 0")
     assert row.detail == "2 of 3 tasks of subtopology 0 have no owner: 0_0, 0_2"
     assert found(running(GroupLog()), topics((0, IN))) == []
 
@@ -216,7 +216,7 @@ def test_a_group_that_rebalances_has_time_to_assign() -> None:
     began = log.time_ms
     assert found(log, topics((0, IN)), now_ms=began + LIMITS.slow_rebalance_ms - 1) == []
     (row,) = found(log, topics((0, IN)), now_ms=began + LIMITS.slow_rebalance_ms)
-    assert (row.kind, row.number) == ("unassigned_partitions", 2)
+    assert (row.kind, row.value) == ("unassigned_partitions", 2)
 
 
 def test_a_group_that_its_last_member_left_needs_no_owners() -> None:

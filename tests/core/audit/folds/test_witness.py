@@ -311,13 +311,13 @@ def test_a_rebalance_that_has_not_completed_is_a_finding_and_so_is_a_refused_con
     present = epoch(3, at(10), is_open=True, group_type="CLASSIC")
     began = said("Preparing to rebalance group g in state Stable with old generation 3 (reason: adding m).", 400)
     (found,) = not_completed(gathered([began], present), limits)
-    assert (found.kind, found.number, found.since_ms) == ("slow_rebalance", 600_000, 400_000)
+    assert (found.kind, found.value, found.since_ms) == ("slow_rebalance", 600_000, 400_000)
     assert "began after generation 3: adding m (server.log:4000)" in found.detail
     assert not list(not_completed(gathered([began._replace(timestamp_ms=999_999)], present), limits))
     assert not list(not_completed(gathered([began._replace(timestamp_ms=9_000)], present), limits))
     refused = [said("Cannot downgrade consumer group g to classic group because x.", second) for second in (20, 30)]
     (found,) = conversions_refused(gathered(refused, present), limits)
-    assert (found.number, found.detail) == (2, "not converted 2 times: x (server.log:200)")
+    assert (found.value, found.detail) == (2, "not converted 2 times: x (server.log:200)")
     assert (found.since_ms, found.until_ms) == (20_000, 30_000)
 
 
@@ -334,7 +334,7 @@ def test_a_client_that_was_turned_away_is_a_finding_of_the_group_of_its_instance
     limits = load(environment={}).findings
     owner = member("m", at(1), instance_id="i"), epoch(3, at(10), is_open=True)
     (found,) = static_members(gathered([said(text, 20), said(text, 21)], *owner), limits)
-    assert (found.kind, found.number, found.subject) == ("static_member_fenced", 1, "instance i")
+    assert (found.kind, found.value, found.subject) == ("static_member_fenced", 1, "instance i")
     assert found.detail == "two clients have the instance id i: 1 client turned away (server.log:200)"
     other = gathered([said(text.replace("=m ", "=x ").replace("=n ", "=y "), 20)], *owner)
     assert bool(list(static_members(other, limits))) == ("[GroupId g]" in text)
