@@ -65,6 +65,10 @@ class RecordType(IntEnum):
     STREAMS_GROUP_TOPOLOGY = 23
 
 
+COMMIT_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
+"""The types of offset commits."""
+
+
 class ConnectRecordType(IntEnum):
     """Record types of the proposed Connect group's own topic, ``__worker_offsets`` (Connect on KIP-848)."""
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets, OffsetLog
 from coordinator_core.groups.violations import NO_VIOLATIONS, Violations
-from coordinator_core.records import AnyRecord, Family, RecordType
+from coordinator_core.records import COMMIT_TYPES, AnyRecord, Family, RecordType
 
 _HEARTBEATS = frozenset((RecordType.STREAMS_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT))
-_COMMITS = frozenset((RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT))
 
 
 @dataclass(slots=True)
@@ -36,7 +35,7 @@ class CoordinatorShard:
         if leader_epoch is not None and leader_epoch != self.leader_epoch:
             self.follow(leader_epoch)
         group = self.group(record.group_id)
-        if record.type not in _COMMITS or self.family is not Family.GROUP:
+        if record.type not in COMMIT_TYPES or self.family is not Family.GROUP:
             if record.type in _HEARTBEATS and record.value is not None:
                 group.reloaded = False
             return group.apply(record)

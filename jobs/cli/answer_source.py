@@ -60,7 +60,6 @@ class AnswerSource:
     def answers(self) -> Answers:
         """Return the answers from the logs of ``--log``, or from the tables of ``--store``."""
         self.check()
-        start_without_pandas()
         flags = self.flags
         if self.tables is None:
             logs = find_group_logs(self.log or [])
@@ -112,7 +111,7 @@ class AnswerSource:
         return read_topics(self.topics)
 
     def check(self) -> None:
-        """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given."""
+        """Raise BadParameter unless exactly one of ``--log`` and ``--tables`` is given; start Arrow for the answer."""
         if self.topics is not None and self.tables is not None:
             raise typer.BadParameter("--topics goes with --log: the tables have the topics of the metadata log")
         if self.profile is not None and self.tables is not None:
@@ -123,6 +122,7 @@ class AnswerSource:
             raise typer.BadParameter("--broker-log goes with --log")
         if bool(self.log) == (self.tables is not None):
             raise typer.BadParameter("give either --log PATH or --tables PLACE")
+        start_without_pandas()
 
 
 def refuse_unknown(answers: Answers, group_id: str | None, since_ms: int | None = None) -> None:

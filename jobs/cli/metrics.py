@@ -121,20 +121,13 @@ def _newest_lag(
     answers: Answers, groups: Sequence[GroupThen], ends: Path | None, moment_ms: int | None
 ) -> list[LagPoint]:
     """Return the newest point of each group and partition up to a moment; without end offsets there is none."""
-    given = None if ends is None else all_ends(ends)
+    try:
+        points = answers.lag(None, None if ends is None else all_ends(ends))
+    except InputError:  # the source has no end offsets
+        return []
+    with_offsets = {then.group.group_id for then in groups if then.offsets.committed}
     newest: dict[tuple[str, str, int], LagPoint] = {}
-    for then in groups:
-        if not then.offsets.committed:
-            continue
-        try:
-            points = answers.lag(then.group.group_id, given)
-        except InputError:  # the source has no end offsets
-            return []
-        newest.update(
-            {
-                (point.group_id, point.topic, point.partition): point
-                for point in points
-                if moment_ms is None or point.timestamp_ms <= moment_ms
-            }
-        )
+    for point in points:  # in order of time
+        if point.group_id in with_offsets and (moment_ms is None or point.timestamp_ms <= moment_ms):
+            newest[point.group_id, point.topic, point.partition] = point
     return list(newest.values())

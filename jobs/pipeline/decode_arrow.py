@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
-from coordinator_core.records import Family
+from coordinator_core.records import COMMIT_TYPES, Family
 from coordinator_core.wire.arrow_types import message_type, to_arrow
 from coordinator_core.wire.batch_decode import NO_TYPE, Decoded, DecodedType, decode_keys, decode_values
 from coordinator_core.wire.batch_encode import same_keys, same_values
@@ -31,7 +31,6 @@ from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import (
     CLUSTER_RECORDS,
     GROUP_RECORDS,
-    OFFSET_COMMIT_TYPES,
     OFFSET_COMMITS,
     offset_commit_columns,
     record_struct,
@@ -77,7 +76,7 @@ def _typed_records(batch: pa.RecordBatch, family: Family) -> TableRows:
     records = decode(batch, family)
     commits = np.zeros(batch.num_rows, np.bool_)
     if family is Family.GROUP:
-        commits = records.good & np.isin(records.keys.numbers, OFFSET_COMMIT_TYPES)
+        commits = records.good & np.isin(records.keys.numbers, COMMIT_TYPES)
     structs = CLUSTER_RECORDS if family is Family.METADATA else GROUP_RECORDS
     for table, work, wanted in (
         (OFFSET_COMMITS, offset_commits, commits),
@@ -99,7 +98,7 @@ def _reproduced(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
     same = np.zeros(batch.num_rows, np.bool_)
     key, value = batch.column("key"), batch.column("value")
     absent = value.is_null().to_numpy(zero_copy_only=False)
-    for number in OFFSET_COMMIT_TYPES if family is Family.GROUP else ():
+    for number in COMMIT_TYPES if family is Family.GROUP else ():
         schema = record_schemas(family)[number]
         if schema.key is not None:
             of_type = same_keys(key, records.keys, number, schema.key)
@@ -192,7 +191,7 @@ def offset_commits(batch: pa.RecordBatch, records: DecodedRecords, family: Famil
     columns: Columns = {}
     for name, field in offset_commit_columns().items():
         decoded = records.keys if field.part == "key" else records.values
-        columns[name] = _field(decoded, OFFSET_COMMIT_TYPES, field.field, field.type, batch.num_rows)
+        columns[name] = _field(decoded, COMMIT_TYPES, field.field, field.type, batch.num_rows)
     return columns | _type_columns(batch, records, family)
 
 

@@ -130,8 +130,9 @@ class Answers(Protocol):
     def commits(self, group_id: str) -> GroupCommits:
         """Return the commits of a group that hold, as runs."""
 
-    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
-        """Return the lag of a group at each snapshot of the end offsets, by topic, partition and time.
+    def lag(self, group_id: str | None, ends: EndOffsets | None) -> list[LagPoint]:
+        """Return the lag of a group, or of all (None), at each snapshot of the end offsets, by group, topic, partition
+        and time.
 
         ``ends`` None: at the snapshots that the tables have.
 

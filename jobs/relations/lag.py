@@ -29,8 +29,9 @@ from coordinator_core.audit.offsets.burrow import (
     point_order,
 )
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.records import GROUP_LOG
 from jobs.relations.commits import KEY as GROUP_KEY
-from jobs.relations.commits import OF_GROUP, in_order
+from jobs.relations.commits import in_order
 from jobs.relations.logs import log_reaches
 from jobs.relations.positions import stored_position
 from jobs.tables.reader import TableReader
@@ -49,8 +50,10 @@ COMMIT: Final = (*HELD, "earlier_end", "later_end")
 SO_FAR: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 LAST_ONES: Final = f"ROWS BETWEEN {WINDOW - 1} PRECEDING AND CURRENT ROW"
 
+OF_LOG: Final = "cluster = :cluster AND log_topic = :log"
+
 POINTS: Final = f"""
-{in_order("log_topic, log_partition, group_id, topic, partition", "cluster = :cluster AND log_topic = :log")},
+{in_order(f"group_id, {GROUP_KEY}", OF_LOG)},
 known AS (
   {{ends}}
 ), snapshots AS (
@@ -144,11 +147,13 @@ COMMITS_AT: Final = POINTS.format(
 )
 """What is judged at a time (``:at``, ms) from commits alone."""
 
-COMMITS_OF_GROUP: Final = f"""
-{in_order(GROUP_KEY, OF_GROUP)}
-SELECT log_partition, topic, partition, {OF_HELD} FROM kept ORDER BY log_partition
+COMMITS_OF_ALL: Final = f"""
+{in_order(f"group_id, {GROUP_KEY}", OF_LOG)}
+SELECT group_id, log_partition, topic, partition, {OF_HELD} FROM kept ORDER BY log_partition, group_id
 """
-"""The commits of one group, from which ``burrow.group_lag`` finds its lag at end offsets that are not in the tables."""
+"""The commits from which ``burrow.group_lag`` finds the lag at end offsets that are not in the tables."""
+COMMITS_OF_GROUP: Final = COMMITS_OF_ALL.replace(OF_LOG, f"{OF_LOG} AND group_id = :group_id")
+"""Those of one group."""
 
 NO_END: Final = "an end offset of the partition at this time or before it (command snapshot)"
 
@@ -191,28 +196,28 @@ def activity_rows(
     return _fold(judged, schema, columns)
 
 
-def stored_lag(tables: TableReader, cluster: str, group_id: str) -> list[LagPoint]:
-    """Return the lag of one group at the snapshots that the tables have, by topic, partition and time."""
+def stored_lag(tables: TableReader, cluster: str, group_id: str | None) -> list[LagPoint]:
+    """Return the lag of a group, or of all (None), at the snapshots that the tables have, as ``point_order`` orders."""
+    text = "SELECT * FROM $lag_history WHERE cluster = :cluster"
     rows = tables.rows(
-        "SELECT * FROM $lag_history WHERE cluster = :cluster AND group_id = :group_id",
-        cluster=cluster,
-        group_id=group_id,
+        text if group_id is None else f"{text} AND group_id = :group_id", cluster=cluster, group_id=group_id
     )
     return sorted(map(reader(LagPoint), rows), key=point_order)
 
 
-def lag_of_group(
-    tables: TableReader, cluster: str, group_id: str, ends: Mapping[TopicPartition, Sequence[EndOffset]]
+def lag_at(
+    tables: TableReader, cluster: str, group_id: str | None, ends: Mapping[TopicPartition, Sequence[EndOffset]]
 ) -> list[LagPoint]:
-    """Return the lag of one group at these end offsets, by topic, partition and time."""
+    """Return the lag of a group, or of all (None), at these end offsets, as ``point_order`` orders."""
     points: list[LagPoint] = []
     reaches = log_reaches(tables, cluster)
-    rows = tables.rows(COMMITS_OF_GROUP, cluster=cluster, group_id=group_id)
-    for log_partition, of_log in groupby(rows, itemgetter("log_partition")):
+    text = COMMITS_OF_ALL if group_id is None else COMMITS_OF_GROUP
+    rows = tables.rows(text, cluster=cluster, log=GROUP_LOG, group_id=group_id)
+    for (log_partition, group), of_group in groupby(rows, itemgetter("log_partition", "group_id")):
         commits: dict[TopicPartition, list[TimedCommit]] = defaultdict(list)
-        for row in of_log:
+        for row in of_group:
             commits[TopicPartition(row["topic"], row["partition"])].append(_commit(log_partition, row))
-        points += group_lag(group_id, commits, ends, reaches.get(log_partition, LogReach()))
+        points += group_lag(group, commits, ends, reaches.get(log_partition, LogReach()))
     return sorted(points, key=point_order)
 
 

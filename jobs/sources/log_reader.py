@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.errors import DecodeError, InputError, UnknownTypeError
-from coordinator_core.records import LOG_TOPICS, AnyRecord, Family, LogPosition
+from coordinator_core.records import COMMIT_TYPES, LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
+from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
+
+
+COMMIT_KEYS: Final = tuple(INT16.pack(kind) for kind in COMMIT_TYPES)
+"""How the keys of offset commits begin."""
+
+
+def are_commits(keys: pa.Array) -> pa.Array:
+    """Return which keys of a log of groups, as bytes, are those of offset commits."""
+    return pc.is_in(pc.binary_slice(keys, 0, 2), value_set=pa.array(COMMIT_KEYS, pa.binary()))
 
 
 class LogRow(NamedTuple):

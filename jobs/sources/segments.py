@@ -38,8 +38,6 @@ TASK_BYTES: Final = 4 << 20
 LOOK_AHEAD_BYTES: Final = 2 << 20
 """Bytes after its range in which a task looks for the markers of transactions that are open at the end of the range."""
 
-TIMESTAMP_TYPE_NAMES: Final = pa.array([TIMESTAMP_TYPES[code] for code in (-1, 0, 1)])
-
 UNTOUCHED: Final = (
     "key",
     "value",
@@ -241,7 +239,8 @@ def _dumped(
 ) -> pa.RecordBatch:
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(decoded) for name, decoded in RENAMED.items()}
-    given["timestamp_type"] = TIMESTAMP_TYPE_NAMES.take(pc.add(columns.column("timestamp_type"), 1))
+    names = pa.array([TIMESTAMP_TYPES[code] for code in (-1, 0, 1)])
+    given["timestamp_type"] = names.take(pc.add(columns.column("timestamp_type"), 1))
     # A batch that compaction has emptied gets its last offset. The type of an emptied control batch is unknown.
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])
     emptied = pc.and_(columns.column("is_control"), pc.is_null(given["control_type"]))

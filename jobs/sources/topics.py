@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
@@ -14,19 +13,14 @@ from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
 from coordinator_core.history.strange_topics import of_another_cluster
-from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
+from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.control import SNAPSHOT_FOOTER, SNAPSHOT_HEADER, control_name, snapshot_time_ms
-from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import SEGMENT, SNAPSHOT, SNAPSHOT_SUFFIX, LogPart
-from jobs.sources.log_reader import LogReader, log_rows
+from jobs.sources.log_reader import LogReader, are_commits, log_rows
 
-COMMIT_KEYS: Final = pa.array(
-    [INT16.pack(each) for each in (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)], pa.binary()
-)
-"""How the keys of offset commits begin."""
 ROWS_EXAMINED: Final = 200_000
 """So many rows of the logs of groups may be read before they are, to see whose topics the metadata log has."""
 
@@ -72,7 +66,7 @@ def _first_records(files: list[LogPart], of: int) -> Iterator[AnyRecord]:
     for rows in chain.from_iterable(file.parts() for file in files):
         if isinstance(rows, Damage):
             continue
-        is_commit = pc.is_in(pc.binary_slice(rows.column("key"), 0, 2), value_set=COMMIT_KEYS)
+        is_commit = are_commits(rows.column("key"))
         for row in log_rows(rows.filter(pc.invert(is_commit)).slice(0, left)):
             record = reader.read(row)
             if record is not None and not isinstance(record, UnreadableRecord):

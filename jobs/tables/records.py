@@ -9,13 +9,11 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
 
-from coordinator_core.records import Family, RecordType
+from coordinator_core.records import COMMIT_TYPES, Family
 from coordinator_core.wire.arrow_types import message_type
 from coordinator_core.wire.schema import RecordSchema, record_schemas
 from jobs.tables.delta import Table, column
 from jobs.tables.log import BATCH, LONG, ORIGIN, POSITION, RUN, SHORT, STRAY, STRING
-
-OFFSET_COMMIT_TYPES: Final = (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)
 
 OFFSET_COMMIT_NAMES: Final = {
     ("key", "group"): "group_id",
@@ -54,14 +52,14 @@ def struct_columns(*families: Family) -> dict[str, RecordSchema]:
         schema.name.lower(): schema
         for family in families
         for schema in record_schemas(family).values()
-        if family is not Family.GROUP or schema.type not in OFFSET_COMMIT_TYPES
+        if family is not Family.GROUP or schema.type not in COMMIT_TYPES
     }
 
 
 def offset_commit_columns() -> dict[str, FieldColumn]:
     """Return the columns of an offset commit by name: the fields of both record types that commit offsets."""
     columns: dict[str, FieldColumn] = {}
-    for record_type in reversed(OFFSET_COMMIT_TYPES):
+    for record_type in reversed(COMMIT_TYPES):
         schema = record_schemas(Family.GROUP)[record_type]
         for part, message in (("key", schema.key), ("value", schema.value)):
             about = {field.name: field.about for field in message.fields} if message else {}

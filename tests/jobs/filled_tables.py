@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from coordinator_core.records import COMMIT_TYPES
 from coordinator_core.wire.record_codec import decode_record
 from jobs.pipeline import decode, ingest
 from jobs.sources.dump import open_dump
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.delta import Table, Tables
-from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from tests.jobs.conftest import SAMPLE_LOGS
 
 TOPIC = "__consumer_offsets"
@@ -92,7 +93,7 @@ def expected(rows: Rows) -> list[tuple[Any, ...]]:
     found = []
     for row in rows:
         plain = decode_record(row["key"], row["value"])
-        commit = plain.type in OFFSET_COMMIT_TYPES
+        commit = plain.type in COMMIT_TYPES
         group = plain.key["group"] if "group" in plain.key else plain.key["groupId"]
         said = (plain.value or {}).get("offset") if commit else row["value"]
         found.append((row["log_partition"], row["log_offset"], plain.type, group, plain.value_version, said))

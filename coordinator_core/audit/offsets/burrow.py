@@ -231,9 +231,9 @@ def group_lag(
         yield from lag_points(group_id, partition, ordered, ends.get(partition, ()), reach)
 
 
-def point_order(point: LagPoint) -> tuple[str, int, int]:
-    """Return a key that orders by topic, partition and time."""
-    return point.topic, point.partition, point.timestamp_ms
+def point_order(point: LagPoint) -> tuple[str, str, int, int]:
+    """Return a key that orders by group, topic, partition and time."""
+    return point.group_id, point.topic, point.partition, point.timestamp_ms
 
 
 def lag_points(

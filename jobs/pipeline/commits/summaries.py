@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from coordinator_core.records import GROUP_LOG
+from coordinator_core.records import COMMIT_TYPES, GROUP_LOG
 from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits import slices as commit_slices
 from jobs.pipeline.commits.fold import (
@@ -41,7 +41,7 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Table, Tables
 from jobs.tables.engine import master
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMIT_TYPES, OFFSET_COMMITS
+from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.spark_reader import sql_text
 
 LOG_TOPIC: Final = GROUP_LOG
@@ -100,7 +100,7 @@ ENDS: Final = (
 
 REVISED: Final = (
     f"SELECT DISTINCT log_partition FROM $log_records WHERE {OF_LOG} AND run_id <= :done "
-    f"AND record_type IN ({', '.join(map(str, OFFSET_COMMIT_TYPES))}) AND revised_by > :done AND revised_by <= :upto"
+    f"AND record_type IN ({', '.join(map(str, COMMIT_TYPES))}) AND revised_by > :done AND revised_by <= :upto"
 )
 """The log partitions in which new runs have learned something of commits of earlier runs."""
 
@@ -247,7 +247,7 @@ class _Update:
 
     def _revised(self) -> DataFrame:
         """Return the places of commits of earlier runs of which a new run has learned something."""
-        is_old = (F.col("run_id") <= self._done) & F.col("record_type").isin(*OFFSET_COMMIT_TYPES)
+        is_old = (F.col("run_id") <= self._done) & F.col("record_type").isin(*COMMIT_TYPES)
         in_runs = (F.col("revised_by") > self._done) & (F.col("revised_by") <= self._runs[-1])
         log = self._of(LOG_RECORDS).where((F.col("log_topic") == LOG_TOPIC) & F.expr(PLACED))
         return log.where(is_old & in_runs).select(*PLACE)

@@ -83,8 +83,8 @@ class LogAnswers:
 
         return group_commits(self.logs, self._warn_once(), group_id, self.listed)
 
-    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
-        """One pass over the logs, in which the records of the group alone are decoded."""
+    def lag(self, group_id: str | None, ends: EndOffsets | None) -> list[LagPoint]:
+        """One pass over the logs; for one group only its records are decoded."""
         from jobs.queries.from_logs.commits import lag_from_logs
 
         if ends is None:

@@ -15,20 +15,14 @@ from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupKeys, GroupThen, prove, prove_offsets, still_unread
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.history.lost_records import UnreadableOffsets
-from coordinator_core.records import Family, Fields, RecordType, group_of_key
+from coordinator_core.records import COMMIT_TYPES, Family, Fields, group_of_key
 from coordinator_core.wire import control
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS, control_name
-from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import decode_key
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.moment_times import LogEnd
-from jobs.sources.log_reader import LogReader, LogRow, log_rows
-
-COMMIT_TYPES = (RecordType.OFFSET_COMMIT, RecordType.LEGACY_OFFSET_COMMIT)
-
-COMMIT_KEYS = tuple(INT16.pack(kind) for kind in COMMIT_TYPES)
-"""How the keys of offset commits begin."""
+from jobs.sources.log_reader import COMMIT_KEYS, LogReader, LogRow, are_commits, log_rows
 
 ABORTED = control_name(control.ABORT)
 
@@ -177,7 +171,7 @@ class LogPartition:
         group_keys: set[bytes] = set()
         for rows in rest:
             keys = rows.filter(pc.equal(rows.column("kind"), Kind.RECORD.value)).column("key").drop_null()
-            is_commit = pc.is_in(pc.binary_slice(keys, 0, 2), value_set=pa.array(COMMIT_KEYS, pa.binary()))
+            is_commit = are_commits(keys)
             self._commit_keys.update(keys.filter(is_commit).unique().to_pylist())
             group_keys.update(keys.filter(pc.invert(is_commit)).unique().to_pylist())
             self._has_transactions |= _has_transactions(rows)

@@ -88,12 +88,12 @@ class StoredAnswers:
 
         return stored_commits(self.tables, self.cluster, group_id)
 
-    def lag(self, group_id: str, ends: EndOffsets | None) -> list[LagPoint]:
+    def lag(self, group_id: str | None, ends: EndOffsets | None) -> list[LagPoint]:
         """From ``lag_history``; with other end offsets from ``offset_commits``."""
-        from jobs.relations.lag import lag_of_group, stored_lag
+        from jobs.relations.lag import lag_at, stored_lag
 
         if ends is not None:
-            points = lag_of_group(self.tables, self.cluster, group_id, ends)
+            points = lag_at(self.tables, self.cluster, group_id, ends)
         elif self.tables.exists("lag_history"):
             points = stored_lag(self.tables, self.cluster, group_id)
         else:

@@ -1,9 +1,19 @@
-"""Arrow starts without pandas, and pandas can be imported afterwards."""
+"""Arrow starts without pandas in each question, and pandas can be imported afterwards."""
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from jobs.cli.app import COMMANDS, INVESTIGATE
+from tests.jobs.conftest import SAMPLE_LOGS
+
+QUESTIONS = [name for name, entry in COMMANDS.items() if entry.panel == INVESTIGATE and name != "watch"]
+"""``watch`` asks a running cluster."""
 
 
 def test_arrow_does_not_import_pandas_and_pandas_still_can_be_imported():
@@ -15,3 +25,18 @@ def test_arrow_does_not_import_pandas_and_pandas_still_can_be_imported():
         "import pandas; assert pandas.DataFrame({'a': [1]}).a.sum() == 1\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_question_imports_pandas(question: str, tmp_path: Path) -> None:
+    """Its import takes as long as the rest of a question to a small log."""
+    script = (
+        "import sys; from coordinator_audit.__main__ import main\n"
+        "try: main()\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules\n"
+    )
+    arguments = [question, *shlex.split(COMMANDS[question].example), "--quiet"]
+    if question == "report":
+        arguments += ["--out", str(tmp_path / "report.html")]
+    subprocess.run([sys.executable, "-c", script, *arguments], check=True, timeout=60, cwd=SAMPLE_LOGS.parents[2])

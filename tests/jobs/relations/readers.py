@@ -99,7 +99,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     groups.one_history: lambda tables: groups.one_history(tables, CLUSTER, GROUP),
     groups.report_histories: lambda tables: list(groups.report_histories(tables, CLUSTER)),
     lag.stored_lag: lambda tables: lag.stored_lag(tables, CLUSTER, GROUP),
-    lag.lag_of_group: lambda tables: lag.lag_of_group(tables, CLUSTER, GROUP, ENDS),
+    lag.lag_at: lambda tables: lag.lag_at(tables, CLUSTER, GROUP, ENDS),
     log_extent.extents_at: lambda tables: [
         log_extent.extents_at(tables, CLUSTER, moment, list(REPLAYED_TOPICS)) for moment in MOMENTS.values()
     ],

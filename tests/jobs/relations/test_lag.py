@@ -244,7 +244,7 @@ def test_a_mutated_text_of_one_group_is_found(logs: list[Log], part: str, instea
 
 def commits_of(log: Log, text: str) -> list[tuple[Any, ...]]:
     tables = FolderReader(log.home)
-    return [row for group in NAMES for row in sorted(tables.tuples(text, cluster=CLUSTER, group_id=group), key=repr)]
+    return [row for group in NAMES for row in sorted(tables.tuples(text, group_id=group, **VALUES), key=repr)]
 
 
 MUTATIONS_AT = [
