@@ -30,8 +30,10 @@ class EmbeddedSubscription(NamedTuple):
 
 
 def subscription(metadata: bytes) -> EmbeddedSubscription:
-    """Read a member's protocol metadata; raises DecodeError."""
+    """Read a member's protocol metadata as a broker does; raises DecodeError, also if fields of its version lack."""
     blob = decode_blob(ConsumerProtocolSubscription, metadata)
+    if blob.is_short:
+        raise DecodeError(f"it ends before the fields of its version {blob.version}", record_type=SUBSCRIPTION)
     owned = [(topic["topic"], topic["partitions"]) for topic in blob.fields.get("ownedPartitions", ())]
     return EmbeddedSubscription(blob.version, blob.fields["topics"], blob.fields.get("rackId") or None, owned)
 

@@ -188,13 +188,15 @@ def classic_assignment(
     """
     try:
         blob = decode_assignment(protocol_type, protocol, data)
-        needs_owned = blob is not None and (blob.version > 0 or protocol == COOPERATIVE_STICKY)
-        owned = decode_subscription(protocol_type, protocol, subscription) if needs_owned else None
     except DecodeError:
         return None
     work = blob_of(ConnectProtocolAssignment, blob)
     if work is not None:
-        return _connect_assignment(work, blob_of(ConnectProtocolMetadata, owned))
+        try:
+            worker = decode_subscription("connect", protocol, subscription) if work.version > 0 else None
+        except DecodeError:
+            return None
+        return _connect_assignment(work, worker)
     partitions = blob_of(ConsumerProtocolAssignment, blob)
     if partitions is None:
         return NO_ASSIGNMENT
@@ -202,8 +204,7 @@ def classic_assignment(
     listed = partitions.fields["assignedPartitions"]
     _add("partition", [(each["topic"], each["partitions"]) for each in listed], held)
     twice = _repeated(WorkUnit("partition", each["topic"], number) for each in listed for number in each["partitions"])
-    subscribed = blob_of(ConsumerProtocolSubscription, owned)
-    revoked = _given_up(subscribed, held) if subscribed is not None and protocol == COOPERATIVE_STICKY else 0
+    revoked = _given_up(protocol_type, subscription, held) if protocol == COOPERATIVE_STICKY else 0
     info = blob_of(StreamsAssignmentInfo, partitions.nested)
     next_rebalance = _streams_tasks(info, held) if info else None
     return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance, listed_twice=twice)
@@ -214,10 +215,10 @@ def _repeated(units: Iterable[WorkUnit]) -> tuple[WorkUnit, ...]:
     return tuple(unit for unit, count in Counter(units).items() if count > 1)
 
 
-def _given_up(subscription: Blob[ConsumerProtocolSubscription], held: Held) -> int:
-    """How many partitions the member owned when it joined, and gives up now to join again."""
-    owned = subscription.fields.get("ownedPartitions", ())
-    return sum(len({*each["partitions"]} - held.get(("partition", each["topic"]), set())) for each in owned)
+def _given_up(protocol_type: str, subscription: bytes, held: Held) -> int:
+    """How many partitions the member owned when it joined, and gives up now to join again; 0 if it cannot be read."""
+    asked = classic_subscription(protocol_type, COOPERATIVE_STICKY, subscription) or NO_SUBSCRIPTION
+    return sum(unit.number not in held.get(("partition", unit.name), ()) for unit in asked.owned)
 
 
 def _streams_tasks(info: Blob[StreamsAssignmentInfo], held: dict[Resource, AbstractSet[int]]) -> int | None:

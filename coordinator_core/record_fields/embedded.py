@@ -116,6 +116,30 @@ class CooperativeStickyAssignorUserData(TrailingBytes):
 
 
 @final
+class KafkaPythonStickyUserDataTopicAssignment(TypedDict):
+    """Struct of ``previousAssignment``."""
+
+    topic: str
+    """Topic name."""
+    partitions: list[int]
+    """Partition numbers."""
+
+
+@final
+class KafkaPythonStickyUserData(TrailingBytes):
+    """User data of the sticky assignor of kafka-python 3: that of Kafka's with a version in front, which no other
+    client reads.
+    """
+
+    previousAssignment: list[KafkaPythonStickyUserDataTopicAssignment]
+    """Partitions owned before."""
+    generation: int
+    """Generation of the previous assignment."""
+    _type: NotRequired[Literal["KafkaPythonStickyUserData"]]
+    """In no record: it sets this type apart."""
+
+
+@final
 class StickyAssignorUserDataTopicAssignment(TypedDict):
     """Struct of ``previousAssignment``."""
 
@@ -127,7 +151,9 @@ class StickyAssignorUserDataTopicAssignment(TypedDict):
 
 @final
 class StickyAssignorUserData(TrailingBytes):
-    """User data of the sticky assignor. Carries no version: version 1 if bytes for the generation follow."""
+    """User data of the sticky assignor, and of cooperative-sticky in librdkafka and franz-go; sarama and librdkafka
+    put it into assignments, too. Carries no version: version 1 if bytes for the generation follow.
+    """
 
     previousAssignment: list[StickyAssignorUserDataTopicAssignment]
     """Partitions owned before."""

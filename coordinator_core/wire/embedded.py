@@ -45,13 +45,15 @@ class Blob(NamedTuple, Generic[DecodedT]):
     ``coordinator_core.record_fields.embedded`` has the types of its fields; ``blob_of`` gives a blob its type.
     ``version`` is the one on the wire. ``nested`` is the blob inside (a consumer's user data, a Connect worker's
     allocation), None if there is no such blob, no schema knows it, or it does not match its schema; its bytes are
-    always in ``fields``.
+    always in ``fields``. ``is_short``: the blob ends before the fields that its version adds to an older one, and was
+    read as that older one; Kafka's own clients and brokers do not read it.
     """
 
     message: str
     version: int
     fields: DecodedT
     nested: Blob | None
+    is_short: bool = False
 
 
 AnyBlob = Blob[Any]
@@ -158,11 +160,20 @@ def _decode_member_blob(field: str, protocol_type: str, protocol: str | None, da
     return decode_blob(message, data, protocol)
 
 
-@cache
-def _carried(field: str, protocol_type: str | None = None, protocol: str | None = None) -> str | None:
+def _carried(field: str, protocol_type: str) -> str | None:
     """The message that a field holds."""
-    carrier = Carrier(field, protocol_type, protocol)
-    return next((name for name, schema in embedded_schemas().items() if carrier in schema.carriers), None)
+    return next(iter(_messages_of(Carrier(field, protocol_type, None))), None)
+
+
+@cache
+def _nested_messages(field: str, protocol: str | None) -> tuple[str, ...]:
+    """The messages that a field of a blob may hold: those of this protocol, else those of any."""
+    return _messages_of(Carrier(field, None, protocol)) or _messages_of(Carrier(field, None, None))
+
+
+@cache
+def _messages_of(carrier: Carrier) -> tuple[str, ...]:
+    return tuple(name for name, schema in embedded_schemas().items() if carrier in schema.carriers)
 
 
 def _schema(message: str) -> EmbeddedSchema:
@@ -179,14 +190,18 @@ def _decode_cached(message: str, data: bytes, protocol: str | None) -> AnyBlob:
 
 def _decode_blob(message: str, data: bytes, protocol: str | None) -> AnyBlob:
     schema = _schema(message)
+    is_short = False
     try:
-        version, fields = _decode_versioned(schema, data) if schema.version_field else _decode_versionless(schema, data)
+        if schema.version_field:
+            version, fields, is_short = _decode_versioned(schema, data)
+        else:
+            version, fields = _decode_versionless(schema, data)
     except DecodeError as error:
         raise error.within("", record_type=message) from None
-    return Blob(message, version, fields, _decode_nested(message, fields, protocol))
+    return Blob(message, version, fields, _decode_nested(message, fields, protocol), is_short)
 
 
-def _decode_versioned(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]:
+def _decode_versioned(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields, bool]:
     known = schema.message.versions
     try:
         version, position = scalar_reader(schema.version_field or "")(data, 0)
@@ -194,7 +209,28 @@ def _decode_versioned(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]
         raise error.within("version") from None
     if version not in known and not (schema.newer_readable and version >= known.stop):
         raise UnknownVersionError(f"version {version}, known are {known.start} to {known.stop - 1}", path="version")
-    return version, _decode_fields(schema, min(version, known.stop - 1), data, position)
+    read_as = min(version, known.stop - 1)
+    try:
+        return version, _decode_fields(schema, read_as, data, position), False
+    except DecodeError:
+        fields = _decode_short(schema, read_as, data, position)
+        if fields is None:
+            raise
+        return version, fields, True
+
+
+def _decode_short(schema: EmbeddedSchema, version: int, data: bytes, position: int) -> Fields | None:
+    """Return the fields of the newest older version that ends where the bytes end; None: there is none.
+
+    Some clients write the number of a version, and only the fields of one before it.
+    """
+    for older in reversed(range(schema.message.versions.start, version if schema.short_readable else 0)):
+        try:
+            fields = _decode_fields(schema, older, data, position)
+        except DecodeError:
+            continue
+        return None if TRAILING_BYTES in fields else fields
+    return None
 
 
 def _decode_versionless(schema: EmbeddedSchema, data: bytes) -> tuple[int, Fields]:
@@ -217,13 +253,16 @@ def _decode_fields(schema: EmbeddedSchema, version: int, data: bytes, position: 
 
 
 def _decode_nested(message: str, fields: Fields, protocol: str | None) -> Blob | None:
+    """Return the first of the blobs that such a field may hold which has all of its bytes, else the first it may be."""
+    found: AnyBlob | None = None
     for name, value in fields.items():
         if isinstance(value, bytes) and value:
-            field = f"{message}.{name}"
-            nested = _carried(field, protocol=protocol) or _carried(field)
-            if nested is not None:
+            for nested in _nested_messages(f"{message}.{name}", protocol):
                 try:
-                    return decode_blob(nested, value)
+                    blob: AnyBlob = decode_blob(nested, value)
                 except DecodeError:
-                    return None
-    return None
+                    continue
+                if TRAILING_BYTES not in blob.fields:
+                    return blob
+                found = found or blob
+    return found

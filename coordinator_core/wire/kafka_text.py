@@ -135,12 +135,14 @@ def _key(decoded: DecodedRecord, family: Family) -> str:
 
 
 def _expanded(message: str, data: bytes | None) -> Any:
-    """A blob as JSON where it decodes, else its bytes in base64."""
+    """A blob as JSON where Kafka reads it, else its bytes in base64."""
     if not data:
         return None if data is None else ""
     try:
         blob: AnyBlob = decode_blob(message, data)
     except DecodeError:
+        return _json(data)
+    if blob.is_short:
         return _json(data)
     return {name: _json(value) for name, value in blob.fields.items() if name != TRAILING_BYTES}
 

@@ -93,7 +93,8 @@ class EmbeddedSchema:
     """The schema of one blob inside a classic group.
 
     ``version_field`` is the type of its leading version, None if it has none. ``newer_readable``: a newer version
-    begins as the highest known one does.
+    begins as the highest known one does. ``short_readable``: bytes that end where an older version ends are read as
+    that one, whatever number is in front.
     """
 
     about: str
@@ -101,6 +102,7 @@ class EmbeddedSchema:
     carriers: tuple[Carrier, ...]
     version_field: str | None
     newer_readable: bool
+    short_readable: bool
     message: Message
 
 
@@ -208,6 +210,7 @@ def _embedded(source: dict[str, Any]) -> EmbeddedSchema:
         ),
         version_field=None if version_field == "none" else version_field,
         newer_readable=source["newerReadable"],
+        short_readable=source.get("shortReadable", False),
         message=_message({"name": source["message"], **source}),
     )
 

@@ -86,6 +86,34 @@ def test_consumer_subscriptions_of_all_versions_and_a_newer_one(
     assert encode_blob(found.message, version, found.fields) == data
 
 
+@pytest.mark.parametrize(
+    ("version", "body", "expected"),
+    [
+        (1, TOPICS + i32(-1), {"topics": ["t", "größe"], "userData": None}),
+        (2, TOPICS + i32(0), {"topics": ["t", "größe"], "userData": b""}),
+        (3, TOPICS + i32(0) + i32(0), {"topics": ["t", "größe"], "userData": b"", "ownedPartitions": []}),
+    ],
+)
+def test_a_subscription_that_ends_where_an_older_version_ends_is_read_as_that_one(
+    version: int, body: bytes, expected: dict[str, object]
+) -> None:
+    """kafka-go, @platformatic/kafka and custom assigners of kafkajs write no owned partitions."""
+    found = decode_subscription("consumer", "range", i16(version) + body)
+    assert found is not None
+    assert (found.version, found.fields, found.is_short) == (version, expected, True)
+
+
+@pytest.mark.parametrize("rest", [i32(1), i32(0) + b"\x00", i32(0) + i32(3) + b"\xff"])
+def test_a_subscription_that_ends_elsewhere_is_cut_off(rest: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_subscription("consumer", "range", i16(3) + TOPICS + i32(-1) + rest)
+
+
+def test_an_assignment_of_connect_is_never_short() -> None:
+    with pytest.raises(DecodeError):
+        decode_assignment("connect", "compatible", i16(1) + i16(0) + text("w") + text("u") + i64(1))
+
+
 def test_a_consumer_assignment() -> None:
     found = decode_assignment("consumer", "range", i16(0) + OWNED + i32(-1))
     assert found is not None
@@ -118,6 +146,10 @@ def test_user_data_is_read_by_the_assignor_and_kept_if_it_is_not_what_it_should_
         return found.nested.fields if found.nested else None
 
     assert nested("cooperative-sticky", i32(12)) == {"generation": 12}
+    previous = {"previousAssignment": [{"topic": "t", "partitions": [0, 3]}], "generation": 4}
+    for protocol in ("cooperative-sticky", "sticky"):
+        assert nested(protocol, OWNED + i32(4)) == previous
+    assert nested("sticky", i16(1) + OWNED + i32(4)) == previous
     assert nested("sticky", i32(0) + i32(2)) == {"previousAssignment": [], "generation": 2}
     assert nested("sticky", b"\x01") is None
     assert nested("range", i32(12)) is None

@@ -1,0 +1,199 @@
+"""Which client a member is, and which one led: told from the blobs of a classic group, and then from defaults.
+
+What a blob proves is a set of writers (``writers``): those that write so. Several blobs of one member prove the writers
+that all of them have in common. ``decide`` turns that into clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from coordinator_core.clients.known_clients import (
+    DEFAULTS,
+    UNKNOWN_CLIENT,
+    ClientCertainty,
+    KnownClient,
+    Told,
+    default_client,
+)
+from coordinator_core.clients.writers import CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
+from coordinator_core.errors import DecodeError
+from coordinator_core.record_fields.embedded import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+    StickyAssignorUserData,
+)
+from coordinator_core.wire.embedded import (
+    CACHED_BLOBS,
+    Blob,
+    blob_of,
+    decode_assignment,
+    decode_subscription,
+)
+
+Writers = frozenset[str]
+"""Names of writers."""
+EVERY_WRITER: Final[Writers] = frozenset(WRITERS)
+_KNOWN_PROTOCOLS = frozenset(protocol for writer in WRITERS.values() for protocol in writer.user_data) - {CUSTOM}
+_FIRST_WORDS = {
+    "CooperativeStickyAssignorUserData": Data.GENERATION,
+    "KafkaPythonStickyUserData": Data.VERSIONED,
+    "StickyAssignorUserData": Data.STICKY,
+}
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def subscription_writers(protocol: str, subscription: bytes) -> Writers:
+    """Return the writers of such a subscription for the assignor ``protocol``; none if no known client writes so."""
+    try:
+        blob = decode_subscription("consumer", protocol, subscription)
+    except DecodeError:
+        return frozenset()
+    if blob is None:
+        return frozenset()
+    data, rack, topics = {_data_of(blob)}, _rack_of(blob), blob.fields["topics"]
+    if Data.EMPTY in data and not blob.fields.get("ownedPartitions"):
+        data.add(Data.EMPTY_AT_FIRST)
+    is_sorted = topics == sorted(topics)
+    return frozenset(
+        name
+        for name, writer in WRITERS.items()
+        if writer.subscription in (None, blob.version)
+        and writer.is_short == blob.is_short
+        and data & _forms(writer, protocol, given=False)
+        and rack in writer.racks
+        and (is_sorted or not writer.topics_sorted)
+    )
+
+
+def assignment_writers(protocol: str, members: Iterable[tuple[bytes, bytes]]) -> Writers:
+    """Return the writers of the assignments of one generation: those of the client that led.
+
+    ``members`` are the subscription and the assignment of each member. Assignments of zero bytes prove nothing; none
+    of a known client: no writers.
+    """
+    writers = EVERY_WRITER
+    for subscription, assignment in members:
+        if assignment:
+            writers &= _assignment_writers(protocol, subscription, assignment)
+    return writers
+
+
+def narrowed(before: Writers, now: Writers) -> Writers:
+    """Return the writers that two blobs of the same client have in common; those of the later one if there are none."""
+    return before & now or now
+
+
+def decide(
+    writers: Writers, client_id: str = "", session_timeout_ms: int = -1, rebalance_timeout_ms: int | None = None
+) -> Told:
+    """Return the client of a member from the writers of its blobs, what it calls itself and its timeouts.
+
+    Where several clients write so, the one whose default client id or default rebalance timeout it has is likely.
+    """
+    fitting = [WRITERS[name] for name in WRITERS if name in writers]
+    clients = _clients(fitting)
+    if not clients:
+        return UNKNOWN_CLIENT
+    if len(clients) == 1:
+        certainty = ClientCertainty.CERTAIN
+    else:
+        clients = _by_defaults(fitting, clients, client_id, session_timeout_ms, rebalance_timeout_ms)
+        certainty = ClientCertainty.LIKELY if len(clients) == 1 else ClientCertainty.SEVERAL
+    return Told(clients, certainty, _release(clients[0], fitting, client_id) if len(clients) == 1 else None)
+
+
+def _by_defaults(
+    fitting: Sequence[BlobWriter],
+    clients: tuple[KnownClient, ...],
+    client_id: str,
+    session_timeout_ms: int,
+    rebalance_timeout_ms: int | None,
+) -> tuple[KnownClient, ...]:
+    named = default_client(client_id, clients)
+    if named is not None:
+        return (named,)
+    today = _clients(writer for writer in fitting if not writer.is_old) or clients
+    waits = session_timeout_ms if rebalance_timeout_ms is None else rebalance_timeout_ms
+    by_timeout = (client for client in today if (DEFAULTS[client].rebalance_timeout_ms or session_timeout_ms) == waits)
+    return tuple(by_timeout) or today
+
+
+def _clients(writers: Iterable[BlobWriter]) -> tuple[KnownClient, ...]:
+    found = {writer.client for writer in writers}
+    return tuple(client for client in KnownClient if client in found)
+
+
+def _release(client: KnownClient, fitting: Sequence[BlobWriter], client_id: str) -> str | None:
+    named = DEFAULTS[client].client_id.fullmatch(client_id)
+    if named is not None and "version" in named.groupdict():
+        return named["version"]
+    releases = {writer.release for writer in fitting if writer.client is client}
+    return releases.pop() if len(releases) == 1 else None
+
+
+def _forms(writer: BlobWriter, protocol: str, *, given: bool) -> frozenset[Data]:
+    forms = writer.given_data if given else writer.user_data
+    owner = OWN_PROTOCOLS.get(protocol)
+    if owner is not None and owner is not writer.client:
+        return frozenset()
+    return forms.get(protocol if protocol in _KNOWN_PROTOCOLS else CUSTOM, frozenset())
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def _assignment_writers(protocol: str, subscription: bytes, assignment: bytes) -> Writers:
+    try:
+        blob = decode_assignment("consumer", protocol, assignment)
+    except DecodeError:
+        return frozenset()
+    if blob is None:
+        return EVERY_WRITER
+    data = {_data_of(blob)} | ({Data.ECHO} if _is_echo(protocol, subscription, blob) else set())
+    listed = blob.fields["assignedPartitions"]
+    topics = [entry["topic"] for entry in listed]
+    repeats, is_sorted = len(set(topics)) < len(topics), _is_sorted(listed)
+    return frozenset(
+        name
+        for name, writer in WRITERS.items()
+        if writer.assignment in (None, blob.version)
+        and data & _forms(writer, protocol, given=True)
+        and (is_sorted or not writer.assigns_sorted)
+        and (not repeats or writer.repeats_topics)
+    )
+
+
+def _is_sorted(listed: Sequence[ConsumerProtocolAssignmentTopicPartition]) -> bool:
+    topics = [entry["topic"] for entry in listed]
+    return topics == sorted(topics) and all(entry["partitions"] == sorted(entry["partitions"]) for entry in listed)
+
+
+def _is_echo(protocol: str, subscription: bytes, assignment: Blob[ConsumerProtocolAssignment]) -> bool:
+    try:
+        asked = decode_subscription("consumer", protocol, subscription)
+    except DecodeError:
+        return False
+    return asked is not None and asked.fields["userData"] == assignment.fields["userData"]
+
+
+def _data_of(blob: Blob[ConsumerProtocolSubscription] | Blob[ConsumerProtocolAssignment]) -> Data:
+    data = blob.fields["userData"]
+    if not data:
+        return Data.NULL if data is None else Data.EMPTY
+    if data == bytes(4):
+        return Data.ZEROS
+    if blob.nested is None:
+        return Data.OTHER
+    sticky = blob_of(StickyAssignorUserData, blob.nested)
+    if sticky is not None and not sticky.fields["previousAssignment"]:
+        return Data.NONE_KEPT
+    return _FIRST_WORDS.get(blob.nested.message, Data.OTHER)
+
+
+def _rack_of(blob: Blob[ConsumerProtocolSubscription]) -> Rack:
+    if "rackId" not in blob.fields:
+        return Rack.ABSENT
+    rack = blob.fields["rackId"]
+    return Rack.NULL if rack is None else Rack.NAMED if rack else Rack.EMPTY

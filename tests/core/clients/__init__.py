@@ -1,0 +1,1 @@
+"""Tests of which client a member is."""

@@ -1,0 +1,198 @@
+"""Which client wrote a subscription, and which one led: by the table alone, and in logs of real brokers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator_core.clients.evidence import EVERY_WRITER, assignment_writers, decide, narrowed, subscription_writers
+from coordinator_core.clients.known_clients import (
+    DEFAULTS,
+    UNKNOWN_CLIENT,
+    ClientCertainty,
+    KnownClient,
+    Told,
+    default_client,
+)
+from coordinator_core.clients.writers import WRITERS
+from coordinator_core.record_fields.classic_group import GroupMetadataValue
+from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.embedded import encode_blob
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader, by_partition
+from tests.core.real_logs import unpacked, wild
+from tests.shared_data import CORPUS
+
+SHORT_NAMES = {
+    "java": KnownClient.JAVA,
+    "rd": KnownClient.LIBRDKAFKA,
+    "kcat": KnownClient.LIBRDKAFKA,
+    "franz": KnownClient.FRANZ_GO,
+    "sarama": KnownClient.SARAMA,
+    "segmentio": KnownClient.KAFKA_GO,
+    "kafkajs": KnownClient.KAFKAJS,
+    "platformatic": KnownClient.PLATFORMATIC,
+    "aio": KnownClient.AIOKAFKA,
+    "kp": KnownClient.KAFKA_PYTHON,
+}
+"""The clients of the recordings, by their names there."""
+
+
+def truth(folder: Path) -> dict[str, KnownClient]:
+    """By member id, the client that said that it has this id."""
+    plain, packed = folder / "truth.jsonl", folder / "truth.jsonl.gz"
+    text = plain.read_text() if plain.exists() else gzip.decompress(packed.read_bytes()).decode()
+    said = map(json.loads, text.splitlines())
+    return {line["member"]: SHORT_NAMES[line["lib"]] for line in said if line.get("member") and line.get("lib")}
+
+
+def generations(logs: Path) -> Iterator[GroupMetadataValue]:
+    for parts in by_partition(find_logs([logs]))[Family.GROUP].values():
+        for record in LogReader(parts, pytest.fail).records():
+            value = record.value if record.type == RecordType.GROUP_METADATA else None
+            if value is not None and value["members"] and value["protocolType"] == "consumer":
+                yield value
+
+
+def told(group: GroupMetadataValue) -> Iterator[tuple[str, Told]]:
+    """The members of a generation, and then its leader by what it assigned, too."""
+    protocol, leader = group["protocol"] or "", group["leader"]
+    given = assignment_writers(protocol, ((each["subscription"], each["assignment"]) for each in group["members"]))
+    for member in group["members"]:
+        wrote = subscription_writers(protocol, member["subscription"])
+        says = member["clientId"], member["sessionTimeout"], member.get("rebalanceTimeout")
+        yield member["memberId"], decide(wrote, *says)
+        if member["memberId"] == leader:
+            yield "leader", decide(narrowed(given, wrote), *says)
+
+
+def held_against_truth(folder: Path) -> Counter[str]:
+    known, counts = truth(folder), Counter[str]()
+    for group in generations(folder / "logs"):
+        for name, who in told(group):
+            right = known.get((group["leader"] or "") if name == "leader" else name)
+            if right is not None:
+                kind = "leader" if name == "leader" else "member"
+                counts[
+                    f"{kind} told" if who.client is right else f"{kind} among" if right in who.clients else "wrong"
+                ] += 1
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("run", "expected"),
+    [
+        ("kafka_go_leads", {"leader told": 13, "member told": 25, "member among": 4}),
+        ("topic_listed_twice", {"leader told": 49, "member told": 109}),
+    ],
+)
+def test_members_and_leaders_of_other_clients(run: str, expected: dict[str, int]) -> None:
+    assert held_against_truth(unpacked("clients") / run) == expected
+
+
+@pytest.mark.skipif(not (CORPUS / "clients").is_dir(), reason="needs ../shared")
+def test_members_and_leaders_of_ten_clients() -> None:
+    counts = held_against_truth(CORPUS / "clients")
+    assert counts["wrong"] == counts["leader among"] == 0
+    assert counts["member among"] < 0.08 * counts["member told"]
+
+
+def test_java_members_are_never_called_another_client() -> None:
+    names = Counter(who.name for group in generations(wild()) for _, who in told(group))
+    assert names.keys() == {KnownClient.JAVA.value}
+
+
+def subscription(
+    version: int, user_data: bytes | None, rack: str | None = None, topics: tuple[str, ...] = ("t",)
+) -> bytes:
+    fields = {"topics": list(topics), "userData": user_data}
+    if version >= 1:
+        fields["ownedPartitions"] = []
+    if version >= 2:
+        fields["generationId"] = -1
+    if version >= 3:
+        fields["rackId"] = rack
+    return encode_blob("ConsumerProtocolSubscription", version, fields)
+
+
+def short(user_data: bytes | None) -> bytes:
+    """A subscription that says that it is of version 1, and ends where version 0 ends."""
+    return b"\x00\x01" + subscription(0, user_data)[2:]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data", "clients"),
+    [
+        ("range", subscription(3, None), {KnownClient.JAVA, KnownClient.FRANZ_GO}),
+        ("range", subscription(3, b"", ""), {KnownClient.LIBRDKAFKA}),
+        ("range", subscription(3, b"", "r1"), {KnownClient.LIBRDKAFKA}),
+        ("range", subscription(3, None, topics=("b", "a")), set()),
+        ("cooperative-sticky", subscription(3, b"\xff" * 4), {KnownClient.JAVA}),
+        ("cooperative-sticky", subscription(3, bytes(4)), {KnownClient.FRANZ_GO}),
+        ("sticky", subscription(3, bytes(4)), {KnownClient.FRANZ_GO}),
+        ("sticky", subscription(3, None), {KnownClient.JAVA}),
+        ("range", subscription(1, None), {KnownClient.JAVA, KnownClient.SARAMA}),
+        ("range", short(None), {KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC}),
+        ("rack-affinity", short(b"r1"), {KnownClient.KAFKA_GO}),
+        ("RoundRobinAssigner", subscription(0, b""), {KnownClient.KAFKAJS}),
+        ("sticky", subscription(0, b"\x00\x01" + bytes(4) + b"\xff" * 4), {KnownClient.KAFKA_PYTHON}),
+        ("cooperative-sticky", subscription(1, b""), {KnownClient.LIBRDKAFKA, KnownClient.KAFKA_PYTHON}),
+        ("range", b"", set()),
+        ("range", b"\x00", set()),
+    ],
+)  # fmt: skip
+def test_the_clients_that_write_a_subscription(protocol: str, data: bytes, clients: set[KnownClient]) -> None:
+    assert {WRITERS[name].client for name in subscription_writers(protocol, data)} == clients
+
+
+def test_defaults_decide_between_clients_that_write_alike() -> None:
+    wrote = subscription_writers("range", subscription(3, None))
+    assert decide(wrote, "app", 45_000, 60_000) == Told((KnownClient.FRANZ_GO,), ClientCertainty.LIKELY)
+    assert decide(wrote, "app", 45_000, 300_000) == Told((KnownClient.JAVA,), ClientCertainty.LIKELY, "3.4 or later")
+    assert decide(wrote, "kgo", 45_000, 300_000).client is KnownClient.FRANZ_GO
+    assert decide(wrote, "app", 45_000, 7_000) == Told(
+        (KnownClient.JAVA, KnownClient.FRANZ_GO), ClientCertainty.SEVERAL
+    )
+    assert decide(wrote, "app", 45_000, 7_000).name == "java or franz-go"
+    assert decide(frozenset()) == UNKNOWN_CLIENT
+    assert UNKNOWN_CLIENT.name == "unknown"
+
+
+def test_an_old_release_is_a_candidate_only_if_nothing_of_today_fits_or_its_client_id_says_so() -> None:
+    wrote = subscription_writers("range", subscription(0, b""))
+    assert decide(wrote, "app", 45_000, 300_000) == Told((KnownClient.KAFKA_PYTHON,), ClientCertainty.LIKELY)
+    assert decide(wrote, "consumer-1", 45_000, 300_000) == Told(
+        (KnownClient.JAVA,), ClientCertainty.LIKELY, "before 2.4"
+    )
+    assert decide(wrote, "kafka-python-3.0.12", 45_000, 300_000).release == "3.0.12"
+
+
+@pytest.mark.parametrize("client", KnownClient)
+def test_each_client_has_defaults_and_writes_something(client: KnownClient) -> None:
+    assert client in DEFAULTS
+    assert any(writer.client is client for writer in WRITERS.values())
+
+
+def test_default_client_ids() -> None:
+    ids = {
+        "consumer-orders-1": KnownClient.JAVA,
+        "rdkafka": KnownClient.LIBRDKAFKA,
+        "kgo": KnownClient.FRANZ_GO,
+        "sarama": KnownClient.SARAMA,
+        "app@host (github.com/segmentio/kafka-go)": KnownClient.KAFKA_GO,
+        "kafkajs": KnownClient.KAFKAJS,
+        "": KnownClient.PLATFORMATIC,
+        "aiokafka-0.14.0": KnownClient.AIOKAFKA,
+        "kafka-python-3.0.12": KnownClient.KAFKA_PYTHON,
+        "orders": None,
+    }
+    assert {client_id: default_client(client_id) for client_id in ids} == ids
+
+
+def test_assignments_of_zero_bytes_prove_nothing() -> None:
+    assert assignment_writers("range", [(subscription(3, None), b"")]) == EVERY_WRITER
