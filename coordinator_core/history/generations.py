@@ -37,6 +37,7 @@ from coordinator_core.history.open_rows import OpenEpoch, OpenMembership
 from coordinator_core.history.rejoins import (
     created_meanwhile,
     dropped_topics,
+    rack_causes,
     refresh_cause,
     rejoin_causes,
     resubscribed,
@@ -143,6 +144,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
         if not open_history.changes and not step.may_be_rewritten:
             open_history.changes += refresh_cause(writer.topics, step)
             open_history.changes += created_meanwhile(writer.group.group_id, writer.topics, step)
+            open_history.changes += rack_causes(writer.topics, step)
     elif last is not None and missing is None and not new.members:
         open_history.changes.append(cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, at, detail=NEVER_WRITTEN))
     open_history.resubscribed.clear()

@@ -8,12 +8,16 @@ it does not subscribe to joins again at once (Kafka's ConsumerCoordinator.onJoin
 A Java leader watches the topics of all members. Where fewer topics are left, all of which it subscribes to itself, it
 assigns without new metadata, and still compares with the old list: at the next refresh of its metadata (at most
 metadata.max.age.ms later) the lists differ, and it joins again (ConsumerCoordinator.rejoinNeededOrPending).
+
+With a rack (client.rack) it watches the racks of the topics' replicas, too, as Metadata responses name them: a broker
+that goes takes its rack away, and brings it back when it comes (KIP-881, since 3.5; librdkafka as well).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.cluster.client_view import RackChange, rack_changes
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
@@ -108,6 +112,34 @@ def refresh_cause(topics: TopicHistory | None, step: Transition) -> list[Cause]:
     detail = f"no member subscribes to them since generation {last.epoch}; a Java leader joins again for this when it"
     detail += " refreshes its metadata"
     return [cause(CauseKind.TOPIC_METADATA_CHANGED, last.opened, topics=dropped, detail=detail)]
+
+
+def rack_causes(topics: TopicHistory | None, step: Transition) -> list[Cause]:
+    """Return causes for brokers that went or came, if members have racks: the racks of replicas changed by it.
+
+    Those since the last generation come first. The leader of that one may not have known yet of the last one before
+    it, nor does each clock say the same.
+    """
+    last = step.last
+    stayed = [member for member_id, member in step.new.members.items() if member_id in step.old.members]
+    if topics is None or is_downgrade(last) or not any(subscription(step.new, member).rack_id for member in stayed):
+        return []
+    names, opened_ms, now_ms = step.topics.intersection(last.topics), last.opened.timestamp_ms, step.at.timestamp_ms
+    changes = rack_changes(topics, names, opened_ms, now_ms)
+    if changes:
+        return [_rack_cause(change) for change in changes]
+    known = {each.at for each in last.causes if each.kind == CauseKind.RACK_CHANGED}
+    reach_ms = METADATA_AGE_MS + _longest_rebalance_ms(step.old)
+    before = rack_changes(topics, names, now_ms - reach_ms, opened_ms)
+    before = [change for change in before if change.at not in known]
+    ahead = rack_changes(topics, names, now_ms, now_ms + CLOCK_TOLERANCE_MS)
+    hint = f"if the leader of generation {last.epoch} did not know of it"
+    return [_rack_cause(change)._replace(hint=hint) for change in before[-1:]] or list(map(_rack_cause, ahead[:1]))
+
+
+def _rack_cause(change: RackChange) -> Cause:
+    detail = f"broker {change.broker} {'came back' if change.is_there else 'went'}: racks of its replicas"
+    return cause(CauseKind.RACK_CHANGED, change.at, topics=change.topics, detail=detail, source="cluster metadata")
 
 
 def created_meanwhile(group_id: str, topics: TopicHistory | None, step: Transition) -> list[Cause]:

@@ -51,12 +51,12 @@ class _Partition:
 
 @dataclass(slots=True)
 class Brokers:
-    """The brokers that are up, and the leaders of partitions; ``racks`` by broker."""
+    """The brokers that are ``down``, and the leaders of partitions; ``racks`` by broker."""
 
     racks: dict[int, str | None]
     chance: SeededRandom
     directories: dict[int, str] = field(init=False)
-    _down: set[int] = field(default_factory=set)
+    down: set[int] = field(default_factory=set)
     _lives: dict[int, int] = field(default_factory=dict)
     _epochs: dict[int, int] = field(default_factory=dict)
     _partitions: dict[tuple[str, int], _Partition] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Brokers:
 
     def place(self, time_ms: int, topic: str, topic_id: str, number: int, replicas: tuple[int, ...]) -> MetadataRecord:
         """Return the record of a new partition, led by the first of its replicas that is up."""
-        there = [broker for broker in replicas if broker not in self._down]
+        there = [broker for broker in replicas if broker not in self.down]
         leader = Leader(time_ms, there[0] if there else NO_BROKER, 0)
         self._partitions[topic, number] = _Partition(topic_id, number, replicas, there or list(replicas), [leader])
         value = {
@@ -118,7 +118,7 @@ class Brokers:
 
     def fail(self, time_ms: int, broker: int) -> Iterator[MetadataRecord]:
         """Yield the records of a broker that stops: it is fenced, and other brokers lead its partitions."""
-        self._down.add(broker)
+        self.down.add(broker)
         yield self._fence(broker, self._epochs[broker], _FENCED)
         for partition in self._partitions.values():
             if broker in partition.in_sync:
@@ -126,7 +126,7 @@ class Brokers:
 
     def come_back(self, time_ms: int, broker: int, offset: int) -> Iterator[MetadataRecord]:
         """Yield the records of a broker that returns, in sync at once; it leads the partitions without a leader."""
-        self._down.discard(broker)
+        self.down.discard(broker)
         yield from self.start(broker, offset)
         for partition in self._partitions.values():
             if broker in partition.replicas:
@@ -134,7 +134,7 @@ class Brokers:
 
     def _changed(self, time_ms: int, partition: _Partition) -> MetadataRecord:
         """The replicas in sync are those that are there; the last one stays if none is."""
-        there = [broker for broker in partition.replicas if broker not in self._down]
+        there = [broker for broker in partition.replicas if broker not in self.down]
         value: Fields = {"partitionId": partition.number, "topicId": partition.topic_id}
         if there and there != partition.in_sync:
             value["isr"] = partition.in_sync = there

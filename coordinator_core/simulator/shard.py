@@ -100,6 +100,7 @@ class Shard:
             else coordinator.new_state(config, partition=partition, profile=PROFILES[scenario.cluster.profile])
         )
         self.topics = TopicImage.of([])
+        self.away: frozenset[int] = frozenset()
         self.clock = Clock(scenario.start_ms)
         self.end_ms = scenario.start_ms + scenario.lasts
         self.commits = CommitStreams(plan, partition)
@@ -201,7 +202,7 @@ class Shard:
         if self._is_loading:
             self.at(self._up_at, partial(self._publish, step))
             return
-        self.topics = step.image
+        self.topics, self.away = step.image, step.away
         names = {"topic_created": step.created, "topic_grown": step.grown, "topic_deleted": tuple(step.deleted)}
         for kind, changed in names.items():
             for name in changed:

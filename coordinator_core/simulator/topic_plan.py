@@ -29,7 +29,7 @@ class TopicStep(NamedTuple):
     """The topics from ``time_ms`` on (``image``), and the names of those that changed.
 
     ``deleted`` maps names to ids. ``records`` are the same step in the metadata log, as one batch that ends at
-    ``image.version``.
+    ``image.version``. ``away`` are the brokers that are down.
     """
 
     time_ms: int
@@ -38,6 +38,7 @@ class TopicStep(NamedTuple):
     grown: tuple[str, ...]
     deleted: dict[str, str]
     records: tuple[MetadataRecord, ...]
+    away: frozenset[int]
 
 
 class _Change(NamedTuple):
@@ -177,7 +178,8 @@ class _Writer:
     ) -> None:
         self._version += len(records)
         image = TopicImage.of(self._topics.values(), self._racks, self._version)
-        self.steps.append(TopicStep(time_ms, image, tuple(created), tuple(grown), deleted, tuple(records)))
+        away = frozenset(self.brokers.down)
+        self.steps.append(TopicStep(time_ms, image, tuple(created), tuple(grown), deleted, tuple(records), away))
 
     def _put(self, change: _Change, known: Topic | None) -> Iterator[MetadataRecord]:
         name, first = change.name, 0

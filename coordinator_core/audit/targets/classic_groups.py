@@ -266,8 +266,8 @@ class ClassicAudit:
         """The topics that the leader may have known; None if they are not known, or in doubt."""
         if self.history is None or self._topics_in_doubt() is not None:
             return [None]
-        versions = versions_around(self.history, self.settings, self.record.at, names)
-        return [version.image for version in versions] or [None]
+        views = versions_around(self.history, self.settings, self.record.at, names, with_racks=False)
+        return [view.image for view in views] or [None]
 
     def _fits(
         self, attempt: _Attempt, joined: Joined, logged: Given, fitted: str, kept: LeaderRound | None = None

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.client_view import ClientView, client_views
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.cluster.topic_history import ImageVersion, TopicHistory
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.records import LogPosition
 
@@ -130,6 +131,7 @@ class LeaderViews:
         settled = self.own if asked_for is None else self.own & {*asked_for}
         self.outside = self.names - settled - assigned
         self.assigns_all = assigns_all
+        self.with_racks = any(member.rack_id is not None for member in members.values())
         self.missing: str | None = None
 
     def possible(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:
@@ -163,28 +165,30 @@ class LeaderViews:
         if self.history is None or not len(self.history):
             return
         now = self.at.timestamp_ms
-        known = self._asked_for(_since(floor, versions_around(self.history, self.settings, self.at, self.names)))
-        versions = sorted(
-            known, key=lambda version: (version.at.timestamp_ms > now, abs(version.at.timestamp_ms - now))
-        )
-        replaced = {old.version: new.at.timestamp_ms for old, new in pairwise(known)}
-        for version in versions:
+        around = versions_around(self.history, self.settings, self.at, self.names, with_racks=self.with_racks)
+        known = self._asked_for(_since(floor, around))
+        views = sorted(known, key=lambda view: (view.at.timestamp_ms > now, abs(view.at.timestamp_ms - now)))
+        replaced = {old.at: new.at.timestamp_ms for old, new in pairwise(known)}
+        for view in views:
             fitted = NEWEST
-            if version is not versions[0]:
-                age = now - replaced.get(version.version, now)
+            if view is not views[0]:
+                age = now - replaced.get(view.at, now)
                 fitted = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
-            yield PossibleView(version.image, version.at, fitted)
+            if view.away:
+                away = [f"{broker}" for broker in sorted(view.away)]
+                fitted += f", without the racks of broker{'s' * (len(away) > 1)} {_listed(away)}: away"
+            yield PossibleView(view.image, view.at, fitted)
 
-    def _asked_for(self, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
-        """Leave out the versions without a topic that the leader subscribes to and must have found long ago."""
+    def _asked_for(self, views: Sequence[ClientView]) -> Sequence[ClientView]:
+        """Leave out the views without a topic that the leader subscribes to and must have found long ago."""
         settled = self.at.timestamp_ms - TOPIC_FOUND_MS
-        then = next((version for version in reversed(versions) if version.at.timestamp_ms <= settled), None)
+        then = next(
+            (number for number in reversed(range(len(views))) if views[number].at.timestamp_ms <= settled), None
+        )
         if then is None:
-            return versions
-        there = self.own & then.image.by_name.keys()
-        return [
-            version for version in versions if version.version >= then.version or there <= version.image.by_name.keys()
-        ]
+            return views
+        there = self.own & views[then].image.by_name.keys()
+        return [view for number, view in enumerate(views) if number >= then or there <= view.image.by_name.keys()]
 
     def _unknown(self, image: TopicImage) -> Iterator[tuple[str, ...]]:
         """Return the sets of topics that the leader may not have known: all of them first, then the smaller ones.
@@ -200,24 +204,28 @@ class LeaderViews:
 
 
 def versions_around(
-    history: TopicHistory, settings: AuditSettings, at: LogPosition, names: set[str]
-) -> list[ImageVersion]:
-    """Return the versions of these topics that were in force while a client's metadata at a record may be from."""
+    history: TopicHistory, settings: AuditSettings, at: LogPosition, names: set[str], *, with_racks: bool
+) -> list[ClientView]:
+    """Return what clients saw of these topics while a client's metadata at a record may be from.
+
+    ``with_racks``: the racks of replicas count.
+    """
     now = at.timestamp_ms
-    return history.window(now - settings.metadata_age_ms, now + settings.clock_slack_ms, names)
+    since_ms, until_ms = now - settings.metadata_age_ms, now + settings.clock_slack_ms
+    return client_views(history, since_ms, until_ms, names, with_racks=with_racks)
 
 
-def _since(floor: tuple[int, int] | None, versions: Sequence[ImageVersion]) -> Sequence[ImageVersion]:
-    """Return the versions from the one on that was in force at ``floor``; all, if each is younger."""
+def _since(floor: tuple[int, int] | None, views: Sequence[ClientView]) -> Sequence[ClientView]:
+    """Return the views from the one on that was in force at ``floor``; all, if each is younger."""
     if floor is None:
-        return versions
-    older = sum(1 for version in versions if (version.at.timestamp_ms, version.at.offset) <= floor)
-    return versions[max(older - 1, 0) :]
+        return views
+    older = sum(1 for view in views if (view.at.timestamp_ms, view.at.offset) <= floor)
+    return views[max(older - 1, 0) :]
 
 
 def _listed(names: Sequence[str]) -> str:
     """Return the first names as a phrase, and how many more there are."""
     more = len(names) - NAMED_TOPICS
     if more > 0:
-        return f"{', '.join(names[:NAMED_TOPICS])} and {more} more topics"
+        return f"{', '.join(names[:NAMED_TOPICS])} and {more} more"
     return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])

@@ -10,6 +10,7 @@ from coordinator_core.assignors.client.claimed_partitions import NO_GENERATION
 from coordinator_core.assignors.client.leader import subscribed_member
 from coordinator_core.assignors.inputs import ClassicMemberSpec
 from coordinator_core.assignors.leader_round import leader_round
+from coordinator_core.cluster.client_view import without_racks
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.coordinator.classic.group import LiveClassicGroup
 from coordinator_core.coordinator.classic.rebalance import heartbeat_key
@@ -234,11 +235,11 @@ class ClassicConsumer(ClassicClient):
 
     def assign(self, protocol: str, members: list[Fields]) -> Mapping[str, bytes]:
         """Return the assignor's result for the topics as the leader knows them."""
-        image = self.shard.topics
         specs = {member["memberId"]: _spec(protocol, member) for member in members}
         names = sorted({topic for spec in specs.values() for topic in spec.topics})
-        self.shard.groups[self.group_id].assigned(names, image)
-        result = leader_round(protocol, specs, image, self._memory)
+        self.shard.groups[self.group_id].assigned(names, self.shard.topics)
+        seen = without_racks(self.shard.topics, self.shard.away, names)
+        result = leader_round(protocol, specs, seen, self._memory)
         self._memory = result.memory
         if protocol == "cooperative-sticky":
             lose = (member for member in members if _loses(member, result.assignments.get(member["memberId"], {})))

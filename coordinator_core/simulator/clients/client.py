@@ -62,6 +62,7 @@ class ClientEnvironment(Protocol):
     """
 
     topics: TopicImage
+    away: frozenset[int]
     commits: CommitStreams
     groups: dict[str, GroupTruth]
     sharing: ShareActivity

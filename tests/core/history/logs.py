@@ -178,11 +178,12 @@ def classic(
     *topics: str,
     instance: str | None = None,
     owned: dict[str, list[int]] | None = None,
+    rack: str | None = None,
 ) -> Fields:
     """A member of a classic group that reads ``topics`` (by default those it is given) and ``owned`` something."""
     names = list(topics or assigned)
     had = _listed(owned or {})
-    subscription = {"topics": names, "userData": None, "ownedPartitions": had, "generationId": -1, "rackId": None}
+    subscription = {"topics": names, "userData": None, "ownedPartitions": had, "generationId": -1, "rackId": rack}
     partitions = _listed(assigned)
     return _classic_member(
         encode_blob("ConsumerProtocolSubscription", 3, subscription),

@@ -12,7 +12,8 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
-from tests.core.cluster.test_metadata_log import Log, hash_of, partition, remove, topic
+from tests.core.cluster.test_broker_history import changed
+from tests.core.cluster.test_metadata_log import Log, broker, hash_of, partition, remove, topic
 from tests.core.history.logs import (
     GROUP,
     A,
@@ -619,3 +620,40 @@ def test_work_of_a_deleted_connector_is_not_lost():
     )
     _, taken, after = log.rebalances()
     assert (taken.units_lost, after.units_lost, after.idle_ms) == (2, 0, 0)
+
+
+def a_cluster_with_racks() -> Log:
+    """One topic on brokers 1 and 2 of two racks, and a broker without one; the records are 1 s apart."""
+    log = Log().batch(broker(1, "r1"), broker(2, "r2"), broker(3, None))
+    return log.batch(topic("t", C), partition(C, 0, 1, 2), topic("u", D), partition(D, 0, 3))
+
+
+def a_group_that_rebalances_without_a_reason(rack: str | None, topic: str = "t") -> GroupLog:
+    """At 2 s, 3 s and 13 s; the last time with nothing to show for it."""
+    there = {"a": classic({topic: [0]}, rack=rack)}
+    log = born(GroupLog(time_ms=0)).write(generation(1, there))
+    return log.write(generation(2, {"b": classic({}, topic), **there}, leader="a")).write(
+        generation(3, {"b": classic({}, topic), **there}, leader="a"), after_ms=10_000
+    )
+
+
+def test_members_with_a_rack_join_again_as_a_broker_goes_and_comes_back() -> None:
+    cluster = a_cluster_with_racks().lasts(5_000).batch(changed(2, fenced=1)).batch(changed(2, fenced=-1))
+    causes = a_group_that_rebalances_without_a_reason("r1").rebalances(cluster.lasts(20_000).history())[2].causes
+    assert [(cause.kind, cause.detail, cause.topics, cause.at.offset, cause.hint) for cause in causes] == [
+        ("rack_changed", "broker 2 went: racks of its replicas", ("t",), 8, None),
+        ("rack_changed", "broker 2 came back: racks of its replicas", ("t",), 9, None),
+    ]
+
+
+def test_the_leader_may_not_have_known_that_a_broker_went_before() -> None:
+    cluster = a_cluster_with_racks().batch(changed(2, fenced=1)).lasts(20_000).history()
+    (cause,) = a_group_that_rebalances_without_a_reason("r1").rebalances(cluster)[2].causes
+    assert (cause.kind, cause.hint) == ("rack_changed", "if the leader of generation 2 did not know of it")
+
+
+@pytest.mark.parametrize(("rack", "topic", "away"), [(None, "t", 2), ("r1", "u", 2), ("r1", "u", 3), ("r1", "t", 3)])
+def test_others_do_not(rack: str | None, topic: str, away: int) -> None:
+    """Members without a rack, and those of topics without a replica whose rack goes."""
+    cluster = a_cluster_with_racks().lasts(5_000).batch(changed(away, fenced=1)).lasts(20_000).history()
+    assert kinds(a_group_that_rebalances_without_a_reason(rack, topic).rebalances(cluster)[2]) == ["unknown"]

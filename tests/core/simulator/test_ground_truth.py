@@ -123,6 +123,18 @@ def test_what_is_found_is_what_happened_when_coordinators_fail(kind, seed):
     check_state(world)
 
 
+@pytest.mark.parametrize("assignor", ["range", "sticky", "cooperative-sticky"])
+def test_a_leader_does_not_count_the_racks_of_brokers_that_are_down(assignor):
+    group = {"type": "classic", "topics": ["orders"], "assignor": assignor, "members": 4, "by_rack": True}
+    group["chaos"] = {"every": "15s", "of": ["join", "leave", "crash"], "most": 6}
+    orders = {"partitions": 12, "replicas": 2}
+    cluster = CLUSTER | {"partitions": 1, "outages": OUTAGES}
+    world = World.of(5, lasts="15m", cluster=cluster, topics={"orders": orders}, groups={"some": group})
+    verdicts = world.verdicts()
+    assert any("without the racks of broker" in (row.fitted or "") for row in verdicts)
+    assert [row for row in verdicts if row.verdict != Verdict.IDENTICAL] == []
+
+
 def test_the_share_state_is_that_of_the_groups():
     topics = TOPICS | {"orders": TOPICS["orders"] | {"rate": 50}}
     chaos = {"every": "40s", "of": ["join", "leave", "crash", "deploy"], "most": 6}
