@@ -97,6 +97,9 @@ class FindingKind(StrEnum):
         "A share group gave records up after it had delivered them again: they are poison. An offset that is "
         "archived at its first delivery may be a transaction marker; such offsets count where they are most of a "
         "topic.")
+    SHARE_UNQUEUED = ("share_unqueued", Level.ALARM, 9, "records", "any",
+        "Records that a share group gave up are archived and in no dead-letter queue, although the group has one: the "
+        "metadata log shows that its topic does not exist, or does not let share groups write there (KIP-1191).")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",

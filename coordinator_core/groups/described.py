@@ -298,6 +298,7 @@ class DescribedSharePartition(TypedDict):
     deliveryCompleteCount: int | None
     available: int | None
     acknowledged: int | None
+    archiving: int | None
     archived: int | None
     unknown: int | None
     stateEpoch: int | None

@@ -177,8 +177,10 @@ class Rule(StrEnum):
     SHARE_SETTLED_AGAIN = ("share_settled_again", (_SHARE,), _KIP932, _SAFETY,
         "A record that is acknowledged or archived is not delivered again.")
     SHARE_BATCH_WRONG = ("share_batch_wrong", (_SHARE,), f"{_KIP932}, {_CODE}", _PROTOCOL,
-        "State batches have offsets from the start offset on, a delivery state (available, acknowledged, "
+        "State batches have offsets from the start offset on, a delivery state (available, acknowledged, archiving, "
         "archived) and a delivery count; those of one record do not overlap.")
+    SHARE_STATE_NEW = ("share_state_new", (_SHARE,), _CODE, _NOTICE,
+        "Each delivery state is known. One of a newer broker counts as not settled.")
     SHARE_START_OFFSET_WENT_BACK = ("share_start_offset_went_back", (_SHARE,), _CODE, _NOTICE,
         "An update does not move the start offset back; two writes that overtake each other do (pull request "
         "23074).")
@@ -284,6 +286,26 @@ class Rule(StrEnum):
     UNKNOWN_RECORD_TYPE = ("unknown_record_type", _ALL, "KIP-915", _NOTICE,
         "Each record type is known. A type written by a newer broker is left out of the state.")
     # fmt: on
+
+    @property
+    def in_share_state(self) -> bool:
+        """Whether the records that break it lie in the share state log."""
+        return self in _OF_SHARE_STATE
+
+
+_OF_SHARE_STATE = frozenset(
+    (
+        Rule.SHARE_UPDATE_WITHOUT_SNAPSHOT,
+        Rule.SHARE_SNAPSHOT_EPOCH_WRONG,
+        Rule.SHARE_STATE_EPOCH_WENT_BACK,
+        Rule.SHARE_LEADER_EPOCH_WENT_BACK,
+        Rule.SHARE_SETTLED_AGAIN,
+        Rule.SHARE_BATCH_WRONG,
+        Rule.SHARE_STATE_NEW,
+        Rule.SHARE_START_OFFSET_WENT_BACK,
+        Rule.SHARE_TOMBSTONE_WITHOUT_STATE,
+    )
+)
 
 
 def document_rows() -> list[dict[str, str]]:

@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.share.delivery import DeliveryChange, DeliveryState, changes, state_name
+from coordinator_core.groups.share.delivery import GIVEN_UP, DeliveryChange, DeliveryState, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
     UNSET,
@@ -18,6 +18,7 @@ from coordinator_core.groups.share.state_log import (
     next_state,
 )
 from coordinator_core.history.coverage import Coverage
+from coordinator_core.history.dead_letters import why_not_queued
 from coordinator_core.history.share_rows import OffsetRange, SharePartitionRow, ShareWrite, StateCount
 from coordinator_core.records import SHARE_LOG, LogPosition
 from coordinator_core.state_json import StoredAs
@@ -133,6 +134,8 @@ class SharePartitionFold:
             advanced, shown = record.at if before.is_whole else None, record.at
         end = after.end_offset if after.batches else start
         covered = None if start is None or end is None else end - start - totals.total()
+        queued = tuple(_range(part) for part in changed if _has_left_for_queue(part))
+        why_not = why_not_queued(self._topics, which.group_id, record.at.timestamp_ms) if queued else None
         return SharePartitionRow(
             group_id=which.group_id,
             topic=None if self._topics is None else self._topics.topic_name(which.topic_id),
@@ -152,13 +155,17 @@ class SharePartitionFold:
             complete=None if after.delivery_complete_count == UNSET else after.delivery_complete_count,
             available=totals[DeliveryState.AVAILABLE] if is_whole else None,
             acknowledged=totals[DeliveryState.ACKNOWLEDGED] if is_whole else None,
+            archiving=totals[DeliveryState.ARCHIVING] if is_whole else None,
             archived=totals[DeliveryState.ARCHIVED] if is_whole else None,
             unknown=covered if is_whole else None,
             counts=_counts(after) if is_whole else (),
             delivery_limit=self._delivery_limit(which.group_id, record.at),
-            accepted_now=sum(_records(part) for part in changed if _turns(part, DeliveryState.ACKNOWLEDGED)),
+            accepted_now=sum(_records(part) for part in changed if _is_accepted(part)),
             released_now=tuple(_range(part) for part in changed if _is_given_back(part)),
-            archived_now=tuple(_range(part) for part in changed if _turns(part, DeliveryState.ARCHIVED)),
+            archiving_now=tuple(_range(part) for part in changed if _is_given_up(part, DeliveryState.ARCHIVING)),
+            archived_now=tuple(_range(part) for part in changed if _is_given_up(part, DeliveryState.ARCHIVED)),
+            unqueued_now=queued if why_not else (),
+            unqueued_why=why_not,
             redelivered_now=sum(_records(part) for part in changed if _is_redelivered(part)),
             passed_over=_passed_over(before.state, after) if before.is_whole else None,
             advanced=advanced,
@@ -220,10 +227,23 @@ def _records(change: DeliveryChange) -> int:
     return max(0, change.last - change.first + 1)  # a broken record has its bounds swapped
 
 
-def _turns(change: DeliveryChange, state: DeliveryState) -> bool:
-    """Whether offsets come to a state that they were not in."""
+def _is_accepted(change: DeliveryChange) -> bool:
     before, after = change.before, change.after
-    return after is not None and after[0] == state and (before is None or before[0] != state)
+    accepted = DeliveryState.ACKNOWLEDGED
+    return after is not None and after[0] == accepted and (before is None or before[0] != accepted)
+
+
+def _is_given_up(change: DeliveryChange, state: DeliveryState) -> bool:
+    """Whether offsets come to a state of records given up, and were in none before."""
+    before, after = change.before, change.after
+    return after is not None and after[0] == state and (before is None or before[0] not in GIVEN_UP)
+
+
+def _has_left_for_queue(change: DeliveryChange) -> bool:
+    """Whether offsets are archived that were on their way to the dead-letter queue."""
+    before, after = change.before, change.after
+    is_from_there = before is not None and before[0] == DeliveryState.ARCHIVING
+    return is_from_there and after is not None and after[0] == DeliveryState.ARCHIVED
 
 
 def _is_given_back(change: DeliveryChange) -> bool:

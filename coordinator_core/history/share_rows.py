@@ -41,7 +41,7 @@ class OffsetRange(NamedTuple):
 class StateCount(NamedTuple):
     """Records of one delivery state and count."""
 
-    state: Annotated[str, "available, acknowledged or archived"]
+    state: Annotated[str, "available, acknowledged, archiving or archived; a number: a newer release has the state"]
     delivery_count: Annotated[int, "how often they have been delivered"]
     records: Annotated[int, "how many there are"]
 
@@ -72,6 +72,10 @@ class SharePartitionRow(NamedTuple):
     complete: Annotated[int | None, "deliveryCompleteCount: offsets from the start on that need no delivery"]
     available: Annotated[int | None, "records given back, that wait for the next delivery; null: not known"]
     acknowledged: Annotated[int | None, "records accepted, from the start offset on; null: not known"]
+    archiving: Annotated[
+        int | None,
+        "records given up that are on their way to the dead-letter queue, from the start offset on; null: not known",
+    ]
     archived: Annotated[int | None, "records given up, from the start offset on; null: not known"]
     unknown: Annotated[
         int | None, "offsets between start and end without a state: in flight, or of an aborted transaction"
@@ -80,9 +84,19 @@ class SharePartitionRow(NamedTuple):
     delivery_limit: Annotated[int | None, "share.delivery.count.limit of the group; null: the metadata log has none"]
     accepted_now: Annotated[int, "records that this write acknowledges"]
     released_now: Annotated[tuple[OffsetRange, ...], "given back by this write: released, or the lock timed out"]
-    archived_now: Annotated[
-        tuple[OffsetRange, ...], "archived by this write: rejected, at the delivery limit, or no record is there"
+    archiving_now: Annotated[
+        tuple[OffsetRange, ...],
+        "sent to the dead-letter queue by this write: rejected, or at the delivery limit; archived after it",
     ]
+    archived_now: Annotated[
+        tuple[OffsetRange, ...],
+        "archived by this write, and not sent to a dead-letter queue before: rejected, at the delivery limit, or no "
+        "record is there",
+    ]
+    unqueued_now: Annotated[
+        tuple[OffsetRange, ...], "archived by this write after the dead-letter queue could not take them"
+    ]
+    unqueued_why: Annotated[str | None, "why it could not, by the metadata log; null: it could, or it is not known"]
     redelivered_now: Annotated[int, "records in this write that had been delivered before"]
     passed_over: Annotated[int | None, "records given back that the start moved past; null: not known"]
     advanced: Annotated[
@@ -91,6 +105,11 @@ class SharePartitionRow(NamedTuple):
     next_offset_shown: Annotated[At, "the first record that shows next_offset as it is now"]
     history_complete: Annotated[bool, "what was before it was seen"]
     missing: Annotated[str | None, "what was not seen"]
+
+    @property
+    def given_up_now(self) -> tuple[OffsetRange, ...]:
+        """Offsets that this write gives up: they are not delivered again."""
+        return tuple(sorted((*self.archiving_now, *self.archived_now)))
 
 
 SHARE_PARTITIONS = HistoryTable(

@@ -29,7 +29,7 @@ class ShareSnapshotStateBatch(UnknownTaggedFields):
     lastOffset: int
     """Last offset."""
     deliveryState: int
-    """0 available, 2 acknowledged, 4 archived."""
+    """0 available, 2 acknowledged, 3 archiving, 4 archived."""
     deliveryCount: int
     """How often delivered."""
 
@@ -84,7 +84,7 @@ class ShareUpdateStateBatch(UnknownTaggedFields):
     lastOffset: int
     """Last offset."""
     deliveryState: int
-    """0 available, 2 acknowledged, 4 archived."""
+    """0 available, 2 acknowledged, 3 archiving, 4 archived."""
     deliveryCount: int
     """How often delivered."""
 

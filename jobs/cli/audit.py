@@ -9,6 +9,7 @@ import typer
 
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.groups.violations import Violation
+from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
@@ -106,5 +107,5 @@ def _violation_line(violation: Violation) -> Line:
         "rule": violation.rule,
         "member": violation.member_id,
         "detail": violation.detail,
-        "log": f"{violation.at.partition}:{violation.at.offset}",
+        "log": f"{SHARE_LOG} " * violation.rule.in_share_state + f"{violation.at.partition}:{violation.at.offset}",
     }

@@ -41,7 +41,7 @@ from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, 
 from jobs.queries.interface import RebalanceFilter, no_history
 from jobs.times import parse_time
 
-IN_SHARE_LOG = f"{SHARE_LOG}-"
+IN_SHARE_LOG = f"{SHARE_LOG} "
 
 
 @with_options(AnswerSource)
@@ -63,7 +63,7 @@ def history_command(
     parts = by_log(known)
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
-        log = "" if len(parts) == 1 else f"{log_topic(part)}-"
+        log = "" if len(parts) == 1 else f"{log_topic(part)} "
         for moment in sorted(_moments(folded_rows(part))):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
     for reset in answers.resets(known):
@@ -196,7 +196,8 @@ def _moments(rows: Iterable[FoldedRow]) -> Iterator[TimelineEntry]:
         elif isinstance(row, ShareInitializationRow):
             yield from _phase_moments(row)
         elif isinstance(row, Violation):
-            yield TimelineEntry(row.at, f"violation: {row.rule}", row.detail)
+            log = IN_SHARE_LOG if row.rule.in_share_state else ""
+            yield TimelineEntry(row.at, f"violation: {row.rule}", row.detail, log)
 
 
 def _phase_moments(row: ShareInitializationRow) -> Iterator[TimelineEntry]:
@@ -218,11 +219,10 @@ def _share_moments(known: GroupHistory) -> Iterator[TimelineEntry]:
         named = f"{row.topic or row.topic_id}-{row.partition}"
         if row.write in (ShareWrite.INITIALIZED, ShareWrite.FIRST_SEEN) and not known.initializations:
             yield TimelineEntry(row.since, f"share: state {row.write}", named, IN_SHARE_LOG)
-        if row.archived_now:
-            ranges = ", ".join(
-                f"{span.first} to {span.last} (delivered {span.delivery_count})" for span in row.archived_now
-            )
-            yield TimelineEntry(row.since, "share: archived", f"{named} {ranges}", IN_SHARE_LOG)
+        for happened, spans in (("archived", row.archived_now), ("sent to the dead-letter queue", row.archiving_now)):
+            if spans:
+                ranges = ", ".join(f"{span.first} to {span.last} (delivered {span.delivery_count})" for span in spans)
+                yield TimelineEntry(row.since, f"share: {happened}", f"{named} {ranges}", IN_SHARE_LOG)
         if row.write == ShareWrite.ALTERED:
             yield TimelineEntry(
                 row.since, "share: start offset altered", f"{named} to {row.start_offset}", IN_SHARE_LOG

@@ -13,6 +13,9 @@ from jobs.tables.row_reader import tuple_reader
 
 KEY: Final = "group_id, topic_id, partition"
 WRITES: Final = ", ".join(f"'{write}'" for write in BEGINNINGS)
+KINDS: Final = ("archived", "archiving", "released", "unqueued")
+GIVEN_UP: Final = "'archived', 'archiving'"
+UNQUEUED: Final = "cardinality(unqueued_now) > 0"
 CURRENT: Final = ", ".join(f"'{name}', n.{name}" for name in SharePartitionRow._fields)
 SAME: Final = " AND ".join(f"{{0}}.{name} = n.{name}" for name in KEY.split(", ")).format
 
@@ -26,9 +29,9 @@ def _parts(name: str) -> str:
     )
 
 
-def _at(end: str, condition: str) -> str:
-    """Return the first (``min``) or last (``max``) write that meets a condition, as a struct with ``since``."""
-    return f"{end}(CASE WHEN {condition} THEN named_struct('log_offset', log_offset, 'since', since) END)"
+def _at(end: str, condition: str, column: str = "since") -> str:
+    """Return the first (``min``) or last (``max``) write that meets a condition, as a struct with ``column``."""
+    return f"{end}(CASE WHEN {condition} THEN named_struct('log_offset', log_offset, '{column}', {column}) END)"
 
 
 DELIVERY: Final = tuple_reader(ShareDelivery)
@@ -43,18 +46,23 @@ WITH written AS (
 ), sums AS (
   SELECT {KEY}, sum(accepted_now) AS accepted, sum(redelivered_now) AS redelivered,
     {_at("min", "redelivered_now > 0")} AS first_redelivery, {_at("max", "redelivered_now > 0")} AS last_redelivery,
+    {_at("min", UNQUEUED)} AS first_unqueued, {_at("max", UNQUEUED)} AS last_unqueued,
+    {_at("max", UNQUEUED, "unqueued_why")} AS unqueued_why,
     {_at("max", f"write IN ({WRITES})")} AS beginning, {_at("min", "TRUE")} AS earliest
   FROM written GROUP BY {KEY}
-), parts AS ({_parts("archived")} UNION ALL {_parts("released")}
+), parts AS ({" UNION ALL ".join(map(_parts, KINDS))}
 ), ended AS (
-  SELECT {KEY}, sum(records) AS records, sum(CASE WHEN kind = 'archived' THEN records ELSE 0 END) AS archived
+  SELECT {KEY}, sum(CASE WHEN kind <> 'unqueued' THEN records ELSE 0 END) AS records,
+    sum(CASE WHEN kind IN ({GIVEN_UP}) THEN records ELSE 0 END) AS archived,
+    sum(CASE WHEN kind = 'unqueued' THEN records ELSE 0 END) AS unqueued
   FROM parts GROUP BY {KEY}
 ), latest AS (
   SELECT {KEY}, array_agg(named_struct('at', since, 'first', l.part.first, 'last', l.part.last,
-    'delivery_count', l.part.delivery_count, 'delivery_limit', delivery_limit)) AS given_up
+    'delivery_count', l.part.delivery_count, 'delivery_limit', delivery_limit,
+    'dead_letter', kind = 'archiving')) AS given_up
   FROM (
     SELECT *, row_number() OVER (PARTITION BY {KEY} ORDER BY log_offset DESC, p.part.first DESC) AS nth
-    FROM parts AS p WHERE kind = 'archived'
+    FROM parts AS p WHERE kind IN ({GIVEN_UP})
   ) AS l WHERE nth <= {MOST_GIVEN_UP} GROUP BY {KEY}
 ), counted AS (
   SELECT {KEY}, max(c.held.delivery_count) AS most FROM (
@@ -64,6 +72,8 @@ WITH written AS (
 SELECT n.group_id AS group_id, n.topic AS topic, n.topic_id AS topic_id, n.partition AS partition,
   s.accepted AS accepted, s.accepted + coalesce(e.records, 0) AS ended, s.redelivered AS redelivered,
   coalesce(c.most, 0) AS most_delivered, coalesce(e.archived, 0) AS archived, l.given_up AS given_up,
+  coalesce(e.unqueued, 0) AS unqueued, s.unqueued_why.unqueued_why AS unqueued_why,
+  s.first_unqueued.since AS first_unqueued, s.last_unqueued.since AS last_unqueued,
   s.first_redelivery.since AS first_redelivery, s.last_redelivery.since AS last_redelivery,
   CASE WHEN n.is_open THEN named_struct({CURRENT}) END AS current,
   coalesce(s.beginning.since, s.earliest.since) AS began

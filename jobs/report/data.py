@@ -142,6 +142,7 @@ class Broken(NamedTuple):
     severity: Annotated[str, "safety, protocol or notice"]
     says: Annotated[str, "what the rule says"]
     at: Annotated[LogPosition, "the record that violates it"]
+    source: Annotated[str, "the log in which it lies: group log, or share state log"]
     member_id: Annotated[str | None, "member id; null: the whole group"]
     detail: Annotated[str, "details"]
 
@@ -222,7 +223,7 @@ class ShareSpell(NamedTuple):
     start_offset: Annotated[int | None, "first offset that was kept track of, at its end"]
     accepted: Annotated[int, "records acknowledged in it"]
     released: Annotated[int, "records given back in it"]
-    archived: Annotated[int, "records archived in it"]
+    archived: Annotated[int, "records given up in it: archived, or sent to the dead-letter queue"]
     redelivered: Annotated[int, "deliveries in it of records that had been delivered before"]
 
 

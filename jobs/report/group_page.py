@@ -214,7 +214,8 @@ def _judged(target: TargetAuditRow) -> str:
 
 
 def _broken(row: Violation) -> Broken:
-    return Broken(str(row.rule), str(row.rule.severity), row.rule.says, row.at, row.member_id, row.detail)
+    source = "share state log" if row.rule.in_share_state else "group log"
+    return Broken(str(row.rule), str(row.rule.severity), row.rule.says, row.at, source, row.member_id, row.detail)
 
 
 def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offsets:

@@ -61,7 +61,7 @@ def _phase(row: SharePartitionRow) -> ShareSpell:
         start_offset=row.start_offset,
         accepted=row.accepted_now,
         released=_records(row.released_now),
-        archived=_records(row.archived_now),
+        archived=_records(row.given_up_now),
         redelivered=row.redelivered_now,
     )
 

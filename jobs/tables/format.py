@@ -9,8 +9,9 @@ from coordinator_core.errors import InputError
 
 FORMAT: Final = "coordinator_audit.format"
 """Table property: format version of the tables."""
-FORMAT_VERSION: Final = 5
-"""5: ``rebalances.broker_away`` and ``share_partitions.next_offset_shown``.
+FORMAT_VERSION: Final = 6
+"""6: ``share_partitions`` has records on their way to a dead-letter queue.
+5: ``rebalances.broker_away`` and ``share_partitions.next_offset_shown``.
 4: ``quarantine`` names the group of a record whose value cannot be decoded.
 3: ``log_records`` keeps bytes only where no row of another table gives them back.
 2: more columns, such as ``group_epochs.topology``; decoded records of a group lie together in the files."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, urgency
@@ -26,16 +26,21 @@ from coordinator_core.audit.folds.group_history import GroupHistory, first_of
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
 from coordinator_core.groups.rules import Severity
+from coordinator_core.groups.violations import Violation
 
 Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
 
 
 def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for all protocol violations. Notices do not count."""
-    rows = [row for row in history.violations if row.rule.severity != Severity.NOTICE]
-    if rows:
+    """Yield one finding for all protocol violations of each log. Notices do not count."""
+    of_logs = defaultdict[bool, list[Violation]](list)
+    for row in history.violations:
+        if row.rule.severity != Severity.NOTICE:
+            of_logs[row.rule.in_share_state].append(row)
+    for in_share_state, rows in of_logs.items():
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
-        yield history.finding(FindingKind.RULES_BROKEN, len(rows), 1, kinds, [row.at for row in rows])
+        at = [row.at for row in rows]
+        yield history.finding(FindingKind.RULES_BROKEN, len(rows), 1, kinds, at, in_share_state=in_share_state)
 
 
 def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -83,6 +88,7 @@ FINDERS: tuple[Finder, ...] = (
     streams.half_updated_topology,
     streams.internal_topics_left,
     share.archived,
+    share.unqueued,
     share.redelivered,
     share.stalled,
     share.initializing,

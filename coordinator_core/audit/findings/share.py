@@ -22,7 +22,7 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG, LogPosition
 MOST_NAMED = 5
 """How many ranges of offsets, or partitions, a finding names."""
 CERTAIN_COUNT = 2
-"""From this delivery count on an archived record counts as given up.
+"""From this delivery count on an archived record counts as given up, and each that was sent to a dead-letter queue.
 
 At the first delivery a rejected record looks like an offset without a record, such as a transaction marker, which
 clients acknowledge as a gap.
@@ -61,6 +61,27 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             complete=_has_all(history, deliveries),
             in_share_state=True,
         )
+
+
+def unqueued(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Records given up that are in no dead-letter queue although the group has one, by topic (KIP-1191)."""
+    for topic, deliveries in _by_topic(history.deliveries):
+        lost = [delivery for delivery in deliveries if delivery.unqueued]
+        at = [at for delivery in lost for at in (delivery.first_unqueued, delivery.last_unqueued) if at is not None]
+        number = sum(delivery.unqueued for delivery in lost)
+        if number:
+            reasons = ", ".join(sorted({delivery.unqueued_why or "" for delivery in lost}))
+            detail = f"{counted(number, 'record')} of {topic} archived that no dead-letter queue has: {reasons}"
+            yield history.finding(
+                FindingKind.SHARE_UNQUEUED,
+                number,
+                1,
+                detail,
+                _latest(at),
+                subject=topic,
+                complete=_has_all(history, deliveries),
+                in_share_state=True,
+            )
 
 
 def redelivered(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -296,7 +317,7 @@ def _by_topic(deliveries: Iterable[ShareDelivery]) -> Iterator[tuple[str, list[S
 
 
 def _is_certain(given_up: GivenUp) -> bool:
-    return given_up.delivery_count >= CERTAIN_COUNT
+    return given_up.dead_letter or given_up.delivery_count >= CERTAIN_COUNT
 
 
 def _records(ranges: Iterable[GivenUp]) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import cast
 
 from coordinator_core.groups.rules import Rule
-from coordinator_core.groups.share.delivery import STATES, TERMINAL, StateBatch, changes, state_name
+from coordinator_core.groups.share.delivery import NEWEST_STATE, STATES, TERMINAL, StateBatch, changes, state_name
 from coordinator_core.groups.share.state_log import (
     SHARE_SNAPSHOT,
     UNSET,
@@ -102,6 +102,8 @@ def _wrong_batches(record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:
         fault = _fault(batch, value["startOffset"])
         if fault is not None:
             yield Rule.SHARE_BATCH_WRONG, f"offsets {batch.first} to {batch.last}: {fault}"
+        elif batch.state > NEWEST_STATE:
+            yield Rule.SHARE_STATE_NEW, f"offsets {batch.first} to {batch.last}: delivery state {batch.state}"
     for one, other in itertools.pairwise(batches):
         if other.first <= one.last:
             yield Rule.SHARE_BATCH_WRONG, f"offset {other.first} is in two batches"
@@ -110,7 +112,7 @@ def _wrong_batches(record: ShareStateRecord) -> Iterator[tuple[Rule, str]]:
 def _fault(batch: StateBatch, start_offset: int) -> str | None:
     if batch.last < batch.first or batch.first < 0:
         return "no offsets"
-    if batch.state not in STATES:
+    if batch.state not in STATES and batch.state <= NEWEST_STATE:
         return f"delivery state {batch.state}"
     if batch.delivery_count < 0:
         return f"delivery count {batch.delivery_count}"

@@ -45,7 +45,7 @@ def with_delivery_limit(rows: Iterable[SharePartitionRow], limit: int) -> Delive
     actual = given_up = accepted = undecided = 0
     for _, rows_of_one in groupby(ordered, lambda row: (row.topic_id, row.partition)):
         of_partition = list(rows_of_one)
-        archived = [(row, span) for row in of_partition for span in row.archived_now if span.delivery_count > 1]
+        archived = [(row, span) for row in of_partition for span in row.given_up_now if span.delivery_count > 1]
         released = [span for row in of_partition for span in row.released_now if span.delivery_count >= limit]
         late = [span for _, span in archived if span.delivery_count > limit]
         sooner = _records(_merged([*released, *late]))

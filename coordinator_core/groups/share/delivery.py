@@ -1,4 +1,4 @@
-"""Delivery states of the records of a share partition, as runs of offsets (KIP-932).
+"""Delivery states of the records of a share partition, as runs of offsets (KIP-932, KIP-1191).
 
 The share state log has batches: runs of offsets with a delivery state and a delivery count. Lists of batches are
 sorted and do not overlap; neighbours differ in state or count.
@@ -20,20 +20,28 @@ class DeliveryState(IntEnum):
     """Delivered before and given back: released, or its lock timed out. It will be delivered again."""
     ACKNOWLEDGED = 2
     """Accepted."""
+    ARCHIVING = 3
+    """Given up, rejected or at the delivery limit, and on its way to the group's dead-letter queue: from 4.4.0 on, with
+    share.version 2. It becomes archived then, also where it could not be written there (KIP-1191).
+    """
     ARCHIVED = 4
     """Given up: rejected, at the delivery limit, or an offset without a record for the application."""
 
 
 TERMINAL = frozenset((DeliveryState.ACKNOWLEDGED, DeliveryState.ARCHIVED))
-"""States in which no further delivery follows."""
+"""States in which no further delivery follows and nothing remains to do."""
+GIVEN_UP = frozenset((DeliveryState.ARCHIVING, DeliveryState.ARCHIVED))
+"""States of what is not delivered again although no member accepted it."""
 
 
 def state_name(state: int) -> str:
-    """Return the name of a delivery state: ``available``, ``acknowledged``, ``archived``, or its number."""
+    """Return the name of a delivery state, such as ``available``; of a state that is not known its number."""
     return DeliveryState(state).name.lower() if state in STATES else str(state)
 
 
 STATES = frozenset(DeliveryState)
+NEWEST_STATE = max(STATES)
+"""A state above it comes from a newer release."""
 
 
 class StateBatch(NamedTuple):

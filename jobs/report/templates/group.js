@@ -110,7 +110,7 @@ function offsetsNote(group) {
 
 function brokenTable(broken) {
   return table(["Rule", "Severity", "Meaning", "Seen", "Log"], broken.map((each) => ({
-    cells: [words(each.rule), each.severity, each.says, `${each.member_id ?? ""} ${each.detail}`.trim(), proof(each.at)],
+    cells: [words(each.rule), each.severity, each.says, `${each.member_id ?? ""} ${each.detail}`.trim(), proof(each.at, each.source)],
   })), { tabindex: "0", role: "region", "aria-label": "Rules broken" });
 }
 

@@ -144,7 +144,7 @@ def test_history_tells_of_both_logs() -> None:
         "share: archived",
         "share: leader changed",
         "share: state deleted",
-        "__share_group_state-0:",
+        "__share_group_state 0:",
     ):
         assert text in result.stdout
 

@@ -55,6 +55,11 @@ def rows(seed: int) -> list[SharePartitionRow]:
                     **{
                         "released_now": ranges(rng),
                         "archived_now": ranges(rng),
+                        "archiving_now": tuple(
+                            span._replace(first=span.first + 5, last=span.last + 5) for span in ranges(rng)
+                        ),
+                        "unqueued_now": (unqueued := ranges(rng)),
+                        "unqueued_why": rng.choice(("no topic", "not enabled")) if unqueued else None,
                         "delivery_limit": rng.choice((None, 5)),
                     },
                     "history_complete": True,
@@ -116,8 +121,14 @@ MUTATIONS = [
     ("max(CASE WHEN write IN", "min(CASE WHEN write IN"),
     ("min(CASE WHEN TRUE", "max(CASE WHEN TRUE"),
     (f"'{ShareWrite.ALTERED}', ", ""),
-    ("CASE WHEN kind = 'archived' THEN records", "CASE WHEN kind = 'released' THEN records"),
-    ("FROM parts AS p WHERE kind = 'archived'", "FROM parts AS p"),
+    ("CASE WHEN kind IN ('archived', 'archiving') THEN records", "CASE WHEN kind = 'archived' THEN records"),
+    ("CASE WHEN kind <> 'unqueued' THEN records ELSE 0", "CASE WHEN TRUE THEN records ELSE 0"),
+    ("CASE WHEN kind = 'unqueued' THEN records", "CASE WHEN kind = 'released' THEN records"),
+    ("FROM parts AS p WHERE kind IN ('archived', 'archiving')", "FROM parts AS p"),
+    ("'dead_letter', kind = 'archiving'", "'dead_letter', TRUE"),
+    ("s.first_unqueued.since AS", "s.last_unqueued.since AS"),
+    ("s.last_unqueued.since AS", "s.first_unqueued.since AS"),
+    ("'unqueued_why', unqueued_why", "'unqueued_why', write"),
     ("ORDER BY log_offset DESC, p.part", "ORDER BY log_offset, p.part"),
     ("p.part.first DESC", "p.part.first"),
     ("ORDER BY log_offset DESC) AS nth", "ORDER BY log_offset) AS nth"),

@@ -67,6 +67,10 @@ def unknown_delivery_state(log: ShareLog) -> list[AnyRecord]:
     return [log.snapshot(), log.update(0, [(0, 5, 1, 1)])]
 
 
+def delivery_state_of_a_newer_release(log: ShareLog) -> list[AnyRecord]:
+    return [log.snapshot(), log.update(0, [(0, 4, 2, 1), (5, 5, 3, 1)]), log.update(0, [(5, 5, 5, 1)])]
+
+
 def batches_that_overlap(log: ShareLog) -> list[AnyRecord]:
     return [log.snapshot(), log.update(0, [(0, 5, 2, 1), (5, 6, 0, 1)])]
 
@@ -97,6 +101,7 @@ BROKEN = {
     leader_epoch_went_back_in_a_snapshot: Rule.SHARE_LEADER_EPOCH_WENT_BACK,
     acknowledged_and_delivered_again: Rule.SHARE_SETTLED_AGAIN,
     unknown_delivery_state: Rule.SHARE_BATCH_WRONG,
+    delivery_state_of_a_newer_release: Rule.SHARE_STATE_NEW,
     batches_that_overlap: Rule.SHARE_BATCH_WRONG,
     batch_below_the_start: Rule.SHARE_BATCH_WRONG,
     batch_that_ends_before_it_begins: Rule.SHARE_BATCH_WRONG,
