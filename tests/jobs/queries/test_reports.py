@@ -1,0 +1,78 @@
+"""Situations of public reports, rebuilt on real brokers (``tests/data/reports.tar.xz``): what is said of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from coordinator_core.wire.batches import read_columns
+from jobs.cli.app import app
+from tests.core.real_logs import unpacked
+
+REPORTS = unpacked("reports") / "reports"
+DEAD_LETTERS = REPORTS / "dead_letters"
+"""A share group with a dead-letter queue, and one whose queue names a topic that there is not (4.4.0)."""
+
+
+def printed(*command: str, logs: Path) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, [*command, "--log", str(logs), "--json"])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def cut(folder: Path, log: str, records: int, into: Path) -> Path:
+    """The logs with only so many records at the beginning of one."""
+    shutil.copytree(folder, into, dirs_exist_ok=True)
+    segment = into / log / "00000000000000000000.log"
+    data = segment.read_bytes()
+    rows = [
+        row for batch in read_columns(lambda at, size: data[at : at + size], len(data)) for row in batch.to_pylist()
+    ]
+    end = next((at for at in _batches(data) if int.from_bytes(data[at : at + 8]) >= records), len(data))
+    assert records < len(rows)
+    segment.write_bytes(data[:end])
+    return into
+
+
+def _batches(data: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(data):
+        found.append(at)
+        at += 12 + int.from_bytes(data[at + 8 : at + 12])
+    return found
+
+
+def test_records_on_their_way_to_a_dead_letter_queue_break_no_rule() -> None:
+    assert [row for row in printed("audit", logs=DEAD_LETTERS) if row["table"] == "violations"] == []
+
+
+def test_records_given_up_to_a_dead_letter_queue_are_no_markers_of_transactions() -> None:
+    found = {row["group_id"]: row for row in printed("findings", logs=DEAD_LETTERS) if row["kind"] == "share_archived"}
+    assert {group: row["value"] for group, row in found.items()} == {"billing": 6, "shipping": 6}
+    assert not any("marker" in row["detail"] for row in found.values())
+    assert "payments-0 6 after 2 deliveries (the limit)" in found["billing"]["detail"]
+
+
+def test_records_that_no_dead_letter_queue_has_are_found() -> None:
+    (row,) = (row for row in printed("findings", logs=DEAD_LETTERS) if row["kind"] == "share_unqueued")
+    assert (row["group_id"], row["value"], row["level"]) == ("shipping", 6, "alarm")
+    assert row["detail"] == (
+        "6 records of parcels archived that no dead-letter queue has: errors.deadletterqueue.topic.name names "
+        "dlq.parcels, and there is no such topic"
+    )
+
+
+def test_offsets_count_what_is_on_its_way_to_the_queue(tmp_path: Path) -> None:
+    (row,) = printed("offsets", "billing", logs=cut(DEAD_LETTERS, "__share_group_state-0", 5, tmp_path))
+    counted = {name: row[name] for name in ("available", "acknowledged", "archiving", "archived", "nextOffset")}
+    assert counted == {"available": 1, "acknowledged": 6, "archiving": 4, "archived": 0, "nextOffset": 4}
+
+
+def test_history_names_the_log_of_share_state() -> None:
+    result = CliRunner().invoke(app, ["history", "shipping", "--log", str(DEAD_LETTERS)])
+    assert "share: sent to the dead-letter queue" in result.stdout
+    assert "__share_group_state 0:15" in result.stdout
