@@ -34,7 +34,7 @@ NO_LEADER: Final = -1
 """The leader of a partition that no broker leads."""
 
 
-class Absence(NamedTuple):
+class BrokerAbsence(NamedTuple):
     """A time over which a broker was away that had been there before.
 
     ``since``: None where it was before the log begins. ``until``: None while it lasts, as far as the log shows.
@@ -94,7 +94,7 @@ class BrokerHistory:
         self._registered: set[int] = set()
         self._lives: dict[int, _Life] = {}
         self._there: VersionedMap[int, bool] = VersionedMap()
-        self._absences: list[Absence] = []
+        self._absences: list[BrokerAbsence] = []
         self._changes: list[BrokerChange] = []
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
 
@@ -147,12 +147,12 @@ class BrokerHistory:
         if fenced:
             life.absence = len(self._absences)
             is_planned = True if life.shutdown is not None else False if life.tells_shutdown else None
-            self._absences.append(Absence(broker, at, None, life.shutdown, is_planned))
+            self._absences.append(BrokerAbsence(broker, at, None, life.shutdown, is_planned))
         elif life.absence is not None:
             self._absences[life.absence] = self._absences[life.absence]._replace(until=at)
             life.absence = None
         elif was_there is None:
-            self._absences.append(Absence(broker, None, at, None, None))
+            self._absences.append(BrokerAbsence(broker, None, at, None, None))
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
         """Note the leader of a partition; only those of coordinators' logs are kept.
@@ -187,7 +187,7 @@ class BrokerHistory:
         """Return the partitions of a coordinator's log whose leaders are known."""
         return sorted(partition for name, partition in self._leaders if name == topic)
 
-    def absences(self) -> list[Absence]:
+    def absences(self) -> list[BrokerAbsence]:
         """Return the times over which brokers were away, in the order in which they began, as far as the log shows."""
         return self._absences
 
