@@ -12,6 +12,15 @@ UNREADABLE: Final = "cannot be decoded (written by a newer broker?)"
 """What is said of records that no schema describes."""
 
 
+def ignored_in_words(place: str, record_type: int, first: int, records: int | None = None) -> str:
+    """Return in words that a log partition has records of a type that has no schema, the ``first`` at this offset."""
+    some = "records" if records is None else "1 record" if records == 1 else f"{records} records"
+    return (
+        f"{place} has {some} of type {record_type}, the first at offset {first}: no broker of a release that is known "
+        "here writes it; a broker that does not know a type ignores its records, and so does this answer (KIP-915)"
+    )
+
+
 class Coverage:
     """Ranges of offsets without a gap, by log partition.
 

@@ -256,6 +256,8 @@ def undecodable(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
     for row in range(batch.num_rows):
         part = "key" if row in records.keys.errors else "value"
         error = records.keys.errors.get(row) or records.values.errors.get(row)
+        if isinstance(error, UnknownTypeError):
+            part = "type"
         if error is None:
             part, error = "key", DecodeError("a coordinator record without a key", record_type="key")
         reasons.append(str(error))
@@ -267,11 +269,11 @@ def undecodable(batch: pa.RecordBatch, records: DecodedRecords, family: Family) 
 
 
 def _types_of_keys(batch: pa.RecordBatch, records: DecodedRecords, family: Family) -> pa.Array:
-    """Return the record types of the keys that could be decoded."""
+    """Return the record types of the keys that could be decoded, or are of a type that has no schema."""
     if family is Family.METADATA:
         return pa.nulls(batch.num_rows, pa.int16())
     bad = np.zeros(batch.num_rows, np.bool_)
-    bad[[*records.keys.errors]] = True
+    bad[[row for row, error in records.keys.errors.items() if not isinstance(error, UnknownTypeError)]] = True
     return pa.array(records.keys.numbers, mask=bad | batch.column("key").is_null().to_numpy(zero_copy_only=False))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.offsets.burrow import UnreadCommits, UnreadOfGroups, note_unread
 from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.history.coverage import ignored_in_words
 from coordinator_core.history.holes import UnknownOffsets
 from coordinator_core.history.lost_records import Offsets, Place
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
@@ -81,6 +82,19 @@ def unplaced_records(tables: TableReader, cluster: str, upto: str) -> list[tuple
     return [
         ((row["log_topic"], row["log_partition"]), UnknownOffsets(row["first"], row["last"], False)) for row in runs
     ]
+
+
+def ignored_types(tables: TableReader, cluster: str) -> Iterator[str]:
+    """Yield in words the types of records that no schema has; those of the metadata log are not in quarantine."""
+    if tables.exists("quarantine"):
+        for row in tables.rows(
+            "SELECT log_topic, log_partition, record_type, min(log_offset) AS first, count(*) AS records "
+            f"FROM $quarantine WHERE cluster = :cluster AND part = 'type' AND stray IS NULL AND {PLACED} "
+            "GROUP BY log_topic, log_partition, record_type ORDER BY log_topic, log_partition, record_type",
+            cluster=cluster,
+        ):
+            place = f"{row['log_topic']}-{row['log_partition']}"
+            yield ignored_in_words(place, row["record_type"], row["first"], row["records"])
 
 
 def last_unplaced(tables: TableReader, cluster: str, topics: Sequence[str], before: str) -> dict[Place, int]:

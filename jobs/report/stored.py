@@ -16,6 +16,7 @@ from jobs.relations.given_partitions import given
 from jobs.relations.groups import report_histories
 from jobs.relations.knowledge import missing_of_shares, stored_knowledge
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
+from jobs.relations.unreadable import ignored_types
 from jobs.relations.up_to_date import newest_run_in
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
@@ -54,6 +55,7 @@ def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:
     """Return what the histories lack, in words."""
     return [
         *([] if has_replayed_all(tables, cluster) else [NOT_REPLAYED]),
+        *ignored_types(tables, cluster),
         *known.reasons_with_topics(),
         *known.about_history(),
         *missing_of_shares(known, tables, cluster),

@@ -9,10 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coordinator_core.errors import DecodeError, InputError, UnknownTypeError
+from coordinator_core.history.coverage import ignored_in_words
 from coordinator_core.records import COMMIT_TYPES, LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
 from coordinator_core.wire.offset_gaps import OffsetGaps
 from coordinator_core.wire.primitives import INT16
+from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
@@ -70,6 +72,7 @@ class LogReader:
         self._files = files
         self._warn = warn
         self._faults = BoundedWarnings(str(self), warn)
+        self._ignored: dict[int, tuple[int, int]] = {}
         self.losses = self.damages = 0
         self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
@@ -116,8 +119,13 @@ class LogReader:
             self.finish_warnings()
 
     def finish_warnings(self) -> None:
-        """Warn of how often the causes occurred that were warned of; for records decoded after the last batch."""
+        """Warn of how often the causes occurred that were warned of, and of the types of records that were ignored; for
+        records decoded after the last batch.
+        """
         self._faults.finish()
+        for record_type, (first, count) in self._ignored.items():
+            self._warn(ignored_in_words(str(self), record_type, first, count))
+        self._ignored.clear()
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         self.losses, self.gaps = 0, self._no_gaps()
@@ -185,8 +193,8 @@ class LogReader:
     def read(self, row: LogRow) -> AnyRecord | UnreadableRecord | None:
         """Return the record in a row, or after a warning what is known of it if it cannot be decoded.
 
-        None: a control record, or a type of the metadata log that has no schema here. Most of them say nothing of
-        topics.
+        None: a control record, or one of a type that has no schema. Those of the metadata log say nothing of topics;
+        in the other logs a broker that does not know a type ignores its records (KIP-915).
         """
         if row.kind != Kind.RECORD.value:
             return None
@@ -195,7 +203,10 @@ class LogReader:
         try:
             return self._decoder.record(at, row.key, row.value, row.batch_base_offset)
         except DecodeError as error:
-            if file.family is Family.METADATA and isinstance(error, UnknownTypeError):
+            if isinstance(error, UnknownTypeError):
+                if file.family is not Family.METADATA:
+                    first, count = self._ignored.get(record_type := key_type(row.key), (row.offset, 0))
+                    self._ignored[record_type] = first, count + 1
                 return None
             self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
             return self._decoder.unreadable(at, row.key, error)

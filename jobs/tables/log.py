@@ -168,7 +168,10 @@ QUARANTINE = Table(
             STRAY,
             column("reason", STRING, "The error, with record type and field path if decoding got so far"),
             column(
-                "part", STRING, "Which bytes could not be decoded: key, value, or damaged (bytes that are not a record)"
+                "part",
+                STRING,
+                "Which bytes could not be decoded: key, value, type (a record type that no schema has: brokers that do "
+                "not know it ignore the record), or damaged (bytes that are not a record)",
             ),
             column(
                 "byte_position",

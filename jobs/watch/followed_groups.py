@@ -33,11 +33,12 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.share.state import ShareGroup
-from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
+from coordinator_core.history.coverage import Coverage, Hole, ignored_in_words, lost_offsets, unreadable_record
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import AnyRecord, Family, LogPosition, RecordType
 from coordinator_core.wire.batch_format import Kind
 from coordinator_core.wire.control import MARKERS
+from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_reader import LogRow
@@ -81,6 +82,7 @@ class FollowedGroups:
         self.coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
         self.settings, self.topics = settings, topics
         self._limits, self._warn = limits, warn
+        self._ignored: set[tuple[LogPlace, int]] = set()
         self._metadata: MetadataLog | None = None
         self._decoders = {family: RecordDecoder(family) for family in Family}
         self._touched: dict[GroupKey, None] = {}
@@ -191,13 +193,16 @@ class FollowedGroups:
         self._looks.note(key)
 
     def _decoded(self, place: LogPlace, row: LogRow) -> AnyRecord | UnreadableRecord | None:
-        """Return a record; None: a type of the metadata log that has no schema here."""
+        """Return a record; None: one of a type that has no schema."""
         at = LogPosition(place.partition, row.offset, row.timestamp)
         decoder = self._decoders[place.family]
         try:
             return decoder.record(at, row.key, row.value, row.batch_base_offset)
         except DecodeError as error:
-            if place.family is Family.METADATA and isinstance(error, UnknownTypeError):
+            if isinstance(error, UnknownTypeError):
+                if place.family is not Family.METADATA and (ignored := (place, key_type(row.key))) not in self._ignored:
+                    self._ignored.add(ignored)
+                    self._warn(ignored_in_words(str(place), ignored[1], row.offset))
                 return None
             self._warn(f"{place} offset {row.offset}: {error}")
             return decoder.unreadable(at, row.key, error)

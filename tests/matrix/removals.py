@@ -20,7 +20,7 @@ from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.record_codec import decode_key, decode_metadata, decode_value, encode_value
 from tests.core.log_cleaner import compact
 from tests.jobs.logs import batches
-from tests.jobs.queries.unreadable_logs import newer_key, newer_value, rewritten
+from tests.jobs.queries.unreadable_logs import cut_key, newer_value, rewritten
 
 TOPIC = "__consumer_offsets"
 METADATA = "__cluster_metadata-0"
@@ -531,7 +531,7 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
                 compacted(number, keep_tombstones=keep), GAPS, (number,), forgets=True, hides_time=True
             )
         found[f"unreadable values in {number}"] = Removal(unreadable(number, newer_value, 13), NEWER, (number,))
-        found[f"unreadable keys in {number}"] = Removal(unreadable(number, newer_key, 40), NEWER, (number,))
+        found[f"unreadable keys in {number}"] = Removal(unreadable(number, cut_key, 40), NEWER, (number,))
         found[f"marker lost in {number}"] = Removal(marker_lost(number), GAPS, (number,))
     found |= {
         "no log of groups": Removal(

@@ -25,6 +25,7 @@ from jobs.queries.interface import (
 from jobs.relations.brokers import NO_ZONE, silent_lines
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
+from jobs.relations.unreadable import ignored_types
 from jobs.sources.files import GROUP_TOPICS
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
@@ -256,6 +257,7 @@ class StoredAnswers:
         """
         if not has_replayed_all(self.tables, self.cluster):
             yield NOT_REPLAYED
+        yield from ignored_types(self.tables, self.cluster)
         if of_history:
             from jobs.relations.knowledge import missing_of_shares
 

@@ -74,7 +74,7 @@ DAMAGED = {
 }  # fmt: skip
 
 UNDECODABLE = {
-    "no coordinator key": (b"\x04\xd2key", GOOD_VALUE, "key", 0, "type at byte 0: no record type 1234"),
+    "no coordinator key": (b"\x04\xd2key", GOOD_VALUE, "type", 0, "type at byte 0: no record type 1234"),
     "varint of ten 0xFF": (
         GROUP_KEY, b"\x00\x00\x00\x00\x00\x07" + b"\xff" * 10, "value", 6,
         "ConsumerGroupMetadataValue at byte 6: a varint exceeds 32 bits",

@@ -68,8 +68,8 @@ def test_both_record_types_that_commit_share_the_columns() -> None:
     [
         (None, COMMIT, "key", None, "without a key"),
         (b"\x00", COMMIT, "key", 0, "type"),
-        (b"\x7f\xff" + COMMIT_KEY[2:], COMMIT, "key", 0, "no record type 32767"),
-        (b"\xff\xff" + COMMIT_KEY[2:], COMMIT, "key", 0, "no record type -1"),
+        (b"\x7f\xff" + COMMIT_KEY[2:], COMMIT, "type", 0, "no record type 32767"),
+        (b"\xff\xff" + COMMIT_KEY[2:], COMMIT, "type", 0, "no record type -1"),
         (COMMIT_KEY[:-1], COMMIT, "key", 8, "partition"),
         (COMMIT_KEY, b"\x00\x63" + COMMIT[2:], "value", 0, "version 99"),
         (COMMIT_KEY, COMMIT[:9], "value", 2, "offset"),

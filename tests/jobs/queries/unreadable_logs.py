@@ -24,9 +24,25 @@ def newer_value(record: NewRecord) -> NewRecord:
     return record if record.value is None else record._replace(value=NEWER + record.value[2:])
 
 
-def newer_key(record: NewRecord) -> NewRecord:
-    """The record with a key of a type that no schema has."""
-    return record if record.key is None else record._replace(key=NEWER + record.key[2:])
+def cut_key(record: NewRecord) -> NewRecord:
+    """The record with a key of which only the type is there, so that it may be about any group."""
+    return record if record.key is None else record._replace(key=record.key[:2])
+
+
+def with_new_types(file: Path, every: int) -> list[int]:
+    """Put a record of a type that no schema has behind every so-many-th batch of a segment, and a tombstone at last.
+
+    Returns their offsets; those of the other records rise.
+    """
+    found, offsets = [], list[int]()
+    for number, (base, data) in enumerate(batches(file.read_bytes()), 1):
+        found.append((base + len(offsets)).to_bytes(8) + data[8:])
+        if number % every == 0:
+            offsets.append(read_header(found[-1], 0, 0).last_offset + 1)
+            value = None if len(offsets) % 2 == 0 else NEWER
+            found.append(encode_batch([NewRecord(offsets[-1], 1_700_000_000_000, NEWER + b"of this new type", value)]))
+    file.write_bytes(b"".join(found))
+    return offsets
 
 
 def rewritten(file: Path, change: Change, every: int, first: int = 0) -> None:

@@ -23,7 +23,7 @@ from jobs.tables.history import HISTORY
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.relations.tables_of_logs import CLUSTER, append, fill
 from tests.jobs.relations.topic_tables import fill_topic_stores
-from tests.matrix.removals import both, damaged, metadata_hole, newer_key, newer_value, share_hole, share_unreadable
+from tests.matrix.removals import both, cut_key, damaged, metadata_hole, newer_value, share_hole, share_unreadable
 from tests.matrix.removals import unreadable as made_unreadable
 
 GROUP_LOG, SHARE_LOG = LOG_TOPICS[Family.GROUP], LOG_TOPICS[Family.SHARE]
@@ -44,7 +44,7 @@ def fill_stores(folder: Path) -> dict[str, Path]:
     both(
         damaged(0, 4, -2, cut_off=True),
         made_unreadable(1, newer_value, 13),
-        made_unreadable(1, newer_key, 40),
+        made_unreadable(1, cut_key, 40),
         metadata_hole,
         share_hole(1),
         share_unreadable(0),
@@ -158,6 +158,12 @@ def rows_beside() -> dict[str, list[dict[str, Any]]]:
         for number in range(3)
         for offset, left in ((1, at), (8 + number, None))
     ]
+    new_types = [
+        {"run_id": "run 1", "log_topic": GROUP_LOG, "log_partition": number, "log_offset": offset, "part": "type"}
+        | {"record_type": 77 + offset % 2, "stray": "a file" if offset == 9_003 else None}
+        for number in range(2)
+        for offset in (9_003, 9_004, 9_006, 9_007)
+    ]
     return {
         "memberships": stays,
         "group_states": [
@@ -189,7 +195,7 @@ def rows_beside() -> dict[str, list[dict[str, Any]]]:
                 for ms in (2_001, 2_002, 2_003)
             ),
         ],
-        "quarantine": unreadable_ones(),
+        "quarantine": [*unreadable_ones(), *new_types],
         "broker_events": [line, {**line, "line": 2, "group_id": None, "timestamp_ms": None}],
         "leases": [{"owner": "a night", "acquired_at": NOW, "expires_at": NOW}],
         "replayed": [],

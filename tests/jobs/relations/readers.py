@@ -135,6 +135,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     topics.first_hole: lambda tables: topics.first_hole(tables, CLUSTER),
     topics.topic_news_ms: lambda tables: [topics.topic_news_ms(tables, CLUSTER, *span) for span in SPANS],
     topics.shown_ms: lambda tables: [topics.shown_ms(tables, CLUSTER, *span) for span in SPANS],
+    unreadable.ignored_types: lambda tables: list(unreadable.ignored_types(tables, CLUSTER)),
     unreadable.unreadable_of_groups: lambda tables: unreadable.unreadable_of_groups(tables, CLUSTER),
     unreadable.unplaced_records: lambda tables: unplaced(tables),
     unreadable.last_unplaced: lambda tables: unreadable.last_unplaced(tables, CLUSTER, GROUP_TOPICS, BEFORE),
