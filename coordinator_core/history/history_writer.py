@@ -465,7 +465,7 @@ class HistoryWriter:
             return [], self
         settled = HistoryWriter(self.group, open_history.copy(), self.topics, self.coverage)
         settled._end_operation()
-        return [row._replace(is_open=True) for row in settled.rows], settled
+        return settled.rows, settled
 
     def lasting_rebalance(self) -> Iterator[RebalanceRow]:
         """Yield the rebalance that is not over, if there is one."""

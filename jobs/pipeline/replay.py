@@ -288,11 +288,9 @@ class _Run:
 
 
 def put_rows(tables: Tables, table: Table, rows: Rows) -> None:
-    """Insert new rows of history and replace open ones. Verdicts are never open."""
-    columns = table.schema.names
-    when = "t.is_open" if "is_open" in columns else "false"
-    among = OF_ONE_LOG if "group_type" in columns else "true"
-    tables.merge(table, rows, _all_columns(table), when=when, insert=True, among=among)
+    """Insert new rows of history, and replace those that an earlier run wrote while what they tell was under way."""
+    among = OF_ONE_LOG if "group_type" in table.schema.names else "true"
+    tables.merge(table, rows, _all_columns(table), insert=True, among=among)
 
 
 def _all_columns(table: Table) -> dict[str, str]:

@@ -92,12 +92,13 @@ class FollowedGroup:
         what ended with it is over.
         """
         ended, self.ended = self.ended, []
-        for row in sorted((*ended, *self.folds.audit.open_rebalances()), key=_offset):
+        final = [(row, True) for row in ended]
+        so_far = [(row, is_settled and row.finished is not None) for row in self.folds.audit.open_rebalances()]
+        for row, is_over in sorted((*final, *so_far), key=lambda each: each[0].at.offset):
             event = RebalanceBegan(self.key, row)
             if row.at.offset > self.reported.began:
                 self.reported.note(event)
                 yield event
-            is_over = not row.is_open or (is_settled and row.finished is not None)
             if is_over and row.at.offset > self.reported.ended:
                 over = RebalanceEnded(self.key, row._replace(is_open=False), self._verdict(row.target))
                 self.reported.note(over)
@@ -114,7 +115,3 @@ class FollowedGroup:
             for topic, deleted_ms in topics.deletions(sorted(gone)):
                 self.folds.commits.topic_deleted(topic, deleted_ms)
         return chain[GatheredRow](self.kept, self.folds.open_rows())
-
-
-def _offset(row: RebalanceRow) -> int:
-    return row.at.offset

@@ -162,7 +162,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
 
     Only groups on KIP-848 say in their log what there is to run.
     """
-    if history.group_type != "CONNECT":
+    if history.group_type != "CONNECT" or history.present is None:
         return
     begun = last = None
     for epoch in history.epochs:
@@ -177,7 +177,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
         limits.unassigned_partitions,
-        f"{'without a worker' if history.epochs[-1].members == () else WITHOUT_TARGET} for {waited_ms} ms: "
+        f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {waited_ms} ms: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         list(dict.fromkeys((begun, last.target or last.opened))),
         is_open=True,
@@ -197,7 +197,7 @@ def failed_assignors(history: GroupHistory, limits: Thresholds) -> Iterator[Find
             1,
             f"epochs {listed}",
             evidence,
-            is_open=failed[-1] is history.epochs[-1],
+            is_open=failed[-1] is history.present,
         )
 
 
