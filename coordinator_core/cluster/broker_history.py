@@ -183,6 +183,19 @@ class BrokerHistory:
         """Return who led a partition of a coordinator's log, in order; the same leader may have a new epoch."""
         return self._leaders.get((topic, partition), [])
 
+    def leader_at(self, topic: str, partition: int, time_ms: int | None, upto_ms: int | None = None) -> int | None:
+        """Return who led a partition of a coordinator's log at a time (None: at the end); ``NO_LEADER``: no broker.
+
+        None: not known, or another one led it by ``upto_ms``, up to which the time may be.
+        """
+        led = self.leaders(topic, partition)
+        last, latest = (
+            len(led) if until is None else bisect_right(led, until, key=lambda each: each.at.timestamp_ms)
+            for until in (time_ms, time_ms if upto_ms is None else upto_ms)
+        )
+        possible = {each.leader for each in led[max(last - 1, 0) : latest]}
+        return possible.pop() if last and len(possible) == 1 else None
+
     def partitions(self, topic: str) -> list[int]:
         """Return the partitions of a coordinator's log whose leaders are known."""
         return sorted(partition for name, partition in self._leaders if name == topic)

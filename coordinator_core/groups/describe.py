@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from coordinator_core.cluster.broker_history import NO_LEADER
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.groups.certainty import CERTAIN, Certainty
@@ -17,11 +18,13 @@ from coordinator_core.groups.consumer import describe as consumer
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.described import (
     DescribedListing,
+    DescribedNode,
     DescribedOffset,
     DescribedTopologyCheck,
     Description,
 )
 from coordinator_core.groups.group import Group, GroupState
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics, with_names
@@ -37,7 +40,7 @@ from coordinator_core.groups.share.state_log import ShareStateLog
 from coordinator_core.groups.streams import describe as streams
 from coordinator_core.groups.streams.readiness import FITS, READY, check_topology
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsGroupState
-from coordinator_core.records import ConnectRecordType, RecordType
+from coordinator_core.records import LOG_TOPICS, ConnectRecordType, RecordType
 
 CERTAIN_GROUP = "certain"
 KNOWN_IN_PART = "known in part"
@@ -88,6 +91,10 @@ def _no_setting(name: str) -> str | None:
     return None
 
 
+def _no_leader(topic: str, partition: int) -> int | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a description needs beyond the group's own log. None: not given, and what depends on it is null.
@@ -97,6 +104,7 @@ class Surroundings:
     ``oldest_broker`` the lowest of the highest metadata versions that they support; None: brokers are assumed to be
     newer. ``settings_of`` returns the configurations that a group itself has in the metadata log, None where that log
     does not show them at the moment; ``of_brokers`` a setting of the brokers, None if no snapshot shows it.
+    ``leader_of`` returns the broker that leads a partition of a log of groups, -1: none does.
     """
 
     topics: TopicImage | None = None
@@ -106,6 +114,7 @@ class Surroundings:
     oldest_broker: int | None = None
     settings_of: Callable[[str], Mapping[str, str] | None] = _no_settings
     of_brokers: OfBrokers = _no_setting
+    leader_of: Callable[[str, int], int | None] = _no_leader
 
     def with_brokers(
         self, topics: TopicHistory | None, time_ms: int | None, upto_ms: int | None = None
@@ -132,7 +141,21 @@ class Surroundings:
             default_assignor=default,
             settings_of=settings_of,
             of_brokers=lambda name: topics.snapshots.of_brokers(name, time_ms),
+            leader_of=lambda topic, partition: (
+                topics.brokers.leader_at(topic, partition, time_ms, upto_ms) if is_whole else None
+            ),
         )
+
+    def leader_for(self, group: Group) -> int | None:
+        """Return the broker that leads the partition of the group; -1: none does, None: not known."""
+        log = LOG_TOPICS[group.family]
+        topic = None if self.topics is None else self.topics.by_name.get(log)
+        return None if topic is None else self.leader_of(log, log_partition_of(group.group_id, topic.partitions))
+
+    def coordinator_of(self, group: Group) -> DescribedNode | None:
+        """Return the coordinator of the group; None: there is none, or it is not known."""
+        broker = self.leader_for(group)
+        return None if broker is None or broker == NO_LEADER else {"id": broker}
 
 
 def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certainty: Certainty = CERTAIN) -> Description:
@@ -165,7 +188,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     }
     _note_surroundings(described, group, around)
     if isinstance(state, ClassicGroup):
-        _describe_classic(described, group, state)
+        _describe_classic(described, group, state, around.coordinator_of(group))
     elif isinstance(state, ConnectGroup):
         described["describe_connect"] = connect.describe_connect(group_id, state, certainty)
     elif isinstance(state, ConsumerGroup):
@@ -175,27 +198,35 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             around.topics,
             around.default_assignor,
             certainty,
+            coordinator=around.coordinator_of(group),
             tells_protocol=around.oldest_broker is None or around.oldest_broker >= consumer.TELLS_PROTOCOL,
         )
     elif isinstance(state, StreamsGroup):
         described["describe_streams"] = streams.describe_streams(
-            group_id, state, around.topics, certainty, reloaded=group.reloaded
+            group_id,
+            state,
+            around.topics,
+            certainty,
+            coordinator=around.coordinator_of(group),
+            reloaded=group.reloaded,
         )
         if (check := _topology_check(state, around.topics, certainty)) is not None:
             described["topology_check"] = check
     elif isinstance(state, ShareGroup):
-        _describe_share(described, group_id, state, around, certainty)
+        _describe_share(described, group, state, around, certainty)
     if commits_offsets(state):
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
 
 
-def _describe_classic(described: Description, group: Group, state: ClassicGroup) -> None:
+def _describe_classic(
+    described: Description, group: Group, state: ClassicGroup, coordinator: DescribedNode | None
+) -> None:
     group_id = group.group_id
-    described["describe_classic"] = classic.describe_classic(group_id, state)
+    described["describe_classic"] = classic.describe_classic(group_id, state, coordinator)
     if classic.is_consumer_group(state):
-        described["describe_consumer"] = classic.describe_consumer(group_id, state)
+        described["describe_consumer"] = classic.describe_consumer(group_id, state, coordinator)
     if (migration := describe_migration(state)) is not None:
         described["migration"] = migration
     if state.members:
@@ -205,11 +236,17 @@ def _describe_classic(described: Description, group: Group, state: ClassicGroup)
 
 
 def _describe_share(
-    described: Description, group_id: str, state: ShareGroup, around: Surroundings, certainty: Certainty
+    described: Description, group: Group, state: ShareGroup, around: Surroundings, certainty: Certainty
 ) -> None:
+    group_id = group.group_id
     begins_at_zero = around.oldest_broker is not None and around.oldest_broker < share.BEGINS_AT_ONE
     described["describe_share"] = share.describe_share(
-        group_id, state, around.topics, certainty, begins_at_zero=begins_at_zero
+        group_id,
+        state,
+        around.topics,
+        certainty,
+        coordinator=around.coordinator_of(group),
+        begins_at_zero=begins_at_zero,
     )
     if around.share_state is not None:
         described["share_offsets"] = describe_share_offsets(
@@ -250,6 +287,10 @@ def _unknown_fields(group: Group, around: Surroundings, certainty: Certainty) ->
     if group.type in WITH_SETTINGS and around.settings_of(group.group_id) is None:
         names = [*names, "settings"]
     state = group.state
+    if state is not None and not isinstance(state, ConnectGroup) and around.leader_for(group) is None:
+        names = [*names, "coordinator"]
+    if isinstance(state, StreamsGroup):
+        names = [*names, *streams.unlogged_fields(state)]
     if isinstance(state, StreamsGroup) and not streams.knows_subtopologies(
         state, around.topics, reloaded=group.reloaded
     ):

@@ -10,6 +10,12 @@ from collections.abc import Sequence
 from typing import NotRequired, TypedDict
 
 
+class DescribedNode(TypedDict):
+    """A broker; Admin's node has its address too, which depends on the listener that is asked."""
+
+    id: int
+
+
 class AssignedPartitions(TypedDict):
     """Partitions as ``topic-partition``."""
 
@@ -43,7 +49,7 @@ class DescribedConsumer(TypedDict):
 class DescribedClassicGroup(TypedDict):
     """A group in ``Admin.describeClassicGroups``."""
 
-    coordinator: None
+    coordinator: DescribedNode | None
     groupId: str
     isSimpleConsumerGroup: bool
     members: list[DescribedConsumer]
@@ -55,7 +61,7 @@ class DescribedClassicGroup(TypedDict):
 class DescribedConsumerGroup(TypedDict):
     """A group in ``Admin.describeConsumerGroups``."""
 
-    coordinator: None
+    coordinator: DescribedNode | None
     groupEpoch: int | None
     groupId: str
     groupState: str | None
@@ -181,21 +187,21 @@ class DescribedEndpoint(TypedDict):
 
 
 class DescribedStreamsMember(TypedDict):
-    """A member of a streams group. Brokers do not record task offsets, so these lists are empty."""
+    """A member of a streams group. In logs of releases the lists of task offsets are empty, as in Admin's answer."""
 
     assignment: DescribedTasks | None
     clientHost: str | None
     clientId: str | None
     clientTags: dict[str, str] | None
     instanceId: str | None
-    isClassic: bool
+    isClassic: bool | None
     memberEpoch: int | None
     memberId: str
     processId: str | None
     rackId: str | None
     targetAssignment: DescribedTasks | None
-    taskEndOffsets: list[None]
-    taskOffsets: list[None]
+    taskEndOffsets: list[None] | None
+    taskOffsets: list[None] | None
     topologyEpoch: int | None
     userEndpoint: DescribedEndpoint | None
 
@@ -223,7 +229,7 @@ class DescribedSubtopology(TypedDict):
 class DescribedStreamsGroup(TypedDict):
     """A group in ``Admin.describeStreamsGroups``."""
 
-    coordinator: None
+    coordinator: DescribedNode | None
     groupEpoch: int | None
     groupId: str
     groupState: str | None
@@ -254,7 +260,7 @@ class DescribedShareMember(TypedDict):
 class DescribedShareGroup(TypedDict):
     """A group in ``Admin.describeShareGroups``."""
 
-    coordinator: None
+    coordinator: DescribedNode | None
     groupEpoch: int | None
     groupId: str
     groupState: str | None

@@ -10,6 +10,7 @@ from coordinator_core.groups.described import (
     DescribedConsumer,
     DescribedConsumerGroup,
     DescribedJoinTraffic,
+    DescribedNode,
     RefusedDescription,
 )
 
@@ -27,12 +28,12 @@ def is_consumer_group(group: ClassicGroup) -> bool:
     return (group.protocol_type or "") in ("", CONSUMER_PROTOCOL_TYPE)
 
 
-def describe_classic(group_id: str, group: ClassicGroup) -> DescribedClassicGroup:
-    """Return the group as ``Admin.describeClassicGroups`` returns it; the log does not contain the coordinator's
-    node.
-    """
+def describe_classic(
+    group_id: str, group: ClassicGroup, coordinator: DescribedNode | None = None
+) -> DescribedClassicGroup:
+    """Return the group as ``Admin.describeClassicGroups`` returns it."""
     return {
-        "coordinator": None,
+        "coordinator": coordinator,
         "groupId": group_id,
         "isSimpleConsumerGroup": not group.protocol_type,
         "members": [_member(member, decode=is_consumer_group(group)) for member in group.members.values()],
@@ -42,7 +43,9 @@ def describe_classic(group_id: str, group: ClassicGroup) -> DescribedClassicGrou
     }
 
 
-def describe_consumer(group_id: str, group: ClassicGroup) -> DescribedConsumerGroup | RefusedDescription:
+def describe_consumer(
+    group_id: str, group: ClassicGroup, coordinator: DescribedNode | None = None
+) -> DescribedConsumerGroup | RefusedDescription:
     """Return a classic group of consumers as ``Admin.describeConsumerGroups`` returns it: without epochs and targets.
 
     That call refuses the empty group id, which simple groups may have.
@@ -50,7 +53,7 @@ def describe_consumer(group_id: str, group: ClassicGroup) -> DescribedConsumerGr
     if not group_id:
         return {"error": "org.apache.kafka.common.errors.InvalidGroupIdException: The group id is invalid."}
     return {
-        "coordinator": None,
+        "coordinator": coordinator,
         "groupEpoch": None,
         "groupId": group_id,
         "groupState": str(group_state(group)),

@@ -19,7 +19,6 @@ from coordinator_core.groups.connect.state import (
     is_classic,
     is_to_be_downgraded,
     max_delay_ms,
-    unassigned,
     units,
 )
 from coordinator_core.groups.described import DescribedConnectGroup, DescribedWork, DescribedWorker
@@ -121,7 +120,7 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
     """Return the group with its epochs, work, and workers; null is what the log has not shown.
 
     ``assignmentError`` is the error that the assignor reported with the target (0:
-    none). ``unassigned`` is the work in no worker's target.
+    none). ``unassigned`` is the work in no target of a worker that is there.
     """
     has_target, has_work = group.assignment_epoch is not None, group.work_epoch is not None
     is_known = knows_assignors(group, certainty)
@@ -133,10 +132,16 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
         "partitionAssignor": common_assignor(group) if is_known else None,
         "assignmentError": max((target.error for target in group.targets.values()), default=0) if has_target else None,
         "work": _work(units(group.work)) if has_work else None,
-        "unassigned": _work(unassigned(group)) if has_work and has_target else None,
+        "unassigned": _work(_left_over(group)) if has_work and has_target and certainty.members_are_known else None,
         "scheduledRebalanceMaxDelayMs": max_delay_ms(group) if certainty.knows(CONFIGURATION) else None,
         "members": [_member(group, member) for _, member in sorted(group.members.items())],
     }
+
+
+def _left_over(group: ConnectGroup) -> set[ConnectorOrTask]:
+    """Return the work in no target of a worker that is there: the last target names workers that have left since."""
+    there = (target.work for member_id, target in group.targets.items() if member_id in group.members)
+    return set(units(group.work)).difference(*map(units, there))
 
 
 def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> DescribedConnectGroup:

@@ -12,7 +12,7 @@ from coordinator_core.groups.consumer.state import (
     ConsumerMember,
     ConsumerMemberState,
 )
-from coordinator_core.groups.described import DescribedConsumer, DescribedConsumerGroup
+from coordinator_core.groups.described import DescribedConsumer, DescribedConsumerGroup, DescribedNode
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import TimelineHashMap
@@ -86,9 +86,10 @@ def describe_consumer(
     default_assignor: str | None,
     certainty: Certainty = CERTAIN,
     *,
+    coordinator: DescribedNode | None = None,
     tells_protocol: bool = True,
 ) -> DescribedConsumerGroup:
-    """Return the group as ``Admin.describeConsumerGroups`` returns it; the log does not contain the coordinator's node.
+    """Return the group as ``Admin.describeConsumerGroups`` returns it.
 
     ``default_assignor`` is the first of the broker's ``group.consumer.assignors``, None if unknown: it counts where no
     member asks for one. What is not certain is null, as is what depends on it: the assignor that most members ask for.
@@ -96,7 +97,7 @@ def describe_consumer(
     """
     state = group_state(group, certainty)
     return {
-        "coordinator": None,
+        "coordinator": coordinator,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": state,
@@ -118,6 +119,7 @@ def _member(
     topics: TopicImage | None,
     certainty: Certainty,
     *,
+    coordinator: DescribedNode | None = None,
     tells_protocol: bool,
 ) -> DescribedConsumer:
     """A member; Admin counts partitions that it has yet to give up among those assigned."""

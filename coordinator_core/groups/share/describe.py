@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.groups.certainty import CERTAIN, Certainty
-from coordinator_core.groups.described import DescribedShareGroup, DescribedShareMember
+from coordinator_core.groups.described import DescribedNode, DescribedShareGroup, DescribedShareMember
 from coordinator_core.groups.epochs import INITIAL_EPOCH
 from coordinator_core.groups.partition_names import topic_partitions
 from coordinator_core.groups.share.state import ShareGroup, ShareGroupState, ShareMember
@@ -29,9 +29,10 @@ def describe_share(
     topics: TopicImage | None,
     certainty: Certainty = CERTAIN,
     *,
+    coordinator: DescribedNode | None = None,
     begins_at_zero: bool = False,
 ) -> DescribedShareGroup:
-    """Return the group as ``Admin.describeShareGroups`` returns it; the log does not contain the coordinator's node.
+    """Return the group as ``Admin.describeShareGroups`` returns it.
 
     ``begins_at_zero``: a group that never had a member, as its offsets were set before, has the epoch 0.
     """
@@ -39,7 +40,7 @@ def describe_share(
     if begins_at_zero and not group.members and epochs == (INITIAL_EPOCH, INITIAL_EPOCH):
         epochs = 0, 0
     return {
-        "coordinator": None,
+        "coordinator": coordinator,
         "groupEpoch": epochs[0],
         "groupId": group_id,
         "groupState": group_state(group, certainty),

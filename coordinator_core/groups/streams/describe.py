@@ -11,6 +11,7 @@ from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.described import (
     DescribedEndpoint,
     DescribedInternalTopic,
+    DescribedNode,
     DescribedStreamsGroup,
     DescribedStreamsMember,
     DescribedSubtopology,
@@ -74,8 +75,9 @@ def describe_streams(
     certainty: Certainty = CERTAIN,
     *,
     reloaded: bool,
+    coordinator: DescribedNode | None = None,
 ) -> DescribedStreamsGroup:
-    """Return the group as ``Admin.describeStreamsGroups`` returns it; the log does not contain the coordinator's node.
+    """Return the group as ``Admin.describeStreamsGroups`` returns it.
 
     Internal topics have the partition counts of the topology on these topics. They have the recorded counts if it is
     not ready on them, and in a ``reloaded`` group without members, as a coordinator computes them at a heartbeat. A
@@ -90,7 +92,7 @@ def describe_streams(
     is_known = knows_subtopologies(group, topics, reloaded=reloaded)
     topics = None if is_recorded else topics
     return {
-        "coordinator": None,
+        "coordinator": coordinator,
         "groupEpoch": group.group_epoch,
         "groupId": group_id,
         "groupState": group_state(group, certainty),
@@ -114,8 +116,29 @@ def _is_recorded(group: StreamsGroup, *, reloaded: bool) -> bool:
     return reloaded and not group.members
 
 
+def may_be_classic(group: StreamsGroup, member: StreamsMember) -> bool:
+    """Whether a member may still use the classic protocol, which no record says.
+
+    Only KIP-1071 lets a group be converted while it has members. The id of a classic member is made by the broker:
+    client or instance id, a hyphen, and a UUID.
+    """
+    names = (member.client_id, member.instance_id)
+    return shows_kip_1071(group) and any(name is not None and member.member_id.startswith(f"{name}-") for name in names)
+
+
+def unlogged_fields(group: StreamsGroup) -> list[str]:
+    """Return the fields of members that are null because no record has them: how far tasks are, and the protocol.
+
+    Brokers of releases answer with no task offsets, whatever the group does.
+    """
+    if not shows_kip_1071(group):
+        return []
+    lags = [f"{member}.{name}" for member in group.members for name in ("taskEndOffsets", "taskOffsets")]
+    protocols = [f"{key}.isClassic" for key, member in group.members.items() if may_be_classic(group, member)]
+    return [*lags, *protocols]
+
+
 def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) -> DescribedStreamsMember:
-    """A member. Admin asks for task offsets too, which brokers do not record: always empty in 4.3."""
     is_known = certainty.knows(TARGET, member.member_id)
     target = group.targets.get(member.member_id, TargetTasks()) if is_known else None
     return {
@@ -124,14 +147,14 @@ def _member(group: StreamsGroup, member: StreamsMember, certainty: Certainty) ->
         "clientId": member.client_id,
         "clientTags": member.client_tags if member.has_metadata else None,
         "instanceId": member.instance_id,
-        "isClassic": False,
+        "isClassic": None if may_be_classic(group, member) else False,
         "memberEpoch": member.member_epoch,
         "memberId": member.member_id,
         "processId": member.process_id,
         "rackId": member.rack_id,
         "targetAssignment": None if target is None else tasks_shown(target),
-        "taskEndOffsets": [],
-        "taskOffsets": [],
+        "taskEndOffsets": None if shows_kip_1071(group) else [],
+        "taskOffsets": None if shows_kip_1071(group) else [],
         "topologyEpoch": member.topology_epoch,
         "userEndpoint": endpoint_shown(member.user_endpoint),
     }

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator_core.cluster.broker_history import NO_LEADER
 from coordinator_core.records import GROUP_LOG, MetadataRecordType
 from tests.core.cluster.test_metadata_log import A, B, Log, change, partition, topic
 
@@ -79,3 +80,13 @@ def test_each_change_of_the_leader_has_a_new_epoch():
     assert brokers.leaders("t", 0) == []
     last = brokers.leaders(GROUP_LOG, 0)[-1].at.timestamp_ms
     assert not brokers.is_led_anew(GROUP_LOG, 0, last - 1, last), "the same broker goes on"
+
+
+def test_the_leader_at_a_time_is_open_while_the_time_is():
+    log = Log().batch(topic(GROUP_LOG, A), partition(A, 0, 1, 2)).batch(change(A, 0, leader=-1))
+    brokers = log.batch(change(A, 0, leader=2)).history().brokers
+    first, away, last = (each.at.timestamp_ms for each in brokers.leaders(GROUP_LOG, 0))
+    times = (first - 1, first, away, last, None)
+    assert [brokers.leader_at(GROUP_LOG, 0, time_ms) for time_ms in times] == [None, 1, NO_LEADER, 2, 2]
+    assert brokers.leader_at(GROUP_LOG, 0, first, away) is None, "two are possible"
+    assert brokers.leader_at(GROUP_LOG, 1, last) is None

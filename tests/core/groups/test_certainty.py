@@ -73,7 +73,11 @@ def described(then: GroupThen) -> dict:
 
 def test_a_group_that_has_not_changed_since_is_certain() -> None:
     found = described(proven(GroupLog().join("a", 2, {"t": [0]}), COMPACTED))
-    assert (found["certainty"], found["unknownFields"], found["incompleteLists"]) == (CERTAIN_GROUP, [], [])
+    assert (found["certainty"], found["unknownFields"], found["incompleteLists"]) == (
+        CERTAIN_GROUP,
+        ["coordinator"],
+        [],
+    )
     assert found["listing"]["groupState"] == "STABLE"
 
 
@@ -83,7 +87,7 @@ def test_a_group_that_changed_later_is_known_in_part() -> None:
     found, consumer = described(then), described(then)["describe_consumer"]
     assert (found["certainty"], found["unknownFields"]) == (
         KNOWN_IN_PART,
-        ["a.assignment", "groupState", "partitionAssignor"],
+        ["a.assignment", "coordinator", "groupState", "partitionAssignor"],
     )
     assert (consumer["groupEpoch"], consumer["groupState"], consumer["partitionAssignor"]) == (2, None, None)
     (member,) = consumer["members"]

@@ -172,3 +172,13 @@ def test_owners_of_connectors_and_tasks() -> None:
     (task,) = owners([group], None, "B", 1)
     assert (task.member_id, task.role) == ("W1", "revoking task")
     assert owners([group], None, "C") == []
+
+
+def test_work_of_workers_that_have_left_is_unassigned() -> None:
+    """Without workers no target is made, so that the last one still names those that have gone."""
+    group = reconciling()
+    for name, work_left in (("W1", [*A, "C"]), ("W2", [*A, *B, "C"])):
+        del group.state.members[name]
+        unassigned = describe(group, GroupOffsets(), Surroundings())["describe_connect"]["unassigned"]
+        listed = {*unassigned["connectors"], *unassigned["tasks"]}
+        assert listed == {unit if isinstance(unit, str) else "-".join(map(str, unit)) for unit in work_left}

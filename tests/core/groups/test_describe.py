@@ -13,15 +13,17 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
+from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.offsets import GroupOffsets, TopicPartition
 from coordinator_core.groups.owners import owners
 from coordinator_core.groups.shard import CoordinatorShard
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.share.state_log import SHARE_SNAPSHOT, SHARE_UPDATE, ShareStateLog
-from coordinator_core.records import CoordinatorRecord, Fields, LogPosition
+from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
+from coordinator_core.records import GROUP_LOG, CoordinatorRecord, Fields, LogPosition
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.builders import GroupLog, classic_member, subtopology
-from tests.core.cluster.test_metadata_log import Log, config, topic
+from tests.core.cluster.test_metadata_log import Log, change, config, partition, topic
 
 ORDERS, GONE = "orders-topic-id-______", "deleted-topic-id______"
 TOPICS = TopicImage.of([Topic("orders", ORDERS, 3)])
@@ -110,12 +112,12 @@ def test_the_assignor_that_no_member_asks_for_is_the_brokers_first() -> None:
     known, unknown = (
         describe(group, GroupOffsets(), Surroundings(default_assignor=default)) for default in ("range", None)
     )
-    assert (known["describe_consumer"]["partitionAssignor"], known["unknownFields"]) == ("range", [])
+    assert (known["describe_consumer"]["partitionAssignor"], known["unknownFields"]) == ("range", ["coordinator"])
     assert unknown["describe_consumer"]["partitionAssignor"] is None
-    assert unknown["unknownFields"] == ["partitionAssignor"]
+    assert unknown["unknownFields"] == ["coordinator", "partitionAssignor"]
     group.state.members["a"].server_assignor = "uniform"
     asked = describe(group, GroupOffsets(), Surroundings())
-    assert (asked["describe_consumer"]["partitionAssignor"], asked["unknownFields"]) == ("uniform", [])
+    assert (asked["describe_consumer"]["partitionAssignor"], asked["unknownFields"]) == ("uniform", ["coordinator"])
 
 
 def test_settings_are_those_of_the_moment_or_unknown() -> None:
@@ -322,3 +324,32 @@ def test_owners_of_a_topic_in_groups_of_every_type() -> None:
         (1, "streams", "standby"),
     ], "task 7 has no partition of this topic"
     assert [each.group_id for each in owners(groups, None, ORDERS, 0)] == ["consumer", "share"]
+
+
+def test_the_coordinator_is_the_leader_of_the_partition_of_the_group():
+    log = Log().batch(topic(GROUP_LOG, ORDERS), partition(ORDERS, 0, 1), partition(ORDERS, 1, 2))
+    history = log.batch(change(ORDERS, 1, leader=-1)).history()
+    around = Surroundings(history.image_at(None)).with_brokers(history, None)
+    found = {}
+    for group_id in "ghij":
+        described = describe(Group(group_id, ClassicGroup(), from_start=True), GroupOffsets(), around)
+        assert "coordinator" not in described["unknownFields"]
+        found[log_partition_of(group_id, 2)] = described["describe_classic"]["coordinator"]
+        assert described["describe_consumer"]["coordinator"] == described["describe_classic"]["coordinator"]
+    assert found == {0: {"id": 1}, 1: None}, "no broker leads partition 1"
+
+
+@pytest.mark.parametrize(("member_id", "protocol"), [("c-0-16e9", None), ("HcMp4r4BSpeg0Cx9fnYcPg", False)])
+def test_a_log_of_kip_1071_does_not_say_who_uses_the_classic_protocol(member_id, protocol):
+    """Releases do not convert a group that has members."""
+    state = StreamsGroup(members={member_id: StreamsMember(member_id, client_id="c-0")})
+    group = Group("g", state, from_start=True)
+    unlogged = {f"{member_id}.{name}" for name in ("taskOffsets", "taskEndOffsets")}
+    for configs, offsets, is_classic in (({}, [], False), ({"num.warmup.replicas": "2"}, None, protocol)):
+        state.last_assignment_configs = configs
+        described = describe(group, GroupOffsets(), Surroundings())
+        (member,) = described["describe_streams"]["members"]
+        assert (member["taskOffsets"], member["taskEndOffsets"], member["isClassic"]) == (offsets, offsets, is_classic)
+        unknown = {*described["unknownFields"]}
+        assert unknown & unlogged == (unlogged if offsets is None else set())
+        assert (f"{member_id}.isClassic" in unknown) == (is_classic is None)
