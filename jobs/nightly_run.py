@@ -266,7 +266,14 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     live = paths if chosen.snapshots else []
     settings = nightly.settings
     with live_snapshots.around(nightly.tables, live, settings.kafka, settings.cluster, nightly.warn) as snapped:
-        dumps = open_dump(nightly.tables.spark, paths, dump_format=dump_format, topic=chosen.topic, kafka=kafka)
+        dumps = open_dump(
+            nightly.tables.spark,
+            paths,
+            dump_format=dump_format,
+            topic=chosen.topic,
+            kafka=kafka,
+            warn=nightly.warn,
+        )
         rows = ingest.run(nightly.tables, dumps, settings.cluster)
     if changed.files:
         seen_files.remember(nightly.tables, nightly.settings.cluster, changed.files)

@@ -17,6 +17,7 @@ from coordinator_core.records import Family, Fields
 from coordinator_core.wire.codec import UNKNOWN_TAGGED_FIELDS
 from coordinator_core.wire.message_layout import Array, Node, Sized, Slot, Struct, layout
 from coordinator_core.wire.record_codec import TRAILING_BYTES, record_schema
+from coordinator_core.wire.schema import embedded_schemas
 
 Convert = Callable[[Any], Any]
 
@@ -44,9 +45,9 @@ def value_from_json(record_type: int, version: int, fields: Fields, family: Fami
 
 
 def _to_json(struct: Struct, fields: Fields) -> Fields:
-    converted: Fields = _converter(struct, _bytes_to_text)(fields)
+    converted: Fields = _converter(struct, bytes_to_text)(fields)
     if TRAILING_BYTES in fields:
-        converted[TRAILING_BYTES] = _bytes_to_text(fields[TRAILING_BYTES])
+        converted[TRAILING_BYTES] = bytes_to_text(fields[TRAILING_BYTES])
     return converted
 
 
@@ -57,7 +58,13 @@ def _from_json(struct: Struct, fields: Fields) -> Fields:
     return converted
 
 
-def _bytes_to_text(data: bytes) -> str:
+def blob_from_json(message: str, version: int, fields: Fields) -> Fields:
+    """Return the decoded fields of an embedded message from their JSON; raises EncodeError for bad base64."""
+    return _from_json(layout(embedded_schemas()[message].message, version), fields)
+
+
+def bytes_to_text(data: bytes) -> str:
+    """Return bytes as JSON has them: base64."""
     return b64encode(data).decode("ascii")
 
 
@@ -84,7 +91,7 @@ def _converter(node: Node, convert_bytes: Convert) -> Convert:
 
 
 def _struct_converter(node: Struct, convert_bytes: Convert) -> Convert:
-    to_json = convert_bytes is _bytes_to_text
+    to_json = convert_bytes is bytes_to_text
     steps = [(slot, _converter(slot.node, convert_bytes)) for slot in node.declared]
 
     def convert(fields: Fields | None) -> Fields | None:

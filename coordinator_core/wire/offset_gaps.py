@@ -8,6 +8,10 @@ What tells them apart, in this order:
   So where a key occurs twice up to the end of a hole, compaction has not been there, and the hole is ``missing``. So is
   each hole in a log that is never compacted.
 - Any other hole is compaction's work, as far as the log can tell.
+
+Rows whose batch is not known (base offset -1) are of a dump by a consumer, which sees no control records, one at the
+end of each transaction in a log partition. There a hole of at most as many offsets as there were commits since the hole
+before it may be such records, and is not lost.
 """
 
 from __future__ import annotations
@@ -22,9 +26,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from coordinator_core.records import RecordType
 from coordinator_core.wire.batch_format import Damage, DamageKind, Kind
 
 Ints = NDArray[np.int64]
+
+COMMIT_TYPES = [bytes((0, kind)) for kind in (RecordType.LEGACY_OFFSET_COMMIT, RecordType.OFFSET_COMMIT)]
+"""How the keys of commits begin."""
 
 FIRST_KEYS = 1 << 12
 """A log that was not compacted repeats a key early: so many are looked at first."""
@@ -88,6 +96,7 @@ class OffsetGaps:
         self._repeats = _Repeats()
         self._damage: Damage | None = None
         self._last = self._end = -1
+        self._commits = self._commits_at_hole = 0
         self._first_missing: list[int] = []
         self._last_missing: list[int] = []
 
@@ -113,6 +122,9 @@ class OffsetGaps:
         base, end = (rows.column(f"batch_{name}_offset").to_numpy() for name in ("base", "last"))
         empty = pc.equal(rows.column("kind"), Kind.EMPTY.value).to_numpy(zero_copy_only=False)
         offset = pc.coalesce(rows.column("offset"), rows.column("batch_last_offset")).to_numpy()
+        blind = base < 0
+        commits = self._commits_before(rows) if blind.any() else None
+        base, end = np.where(blind, offset, base), np.where(blind, offset, end)
         self._note_keys(rows, offset)
         first = np.where(empty, base, offset)
         # The highest offset before each row, not the offset of the row before: empty batches cover several.
@@ -126,6 +138,10 @@ class OffsetGaps:
             if until > before:
                 self._missing(before + 1, until)
                 low, high = max(before, int(end_before[number])) + 1, min(until, int(base[number]) - 1)
+                if commits is not None and blind[number] and low > 0:
+                    since, self._commits_at_hole = int(commits[number]) - self._commits_at_hole, int(commits[number])
+                    if high - low < since:
+                        continue
                 if low <= high and self._note_lost(low, high, is_next=number == 0) and low > 0:
                     gaps.append(number)
             if emptied[number]:
@@ -170,6 +186,14 @@ class OffsetGaps:
         keys = rows.column("key")
         with_key = pc.and_(pc.is_valid(keys), pc.equal(rows.column("kind"), Kind.RECORD.value))
         self._repeats.feed(keys.filter(with_key), offset[with_key.to_numpy(zero_copy_only=False)])
+
+    def _commits_before(self, rows: pa.RecordBatch) -> Ints:
+        """Return how many commits there were before each row."""
+        types = pc.fill_null(pc.binary_slice(rows.column("key"), 0, 2), b"")
+        is_commit = pc.is_in(types, value_set=pa.array(COMMIT_TYPES, pa.binary())).to_numpy(zero_copy_only=False)
+        before = self._commits + np.concatenate([[0], np.cumsum(is_commit)])
+        self._commits = int(before[-1])
+        return before[:-1].astype(np.int64)
 
     def _missing(self, first: int, last: int) -> None:
         self._first_missing.append(first)

@@ -62,7 +62,7 @@ class AnswerSource:
         self.check()
         flags = self.flags
         if self.tables is None:
-            logs = find_group_logs(self.log or [])
+            logs = find_group_logs(self.log or [], self.console.warn)
             listed = self.listed_topics(logs)
             return LogAnswers(logs, self.console.warn, self._settings(flags), listed, self.broker_logs())
         from jobs.cli.stored_source import open_stored

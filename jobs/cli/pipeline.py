@@ -97,7 +97,9 @@ def ingest_command(
         with live_snapshots.around(tables, live, chosen.kafka, chosen.cluster, console.warn) as snapped:
             with console.step("opening the dumps"):
                 kafka = Kafka(chosen.kafka, ranges)
-                dumps = open_dump(tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka)
+                dumps = open_dump(
+                    tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka, warn=console.warn
+                )
             with console.step("ingesting the dumps"):
                 rows = ingest.run(tables, dumps, chosen.cluster)
                 damaged = _damaged(tables, rows)

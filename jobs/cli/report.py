@@ -48,7 +48,7 @@ def report_command(
     source.check()
     flags = source.flags
     if source.tables is None:
-        logs = find_group_logs(source.log or [])
+        logs = find_group_logs(source.log or [], source.console.warn)
         require_log_of_groups(logs)
         made = _of_logs(source, logs, load(source.config, flags=flags), ends)
     elif ends is not None:

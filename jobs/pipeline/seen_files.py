@@ -74,7 +74,7 @@ def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
 
 
 def _segments(path: str) -> list[str]:
-    return list(dict.fromkeys(log.path for log in find_logs([path], snapshots=True)))
+    return list(dict.fromkeys(file for log in find_logs([path], snapshots=True) for file in log.paths))
 
 
 def _files(path: str) -> list[str]:

@@ -18,6 +18,7 @@ from coordinator_core.records import GROUP_LOG
 from jobs.errors import one_line
 from jobs.sources import kafka_columns
 from jobs.sources.archives import is_archive
+from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import (
     KNOWN_TOPICS,
     LOG_SUFFIX,
@@ -25,9 +26,12 @@ from jobs.sources.files import (
     SNAPSHOT_SUFFIX,
     UNKNOWN_PARTITION,
     find_logs,
+    ignore,
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLines
+from jobs.sources.printed.forms import is_printed
+from jobs.sources.printed.logs import lacks_positions
 from jobs.sources.segment_layouts import have_overlaps, layouts
 from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, SegmentsSource, is_split
 
@@ -99,11 +103,12 @@ def open_dump(
     topic: str = DEFAULT_TOPIC,
     topics: Iterable[str] = KNOWN_TOPICS,
     kafka: Kafka = ALL_OF_IT,
+    warn: Warn = ignore,
 ) -> list[Dump]:
     """Open the dumps at these paths: one for each format, and one for each live broker.
 
     ``dump_format``: the format of all paths; None: detected. ``topic``: topic of records without one. ``topics``: only
-    records of these topics are read.
+    records of these topics are read. ``warn`` is told what is left out, and what printed records lack.
 
     Raises:
         InputError: a path does not exist or has no known format, or a table has no key or value.
@@ -114,7 +119,7 @@ def open_dump(
         whole = path if "://" in path else os.path.abspath(path)
         by_format.setdefault(dump_format or format_of(whole), []).append(whole)
     live = [_open_live(spark, path, kafka) for path in by_format.pop(DumpFormat.LIVE, [])]
-    return [*live, *(_open(spark, found, files, topic, sorted(topics)) for found, files in by_format.items())]
+    return [*live, *(_open(spark, found, files, topic, sorted(topics), warn) for found, files in by_format.items())]
 
 
 def live_servers(paths: Iterable[str]) -> list[str]:
@@ -144,9 +149,11 @@ def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
     return Dump(lambda: rows, False, [DumpExtent(topic, None, 0)], True, given)
 
 
-def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str]) -> Dump:
+def _open(
+    spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str], warn: Warn
+) -> Dump:
     if dump_format is DumpFormat.SEGMENTS:
-        return _open_segments(spark, files, topic, topics)
+        return _open_segments(spark, files, topic, topics, warn)
     if dump_format is DumpFormat.JSON_LINES:
         spark.dataSource.register(JsonLines)
         listed = [file for path in files for file in _files(path, JSON_LINES_SUFFIXES)]
@@ -157,8 +164,8 @@ def _open(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic:
     return Dump(lambda: rows, False, *_survey(rows))
 
 
-def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str]) -> Dump:
-    logs = find_logs(files, topics=topics, snapshots=True)
+def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str], warn: Warn) -> Dump:
+    logs = find_logs(files, topics=topics, snapshots=True, warn=warn)
     refuse_empty_files(files, logs)
     segments = [log for log in logs if not log.is_snapshot]
     known = layouts(spark, segments)
@@ -247,19 +254,33 @@ def format_of(path: str) -> DumpFormat:
             file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")
         ),
         DumpFormat.PARQUET: any(place.rglob("*.parquet")),
-        DumpFormat.JSON_LINES: any(_files(path, JSON_LINES_SUFFIXES)),
     }
     dump_format = next((dump_format for dump_format, there in formats.items() if there), None)
+    if dump_format is None:
+        dump_format = _format_of_printed(path)
     if dump_format is None:
         raise InputError(f"{path}: contains no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson)")
     return dump_format
 
 
+def _format_of_printed(path: str) -> DumpFormat | None:
+    """Return how the printed records below a folder are read: JSON in which all have positions in Spark's tasks."""
+    files = [str(file) for file in sorted(Path(path).rglob("*")) if file.is_file()]
+    printed = [file for file in files if is_printed(file)]
+    json_lines = [file for file in files if file.removesuffix(".gz").endswith(JSON_LINES_SUFFIXES)]
+    if json_lines and not any(lacks_positions(file) for file in json_lines if file in printed):
+        return DumpFormat.JSON_LINES
+    return DumpFormat.SEGMENTS if printed else None
+
+
 def _format_of_file(path: str) -> DumpFormat:
-    if path.endswith(".parquet") or _is_json(path):
-        if not os.path.getsize(path):
-            raise InputError(f"{path}: the file is empty")
-        return DumpFormat.JSON_LINES if _is_json(path) else DumpFormat.PARQUET
+    if (path.endswith(".parquet") or _is_json(path)) and not os.path.getsize(path):
+        raise InputError(f"{path}: the file is empty")
+    if path.endswith(".parquet"):
+        return DumpFormat.PARQUET
+    if is_printed(path) or _is_json(path):
+        is_placed = not is_printed(path) or not lacks_positions(path)
+        return DumpFormat.JSON_LINES if _is_json(path) and is_placed else DumpFormat.SEGMENTS
     if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or is_archive(path):
         return DumpFormat.SEGMENTS
     raise InputError(f"{path}: unknown format: use segments (*.log), a tar archive of segments, Parquet or JSON lines")

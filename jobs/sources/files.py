@@ -19,6 +19,9 @@ from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
 from jobs.sources.archives import is_archive, members, read_member
+from jobs.sources.bounded_warnings import Warn
+from jobs.sources.printed.forms import is_printed
+from jobs.sources.printed.logs import PrintedLog, printed_logs
 
 LOG_SUFFIX = ".log"
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -56,6 +59,10 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 UNKNOWN_PARTITION = -1
 
 
+def ignore(warning: str) -> None:
+    """Take a warning that another one who finds the same logs gives."""
+
+
 class LogPlaced(Protocol):
     """What tells which log partition it is, or is of."""
 
@@ -70,6 +77,10 @@ class LogPlaced(Protocol):
     @property
     def family(self) -> Family:
         """The kind of log, which determines its record types."""
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether partition and offsets are those of the log: a text may not have them."""
 
 
 class LogPart(LogPlaced, Protocol):
@@ -93,10 +104,12 @@ class LogPart(LogPlaced, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A segment file. If it is inside a tar archive, ``path`` is the archive and ``member`` the name within it.
+    """A segment file. If it is inside an archive, ``path`` is the archive and ``member`` the name within it.
 
-    Topic and partition come from the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is
-    empty and the partition is UNKNOWN_PARTITION. ``size`` is in bytes.
+    If it was printed (``printed.logs``), ``texts`` are the files in which it is, ``path`` the first one of them, and
+    ``member`` the name that a broker would give its segment. Topic and partition come from the name of the folder
+    (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is UNKNOWN_PARTITION.
+    ``size`` is in bytes.
     """
 
     path: str
@@ -105,11 +118,17 @@ class LogFile:
     topic: str = ""
     partition: int = UNKNOWN_PARTITION
     member: str = ""
+    texts: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """The name used in messages."""
         return f"{self.path}:{self.member}" if self.member else self.path
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of this machine in which it is."""
+        return self.texts or (self.path,)
 
     @property
     def family(self) -> Family:
@@ -123,7 +142,13 @@ class LogFile:
 
     @contextmanager
     def open(self) -> Iterator[ReadAt]:
-        """Open the file. Yields a function that reads a number of bytes at a position."""
+        """Open the file. Yields a function that reads a number of bytes at a position.
+
+        Raises:
+            InputError: it was printed, so that there are no bytes of it.
+        """
+        if self.texts:
+            raise InputError(f"{self.path}: records that were printed: this needs the segment itself")
         if not self.member:
             with open(self.path, "rb") as stream:
                 yield lambda position, size: os.pread(stream.fileno(), size, position)
@@ -132,42 +157,91 @@ class LogFile:
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
         """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
+        if self.texts:
+            yield from self._printed().parts()
+            return
         with self.open() as read_at:
             yield from read_columns(read_at, self.size, name=self.name)
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether partition and offsets are those of the log: a text may not have them."""
+        return self.partition != UNKNOWN_PARTITION and not (self.texts and self._printed().is_numbered)
+
+    def _printed(self) -> PrintedLog:
+        return next(log for log in printed_logs(self.texts).logs if log.name == self.member)
+
 
 def find_logs(
-    paths: Iterable[str | os.PathLike[str]], *, topics: Collection[str] = KNOWN_TOPICS, snapshots: bool = False
+    paths: Iterable[str | os.PathLike[str]],
+    *,
+    topics: Collection[str] = KNOWN_TOPICS,
+    snapshots: bool = False,
+    warn: Warn = ignore,
 ) -> list[LogFile]:
     """Return the segments in these folders, archives and files, sorted by topic, partition and offset.
 
     From folders and archives, two kinds of files are taken: ``*.log`` in the folder of one of the ``topics``, and files
-    with the name of a segment outside any topic's folder. With ``snapshots``, KRaft snapshots are taken too.
+    with the name of a segment outside any topic's folder. With ``snapshots``, KRaft snapshots are taken too. A folder
+    without any may have files of printed records. ``warn`` is told what is left out, and what printed records lack.
 
     Raises:
         InputError: a path does not exist, cannot be read, or contains no such file.
     """
     wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
     files: list[LogFile] = []
+    texts: list[str] = []
     for path in (os.fspath(path) for path in paths):
         try:
-            logs = list(_logs_in(path, wanted))
+            logs = [] if is_printed(path) else list(_logs_in(path, wanted))
+            printed = [] if logs else _printed_in(path)
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
-        if not logs:
+        if not logs and not printed:
             raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, topics)))}")
         files += logs
+        texts += printed
+    files += _printed_logs(texts, wanted, warn)
     return sorted(dict.fromkeys(files), key=lambda log: (log.topic, log.partition, log.segment))
 
 
-def find_group_logs(paths: Sequence[str | os.PathLike[str]]) -> list[LogFile]:
+def _printed_in(path: str) -> list[str]:
+    """Return the files of printed records at a path: the file itself, or all that are below a folder."""
+    found = [path] if os.path.isfile(path) else sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
+    return [file for file in found if is_printed(file)]
+
+
+def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[LogFile]:
+    """Return the logs in files of printed records, as far as they are ``wanted``."""
+    if not texts:
+        return []
+    of = tuple(dict.fromkeys(texts))
+    printed = printed_logs(of)
+    for note in printed.notes:
+        warn(note)
+    return [
+        LogFile(
+            of[0],
+            log.rows.nbytes or len(log.damages),
+            log.segment,
+            log.topic,
+            UNKNOWN_PARTITION if log.partition is None else log.partition,
+            log.name,
+            of,
+        )
+        for log in printed.logs
+        if log.topic in wanted.topics
+    ]
+
+
+def find_group_logs(paths: Sequence[str | os.PathLike[str]], warn: Warn) -> list[LogFile]:
     """Return the segments and snapshots in these paths for a question about groups; see ``find_logs``.
 
     Raises:
         InputError: as ``find_logs``; or all named files are empty, or there is only the metadata log: the answer would
             be that there are no groups.
     """
-    logs = find_logs(paths, snapshots=True)
+    logs = find_logs(paths, snapshots=True, warn=warn)
     refuse_empty_files([os.fspath(path) for path in paths], logs)
     if all(log.family is Family.METADATA for log in logs):
         named = ", ".join(map(str, paths))

@@ -1,36 +1,39 @@
-"""JSON lines: records with base64 key and value, or the output of Kafka's console formatters.
+"""Records as JSON objects: with base64 key and value, as sinks write them, or as Kafka's console formatters do.
 
 Spark's ``to_json`` and most dump scripts write the first form: ``{"topic": .., "partition": .., "offset": ..,
-"timestamp": .., "key": base64, "value": base64 or null}``. Unknown fields go to ``extra``. The field names of kcat
-(``payload``, ``ts``, ``tstype``) are accepted too, but kcat itself writes bytes as text, which is not base64 and loses
-bytes. Console formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data":
-{..}}}``) print no positions: their rows have a line number, but no partition and no offset. Key and value are encoded
-again, which gives the bytes of the log.
+"timestamp": .., "key": base64, "value": base64 or null}``. Unknown fields go to ``extra``. Sinks (of S3, of GCS) keep
+the position in ``metadata``, or topic and partition in the file's name. The field names of kcat (``payload``, ``ts``,
+``tstype``) are accepted too, but kcat itself writes bytes as text, which is not base64 and loses bytes. Console
+formatters (Kafka 3.8 and later, ``{"key": {"type": .., "data": {..}}, "value": {"version": .., "data": {..}}}``) print
+no positions; 3.8 to 4.0 print no line ends either. Key and value are encoded again, which gives the bytes of the log.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
+import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
-from coordinator_core.wire.kafka_json import key_from_json, value_from_json
-from coordinator_core.wire.record_codec import encode_key, encode_value
-from jobs.sources.bounded_text import MOST_LINE_BYTES, json_value
+from coordinator_core.wire.printed_record import printed_key, printed_value
+from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
+from jobs.sources.packed import DAMAGED, opened
+from jobs.sources.printed.rows import Place, Row, damaged, integer, place_of
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-Row = dict[str, Any]
-"""Some of the columns ``tables.log.DUMPED``; missing columns are null."""
+POSITIONS: Final = ("topic", "partition", "offset", "timestamp")
+"""What sinks write into ``metadata``."""
+
+END: Final = re.compile(rb'\n|(?<=\})(?=\{"key":)')
+"""The end of a record: of its line, or the beginning of the next one. No text within JSON has such quotes."""
 
 
 def read(file: Path) -> Iterator[Row]:
@@ -39,41 +42,48 @@ def read(file: Path) -> Iterator[Row]:
     Raises:
         OSError: the file cannot be read.
     """
-    with gzip.open(file, "rb") if file.suffix == ".gz" else file.open("rb") as lines:
-        number = 0
-        while True:
-            number += 1
-            try:
-                line = lines.readline(MOST_LINE_BYTES)
-                whole = len(line) < MOST_LINE_BYTES or line.endswith(b"\n")
-                while not whole:
-                    whole = len(more := lines.readline(MOST_LINE_BYTES)) < MOST_LINE_BYTES or more.endswith(b"\n")
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                yield damaged(b"", f"the file is truncated or damaged after line {number - 1}: {error}", number)
-                return
-            if not line:
-                return
-            if line.strip():
-                yield _row_or_damage(line, number)
+    named = place_of(str(file))
+    number = 0
+    with opened(file) as stream:
+        try:
+            for number, line in enumerate(_texts(stream), 1):
+                if line.strip():
+                    yield _row_or_damage(line, number, named)
+        except (*DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            yield damaged(b"", f"the file is truncated or damaged after line {number}: {error}", number + 1)
 
 
-def _row_or_damage(line: bytes, number: int) -> Row:
+def _texts(stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield each line, or each record where several are on a line; of one that is too long only the beginning."""
+    rest, skips = b"", False
+    while piece := stream.read(PIECE):
+        *whole, rest = END.split(rest + piece)
+        if whole and skips:
+            whole, skips = whole[1:], False
+        yield from whole
+        if skips:
+            rest = b""
+        elif len(rest) >= MOST_LINE_BYTES:
+            yield rest[:MOST_LINE_BYTES]
+            rest, skips = b"", True
+    if rest:
+        yield rest
+
+
+def _row_or_damage(line: bytes, number: int, named: Place) -> Row:
     try:
         if len(line) >= MOST_LINE_BYTES:
             raise InputError(f"the line has {MOST_LINE_BYTES} bytes or more")
-        return {**parse(line), "place": number}
+        return {**parse(line, named), "place": number}
     except (CoordinatorAuditError, ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         cause = str(error) if isinstance(error, CoordinatorAuditError) else f"{type(error).__name__}: {error}"
         return damaged(line, f"line {number}: {cause}", number)
 
 
-def damaged(data: bytes, cause: str, place: int) -> Row:
-    """Return a row for bytes that are not a record."""
-    return {"kind": "damaged", "value": data, "error": cause, "place": place}
-
-
-def parse(line: bytes) -> Row:
-    """Return one line as a row, without its ``place``.
+def parse(line: bytes, named: Place = Place()) -> Row:  # noqa: B008 (a NamedTuple is immutable)
+    """Return one line as a row, without its ``place``; ``named``: the log partition in the file's name.
 
     Raises:
         InputError: the line is not a JSON object, has no key, or has a value of the wrong form.
@@ -84,41 +94,62 @@ def parse(line: bytes) -> Row:
         raise InputError(f"expected a JSON object, not a {type(record).__name__}")
     if "typeName" in record or "isControl" in record:
         raise InputError("output of coordinator-audit dump cannot be ingested: ingest the segments themselves")
+    return row_of(record, named)
+
+
+def row_of(record: dict[str, Any], named: Place = Place()) -> Row:  # noqa: B008
+    """Return a record with these fields as a row; bytes are base64, or bytes. Raises as ``parse``."""
     if "key" not in record:
         raise InputError("field 'key' is missing")
     if isinstance(record["key"], dict):
         return _printed(record)
+    record = _with_position(record, named)
     row: Row = {
         "log_topic": _topic(record),
         **_position(record),
         "timestamp_ms": _timestamp(record.get("timestamp", record.get("ts"))),
         "timestamp_type": _timestamp_type(record.get("timestampType", record.get("tstype"))),
         "kind": "record",
-        "key": _base64(record, "key"),
-        "value": _base64(record, "value" if "value" in record else "payload"),
+        "key": _bytes(record, "key"),
+        "value": _bytes(record, "value" if "value" in record else "payload"),
         "outcome": "unknown",
     }
-    extra = {name: value if isinstance(value, str) else json.dumps(value) for name, value in record.items()}
-    row["extra"] = {name: value for name, value in extra.items() if name not in KNOWN} or None
+    others = {name: value for name, value in record.items() if name not in KNOWN and value not in (None, {}, [])}
+    row["extra"] = {name: _as_text(value) for name, value in others.items()} or None
     return row
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _with_position(record: dict[str, Any], named: Place) -> dict[str, Any]:
+    """Return a record of a sink with its position: that in ``metadata``, and the partition in the file's name."""
+    metadata = record.get("metadata")
+    if isinstance(metadata, Mapping):
+        kept = {name: value for name, value in metadata.items() if name not in POSITIONS}
+        record = {**record, **{name: metadata[name] for name in POSITIONS if name in metadata}, "metadata": kept}
+    if record.get("topic") is None and named.topic:
+        record = {**record, "topic": named.topic}
+    if record.get("partition") is None and record.get("offset") is not None and named.topic == record.get("topic"):
+        record = {**record, "partition": named.partition}
+    return record
 
 
 def _printed(record: dict[str, Any]) -> Row:
     """Return a console formatter's line as a row. Kafka 3.8 and 3.9 print the key's type as its version, as text."""
     key, value = record["key"], record.get("value")
     fields = key["data"]
-    record_type = int(key["type"] if "type" in key else key["version"])
+    record_type = integer(key["type"] if "type" in key else key["version"], "type")
     of_share_state = record_type in (0, 1) and "topicId" in fields
     family = Family.SHARE if of_share_state else Family.GROUP
     row: Row = {"log_topic": LOG_TOPICS[family], "kind": "record", "outcome": "unknown", "value": None}
     for part in filter(None, (key, value)):
         if not isinstance(part["data"], dict):
             raise InputError(f"the formatter printed {json.dumps(part['data'])} instead of the fields")
-    row["key"] = encode_key(record_type, key_from_json(record_type, fields, family), family)
+    row["key"] = printed_key(record_type, fields, family)
     if value is not None:
-        version = int(value["version"])
-        decoded = value_from_json(record_type, version, value["data"], family)
-        row["value"] = encode_value(record_type, version, decoded, family)
+        row["value"] = printed_value(record_type, integer(value["version"], "version"), value["data"], family)
     return row
 
 
@@ -135,10 +166,10 @@ def _position(record: dict[str, Any]) -> Row:
     return {} if partition is None or offset is None else {"log_partition": partition, "log_offset": offset}
 
 
-def _base64(record: dict[str, Any], name: str) -> bytes | None:
+def _bytes(record: dict[str, Any], name: str) -> bytes | None:
     text = record.get(name)
-    if text is None:
-        return None
+    if text is None or isinstance(text, bytes):
+        return text
     if not isinstance(text, str):
         raise InputError(f"{name}: expected base64 text, not {json.dumps(text)[:40]}")
     try:
@@ -157,14 +188,17 @@ def _integer(record: dict[str, Any], name: str, bits: int) -> int | None:
 
 
 def _timestamp(value: Any) -> int | None:
-    """Return a time in ms since the epoch, from a number of ms or from ISO 8601 as Spark prints it."""
+    """Return a time in ms since the epoch, from a number of ms, a time, or ISO 8601 as Spark prints it."""
     if isinstance(value, str):
         try:
             moment = datetime.fromisoformat(value)
         except ValueError as error:
             raise InputError(f"timestamp: invalid time {value[:40]!r}: {error}") from error
-        return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
-    return _integer({"timestamp": value}, "timestamp", 63)
+    elif isinstance(value, datetime):
+        moment = value
+    else:
+        return _integer({"timestamp": value}, "timestamp", 63)
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(milliseconds=1)
 
 
 def _timestamp_type(value: Any) -> str | None:

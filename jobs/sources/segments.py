@@ -27,7 +27,7 @@ from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import layout
-from coordinator_core.wire.transactions import holes, markers, outcomes
+from coordinator_core.wire.transactions import TransactionOutcome, holes, markers, outcomes
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
@@ -53,6 +53,18 @@ UNTOUCHED: Final = (
     "kind",
 )
 """Columns with the same name in the batches of the core."""
+
+OF_BATCH: Final = (
+    "batch_base",
+    "batch_last",
+    "leader_epoch",
+    "compression",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+)
+"""Columns that only the batch of a record tells."""
 
 RENAMED: Final = {
     "log_offset": "offset",
@@ -187,6 +199,9 @@ def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
 
 def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the parts of a range. A file that is not a log becomes damage, so that the other files are still read."""
+    if log.texts:
+        yield from log.parts() if start < stop == log.size else ()
+        return
     with log.open() as read_at:
         try:
             yield from read_columns(read_at, log.size, start, stop, name=log.name)
@@ -246,6 +261,15 @@ def _dumped(
     emptied = pc.and_(columns.column("is_control"), pc.is_null(given["control_type"]))
     given["control_type"] = pc.if_else(emptied, "UNKNOWN", given["control_type"])
     given["outcome"] = _outcomes(columns, behind)
+    if log.texts:
+        given |= _without_batch(columns, given)
     if log.is_snapshot:
         given |= {"place": given["log_offset"], "log_offset": None, "batch_base": None, "batch_last": None}
     return dumped_batch(columns.num_rows, given | _place_of(log, topic))
+
+
+def _without_batch(columns: pa.RecordBatch, given: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return as null what printed rows do not tell of their batch and its transaction."""
+    known = pc.greater_equal(columns.column("batch_base_offset"), 0)
+    unknown = {name: pc.if_else(known, given[name], pa.scalar(None, given[name].type)) for name in OF_BATCH}
+    return unknown | {"outcome": pc.if_else(known, given["outcome"], TransactionOutcome.UNKNOWN.value)}

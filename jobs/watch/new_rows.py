@@ -20,6 +20,11 @@ class LogPlace(NamedTuple):
         """The name of the partition, as that of its folder."""
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether partition and offsets are those of the log: a watch reads nothing else."""
+        return True
+
 
 class NewRows(NamedTuple):
     """New rows of a log partition.

@@ -152,8 +152,11 @@ class RuleFold:
         operation = facts.operation
         if operation is None or coverage is None or facts.last is None:
             return []
-        if not coverage.continues(operation.first.partition, facts.last):
+        partition = operation.first.partition
+        if not coverage.continues(partition, facts.last):
             return []
+        if operation.batch < 0 and not coverage.unbroken(partition, facts.last, facts.last + 1):
+            return []  # a dump without batches may end in the middle of one
         operations.end(self._judged, operation)
         return [row._replace(is_open=True) for row in self._taken()]
 

@@ -31,7 +31,7 @@ def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLog
             partitions[GROUP_LOG] = None
         elif log.topic in GROUP_TOPICS:
             there = partitions.get(log.topic, frozenset())
-            is_known = there is not None and log.partition != UNKNOWN_PARTITION
+            is_known = there is not None and log.is_placed
             partitions[log.topic] = frozenset([*there, log.partition]) if is_known and there is not None else None
     return GivenLogs(partitions, {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts})
 
@@ -49,7 +49,7 @@ def log_counts(topics: TopicHistory | None, logs: Iterable[LogPart]) -> dict[str
     """
     files = defaultdict[str, list[LogPart]](list)
     for log in logs:
-        if log.topic in REPLAYED_TOPICS:
+        if log.topic in REPLAYED_TOPICS and log.is_placed:
             files[log.topic].append(log)
     placed = {topic: _placed(of_topic) for topic, of_topic in files.items()}
     return counted_by(topics, placed, shown((topic, file.partition) for topic in files for file in files[topic]))
@@ -67,7 +67,7 @@ def counted_by(
 
 def _placed(files: Sequence[LogPart]) -> Iterator[tuple[str, int]]:
     """Yield what these files of a log say to lie in their partitions."""
-    return ((key, file.partition) for file in files if file.partition >= 0 for key in _placing_keys(file))
+    return ((key, file.partition) for file in files for key in _placing_keys(file))
 
 
 def _placing_keys(file: LogPart) -> Iterator[str]:

@@ -1,0 +1,62 @@
+"""Files that may be packed, by gzip, bzip2, xz, zstd or lz4: their first bytes tell."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Final
+
+import pyarrow as pa
+
+HEAD_BYTES: Final = 1 << 16
+"""Bytes from which it is found what a file is."""
+
+DAMAGED: Final = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, pa.ArrowException)
+"""What reading a packed file raises where it is cut or damaged; bzip2 and Arrow raise an OSError without a number."""
+
+
+def _by_arrow(codec: str) -> Callable[[IO[bytes]], IO[bytes]]:
+    return lambda raw: io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec))
+
+
+CODECS: Final[dict[bytes, Callable[[IO[bytes]], IO[bytes]]]] = {
+    b"\x1f\x8b": lambda raw: io.BufferedReader(gzip.GzipFile(fileobj=raw)),
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+    b"\x28\xb5\x2f\xfd": _by_arrow("zstd"),
+    b"\x04\x22\x4d\x18": _by_arrow("lz4"),
+}
+"""How packed files begin, and what unpacks them."""
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """Open a file, unpacked if it is packed. Raise OSError if it cannot be opened."""
+    raw = open(path, "rb")  # noqa: SIM115  the caller closes it
+    head = raw.peek(8)[:8]
+    return next((unpack(raw) for begin, unpack in CODECS.items() if head.startswith(begin)), raw)
+
+
+def is_packed(path: str | Path) -> bool:
+    """Return whether a file is packed."""
+    with open(path, "rb") as raw:
+        return raw.read(8).startswith(tuple(CODECS))
+
+
+def head_of(path: str | Path, size: int = HEAD_BYTES) -> bytes:
+    """Return the first bytes of a file, unpacked as far as it can be; raises OSError of the file system."""
+    head = bytearray()
+    with opened(path) as stream:
+        try:
+            while len(head) < size and (piece := stream.read(min(4096, size - len(head)))):
+                head += piece
+        except DAMAGED:
+            pass
+        except OSError as error:
+            if error.errno is not None:
+                raise
+    return bytes(head)

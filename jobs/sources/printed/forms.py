@@ -1,0 +1,87 @@
+"""The forms of printed records, found by the first bytes of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from coordinator_core.errors import CoordinatorAuditError, InputError
+from jobs.sources import json_lines
+from jobs.sources.bounded_text import lines_of
+from jobs.sources.packed import head_of
+from jobs.sources.printed import columns, console_text, dump_log
+from jobs.sources.printed.rows import Row, damaged
+
+
+class Form(NamedTuple):
+    """A form: what it is called, what its first bytes match, and how it is read."""
+
+    name: str
+    begins: re.Pattern[bytes]
+    read: Callable[[str], Iterator[Row]]
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    return lines_of(Path(path))
+
+
+def _dump_log(path: str) -> Iterator[Row]:
+    return dump_log.rows(_lines(path), path)
+
+
+def _console_text(path: str) -> Iterator[Row]:
+    for number, line in enumerate(_lines(path), 1):
+        text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        if not text:
+            continue
+        try:
+            yield {**console_text.parse(text), "place": number}
+        except (CoordinatorAuditError, ValueError) as error:
+            yield damaged(line, f"line {number}: {error}", number)
+
+
+def _json(path: str) -> Iterator[Row]:
+    return json_lines.read(Path(path))
+
+
+LOGGED: Final = rb"(?:(?:SLF4J|log4j|WARNING|OpenJDK|Picked up|\[\d{4}-|Processed a total)[^\n]*\n)*"
+"""Lines that Kafka's tools may write before their output."""
+
+DUMPED: Final = rb"(?:Dumping |Log starting offset|Starting offset|\|? ?(?:baseOffset|offset): \d+ )"
+
+FORMS: Final = (
+    Form("output of kafka-dump-log", re.compile(LOGGED + DUMPED), _dump_log),
+    Form("records as JSON", re.compile(LOGGED + rb"\s*\{"), _json),
+    Form(
+        "output of Kafka's console formatters",
+        re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),
+        _console_text,
+    ),
+    Form("a Parquet file", re.compile(rb"PAR1"), columns.parquet_rows),
+    Form("an Avro file", re.compile(rb"Obj\x01"), columns.avro_rows),
+)
+
+
+def form_of(head: bytes) -> Form | None:
+    """Return the form of a file that begins with these bytes; None: of none."""
+    return next((form for form in FORMS if form.begins.match(head.removeprefix(b"\xef\xbb\xbf"))), None)
+
+
+def read(path: str) -> Iterator[Row]:
+    """Yield the rows of a file of printed records.
+
+    Raises:
+        InputError: it is of no form, or cannot be read.
+    """
+    form = form_of(head_of(path))
+    if form is None:
+        raise InputError(f"{path}: not printed records")
+    return form.read(path)
+
+
+def is_printed(path: str) -> bool:
+    """Return whether a path is a file of printed records; raises OSError if it cannot be read."""
+    return os.path.isfile(path) and form_of(head_of(path)) is not None
