@@ -89,7 +89,7 @@ def test_bad_lines_become_rows_and_the_others_are_read(tmp_path: Path) -> None:
     rows = list(json_lines.read(file))
     assert rows.pop()["error"] == "line 5: type: not a number: 'inf'"
     assert [(row["kind"], row["place"]) for row in rows] == [("record", 1), ("damaged", 3), ("record", 4)]
-    assert rows[1]["value"] == b"nothing\n"
+    assert rows[1]["value"] == b"nothing"
     assert rows[1]["error"].startswith("line 3: not JSON")
 
 
