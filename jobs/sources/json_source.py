@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from jobs.sources import json_lines
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
+from jobs.sources.printed import json_lines
 
 
 class JsonLines(DataSource):

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from jobs.sources import json_lines
 from jobs.sources.packed import opened
+from jobs.sources.printed import json_lines
 from jobs.sources.printed.rows import Row, damaged, place_of
 
 ROWS_A_BATCH = 4096

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from jobs.sources import json_lines
 from jobs.sources.bounded_text import lines_of
 from jobs.sources.packed import head_of
-from jobs.sources.printed import columns, console_text, dump_log
+from jobs.sources.printed import columns, console_text, dump_log, json_lines
 from jobs.sources.printed.rows import Row, damaged
 
 

@@ -17,8 +17,8 @@ import pytest
 
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.decode_arrow import typed_rows
-from jobs.sources import json_lines
 from jobs.sources.dump_batches import dumped_batches
+from jobs.sources.printed import json_lines
 from jobs.sources.segments import SegmentsReader
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS

@@ -11,7 +11,7 @@ import pytest
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.record_codec import decode_record
-from jobs.sources import json_lines
+from jobs.sources.printed import json_lines
 
 KEY = {"group": "g", "topic": "t", "partition": 3}
 VALUE = {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5, "topicId": "rtBKLTkuQfqz2e1w3xbhRA"}
