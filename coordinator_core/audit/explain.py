@@ -420,15 +420,17 @@ def _member_moves(
 
 
 def _units(rows: Iterable[AssignmentRow]) -> str:
-    by_resource: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for row in rows:
-        by_resource[(row.role, row.topic or row.connector or row.resource)].append(row.partition)
-    parts = []
-    for (role, name), numbers in sorted(by_resource.items()):
-        prefix = "" if role == "partition" else f"{role} "
-        listed = "" if role == "connector" else " " + ",".join(map(str, sorted(numbers)))
-        parts.append(f"{prefix}{name}{listed}")
-    return "; ".join(parts)
+    """Return what rows assign, in the field's names: ``orders 0,3``, ``active 0_3 0_8``, ``task jdbc-0``."""
+    by_resource: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.role, row.topic or row.connector or row.resource, row.partition)):
+        if row.role == "partition":
+            by_resource[row.topic or row.resource, ","].append(str(row.partition))
+        elif row.role == "connector":
+            by_resource[row.role, " "].append(row.connector or row.resource)
+        else:
+            name = f"{row.connector}-" if row.connector is not None else f"{row.subtopology}_"
+            by_resource[row.role, " "].append(f"{name}{row.partition}")
+    return "; ".join(f"{resource} {between.join(units)}" for (resource, between), units in by_resource.items())
 
 
 def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from coordinator_core.coordinator.config import BrokerConfig
 from coordinator_core.coordinator.consumer.group import LiveConsumerGroup
@@ -25,8 +25,6 @@ from coordinator_core.groups.epochs import (
     LEAVE_GROUP_STATIC_MEMBER_EPOCH,
     PartitionEpochs,
 )
-from coordinator_core.java.hash_codes import STRING
-from coordinator_core.java.order import HashMap
 from coordinator_core.record_fields.coordinator_requests import ConsumerGroupHeartbeatRequest
 
 CONSUMER_GENERATED_MEMBER_ID_REQUIRED_VERSION = 1
@@ -55,20 +53,12 @@ def check_heartbeat(request: Request, config: BrokerConfig) -> ConsumerGroupHear
     require(epoch >= LEAVE_GROUP_STATIC_MEMBER_EPOCH, "MemberEpoch is invalid.")
     assignor = data["serverAssignor"]
     if assignor is not None and assignor not in config.group_consumer_assignors:
-        supported = ", ".join(_in_javas_order(config.group_consumer_assignors))
+        supported = ", ".join(sorted(config.group_consumer_assignors))
         raise ApiError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not supported. Supported assignors: {supported}.",
         )
     return data
-
-
-def _in_javas_order(names: Iterable[str]) -> Iterable[str]:
-    """The names in the order of Java's set of strings, in which a broker keeps its assignors."""
-    ordered: HashMap[str, None] = HashMap(STRING)
-    for name in names:
-        ordered[name] = None
-    return ordered
 
 
 def _joining(data: ConsumerGroupHeartbeatRequest) -> None:

@@ -29,6 +29,9 @@ Step = dict[str, Any]
 
 JAVA_FAILURES = frozenset(("NullPointerException", "ClassCastException"))
 
+SUPPORTED = "Supported assignors: "
+"""What comes before the names of assignors in an error of a coordinator."""
+
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
@@ -286,7 +289,7 @@ def _error(outcome: RequestOutcome, expected: Fields | None) -> Any:
     error = outcome.error
     if error is None:
         return None
-    answer = {"code": error.code.name, "code_id": int(error.code), "message": error.message}
+    answer = {"code": error.code.name, "code_id": int(error.code), "message": _sorted_names(error.message)}
     return {name: answer[name] for name in expected or answer}
 
 
@@ -296,7 +299,13 @@ def _expected_error(step: Fields) -> Fields | None:
     if error is None:
         return None
     names = ("code", "code_id") if error.get("kind") in JAVA_FAILURES else ("code", "code_id", "message")
-    return {name: error[name] for name in names}
+    return {name: _sorted_names(error[name]) if name == "message" else error[name] for name in names}
+
+
+def _sorted_names(message: Any) -> Any:
+    """A broker lists the assignors that it supports in the order of a Java set, which differs between processes."""
+    begin, listed, names = str(message).partition(SUPPORTED)
+    return message if not listed else begin + listed + ", ".join(sorted(names.rstrip(".").split(", "))) + "."
 
 
 def _completed(answer: Completed) -> Fields:

@@ -13,7 +13,7 @@ from coordinator_core.groups.connect.describe import describe_connect
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.migration import HAS_MEMBERS, NO_CONNECT, describe_migration
-from coordinator_core.groups.setting_bounds import BOUNDS, PROTOCOLS, describe_settings
+from coordinator_core.groups.setting_bounds import BOUNDS, DEFAULTS, PROTOCOLS, describe_settings
 
 STREAMS = ClassicGroup(3, "consumer", "stream", "m")
 
@@ -26,7 +26,18 @@ def test_bounds_are_those_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("group_type", "settings", "brokers", "problem"),
     [
-        ("CONSUMER", {"consumer.session.timeout.ms": "1000"}, {}, None),
+        (
+            "CONSUMER",
+            {"consumer.session.timeout.ms": "1000"},
+            {},
+            "below 45000, the default of group.consumer.min.session.timeout.ms; a snapshot would show",
+        ),
+        (
+            "CONSUMER",
+            {"consumer.session.timeout.ms": "50000"},
+            {"group.consumer.heartbeat.interval.ms": "60000"},
+            "not above group.consumer.heartbeat.interval.ms=60000",
+        ),
         (
             "CONSUMER",
             {"consumer.session.timeout.ms": "1000"},
@@ -97,3 +108,20 @@ def test_a_worker_is_stable_at_its_target(epoch: int | None, target: int | None,
     group = ConnectGroup(group_epoch=2, assignment_epoch=target, members={"w": ConnectMember("w", member_epoch=epoch)})
     (worker,) = describe_connect("g", group)["members"]
     assert worker["state"] == state
+
+
+def test_a_session_outlasts_the_heartbeats_of_the_group_itself() -> None:
+    settings = {"group.streams.session.timeout.ms": "50000", "group.streams.heartbeat.interval.ms": "50000"}
+    of = dict.fromkeys(("group.streams.max.heartbeat.interval.ms",), "90000")
+    beats, session = describe_settings(GroupType.STREAMS, settings, of.get)
+    assert beats["problem"] is None
+    assert session["problem"] == (
+        "not above group.streams.heartbeat.interval.ms=50000: sessions end between two heartbeats"
+    )
+
+
+def test_the_default_bounds_are_those_of_the_model() -> None:
+    config = BrokerConfig()
+    assert {name: getattr(config, name.replace(".", "_")) for name in DEFAULTS} == DEFAULTS
+    named = {bound for bounds in BOUNDS.values() for bound in bounds if isinstance(bound, str)}
+    assert named == DEFAULTS.keys()
