@@ -1,8 +1,9 @@
-"""Whether a classic group of Kafka Streams or Connect can move to its new protocol, and what would refuse it.
+"""Whether a classic group can move to a new protocol, and what would refuse it.
 
-Only what the group's own record shows is judged. Sources: KIP-1071 (Compatibility, Deprecation and Migration Plan),
-Connect on KIP-848 (migration to the new protocol). Brokers up to 4.4 convert no such group while it has members, and
-have no Connect groups on KIP-848 at all.
+Only what the group's own record shows is judged: a setting of brokers (``group.consumer.migration.policy``) may refuse
+it, too. Sources: KIP-848 (Consumer Group Migration), KIP-1071 (Compatibility, Deprecation and Migration Plan), Connect
+on KIP-848 (migration to the new protocol). Brokers up to 4.4 convert a group with members only if they are consumers,
+and have no Connect groups on KIP-848 at all.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.errors import DecodeError
-from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL, subscription
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
 from coordinator_core.groups.described import DescribedMigration
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
-from coordinator_core.record_fields.embedded import StreamsSubscriptionInfo
+from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, StreamsSubscriptionInfo
 from coordinator_core.wire.embedded import blob_of
 
 HAS_MEMBERS = "the group has members: brokers up to 4.4 convert no group of this kind before they have left"
@@ -24,7 +25,10 @@ CONNECT_ASSIGNORS = ("default", "compatible", "sessioned")
 
 
 def describe_migration(group: ClassicGroup) -> DescribedMigration | None:
-    """Return where the group could go, and what refuses it; None: it is not of Streams or Connect, or unknown."""
+    """Return where the group could go, and what refuses it; None: its protocol type has no new protocol, or is unknown.
+
+    A group without members goes wherever its next member wants, if that is a consumer or a thread of Streams.
+    """
     if is_connect_group(group):
         document = list(dict.fromkeys(_connect_refusals(group)))
         return {"to": "CONNECT", "refusedByReleases": [NO_CONNECT], "refusedByDocument": document}
@@ -32,7 +36,24 @@ def describe_migration(group: ClassicGroup) -> DescribedMigration | None:
         document = list(dict.fromkeys(_streams_refusals(group)))
         releases = [HAS_MEMBERS] if group.members else []
         return {"to": "STREAMS", "refusedByReleases": releases, "refusedByDocument": document}
+    if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
+        refusals = list(dict.fromkeys(_consumer_refusals(group)))
+        to = "CONSUMER" if group.members else "CONSUMER or STREAMS"
+        return {"to": to, "refusedByReleases": refusals, "refusedByDocument": refusals}
     return None
+
+
+def _consumer_refusals(group: ClassicGroup) -> Iterator[str]:
+    for member in group.members.values():
+        subscribed = subscription(group, member)
+        assigned = blob_of(ConsumerProtocolAssignment, assignment(group, member))
+        if subscribed is None or subscribed.is_short:
+            yield f"brokers cannot read the metadata of member {member.member_id}"
+        elif member.assignment and assigned is None:
+            yield f"brokers cannot read the assignment of member {member.member_id}"
+        elif assigned is not None and assigned.fields["userData"]:
+            whose = f"the assignment of member {member.member_id} has data of the assignor {group.protocol!r}"
+            yield f"{whose}: brokers take that for a custom assignor"
 
 
 def _streams_refusals(group: ClassicGroup) -> Iterator[str]:

@@ -77,7 +77,32 @@ def test_a_group_of_streams_moves_once_its_members_have_left() -> None:
     assert told is not None
     assert told["refusedByReleases"] == [HAS_MEMBERS]
     assert told["refusedByDocument"] == ["the embedded data of Streams of member m cannot be read"]
-    assert describe_migration(replace(STREAMS, protocol="range")) is None
+    assert describe_migration(ClassicGroup()) is None
+
+
+def test_a_group_of_consumers_moves_with_its_members() -> None:
+    """An empty group moves, too, and to Streams as well; data in an assignment is that of a custom assignor."""
+    of_range = replace(STREAMS, protocol="range")
+    assert describe_migration(of_range) == {
+        "to": "CONSUMER or STREAMS",
+        "refusedByReleases": [],
+        "refusedByDocument": [],
+    }
+
+    def refusals(subscription: bytes, assignment: bytes) -> list[str]:
+        member = ClassicMember("m", "c", "/h", 1, 1, None, subscription, assignment)
+        told = describe_migration(replace(of_range, members={"m": member}))
+        assert told is not None
+        assert told["to"] == "CONSUMER"
+        return told["refusedByReleases"]
+
+    old = bytes.fromhex("0000 00000000 ffffffff")
+    assert refusals(old, old) == refusals(old, b"") == []
+    assert refusals(old, bytes.fromhex("0000 00000000 00000000")) == [], "empty data is none"
+    assert "custom assignor" in refusals(old, bytes.fromhex("0000 00000000 00000001 aa"))[0]
+    short = bytes.fromhex("0001 00000000 ffffffff")
+    assert refusals(short, old) == ["brokers cannot read the metadata of member m"]
+    assert refusals(old, b"no assignment") == ["brokers cannot read the assignment of member m"]
 
 
 def test_workers_of_a_foreign_assignor_do_not_move() -> None:
