@@ -25,7 +25,8 @@ def about_beginning(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     """Yield when and why a rebalance of a classic group began, and which generations in between did not complete."""
     began = beginning(row, lines)
     if began is not None:
-        when = "" if began.timestamp_ms is None else f" {row.duration_min_ms} ms before it completed"
+        least, most = row.duration_min_ms, row.duration_max_ms
+        when = "" if began.timestamp_ms is None else f" {_between(least, most)} before it completed"
         yield f"It began{when}: {began.reason} ({began.place})."
     for generation, line in unfinished(row, lines):
         yield f"All members joined generation {generation}, which never completed ({line.place})."
@@ -36,9 +37,10 @@ def about_assignor(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     if row.group_type == GroupType.CLASSIC:
         joined, assigned = leaders_time(row, lines)
         if joined is not None and assigned is not None:
-            took = (assigned.timestamp_ms or 0) - (joined.timestamp_ms or 0)
+            least = max((assigned.timestamp_ms or 0) - (joined.latest_ms or 0), 0)
+            took = _between(least, (assigned.latest_ms or 0) - (joined.timestamp_ms or 0))
             places = f"{joined.place}, {assigned.place}"
-            yield f"The leader's assignment came {took} ms after all members had joined ({places})."
+            yield f"The leader's assignment came {took} after all members had joined ({places})."
         return
     line = computed_target(row.to_epoch, row.at, lines)
     if line is not None:
@@ -80,5 +82,12 @@ def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
         yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
 
 
+def _between(least_ms: int | None, most_ms: int | None) -> str:
+    return f"{least_ms} ms" if least_ms == most_ms else f"{least_ms} to {most_ms} ms"
+
+
 def _time(line: BrokerEvent) -> str:
-    return line.written if line.timestamp_ms is None else utc(line.timestamp_ms)
+    if line.timestamp_ms is None:
+        return line.written
+    exact = "" if line.resolution_ms == 1 else f" (to {line.resolution_ms} ms)"
+    return f"{utc(line.timestamp_ms)}{exact}"

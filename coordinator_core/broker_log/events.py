@@ -21,6 +21,7 @@ class EventKind(StrEnum):
     MEMBER_TIMED_OUT = "member_timed_out"
     MEMBER_FENCED = "member_fenced"
     STATIC_MEMBER_FENCED = "static_member_fenced"
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
     REBALANCE_BEGAN = "rebalance_began"
     GENERATION_JOINED = "generation_joined"
     GENERATION_ASSIGNED = "generation_assigned"
@@ -31,11 +32,13 @@ class EventKind(StrEnum):
     OFFSET_EXPIRED = "offset_expired"
     CLEANED_UP = "cleaned_up"
     OFFSETS_DELETED = "offsets_deleted"
+    OFFSETS_REMOVED = "offsets_removed"
     GROUP_DELETED = "group_deleted"
     COORDINATOR_LOADING = "coordinator_loading"
     COORDINATOR_LOADED = "coordinator_loaded"
     COORDINATOR_UNLOADED = "coordinator_unloaded"
     COORDINATOR_RELOADS = "coordinator_reloads"
+    COORDINATOR_FAILED = "coordinator_failed"
     COORDINATOR_STOPPED = "coordinator_stopped"
     WRITE_FAILED = "write_failed"
     CONVERSION_REFUSED = "conversion_refused"
@@ -63,6 +66,12 @@ class BrokerEvent(NamedTuple):
     timestamp_ms: Annotated[int | None, "that time, ms since the epoch; null: the zone is not known"]
     text: Annotated[str, "the message, at most 500 characters"]
     record: Annotated[LogPosition | None, "the record that it belongs to; null: none is known"] = None
+    resolution_ms: Annotated[int, "how exact the time is, ms: it is a moment of those that begin there"] = 1
+
+    @property
+    def latest_ms(self) -> int | None:
+        """The last time, ms since the epoch, at which the line may have been written; None: its zone is not known."""
+        return None if self.timestamp_ms is None else self.timestamp_ms + self.resolution_ms - 1
 
     @property
     def place(self) -> str:

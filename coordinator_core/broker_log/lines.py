@@ -1,19 +1,20 @@
-"""One line of a broker's application log as events, whatever layout it is written in.
+"""The lines of one file of a broker's application log as events, whatever layout they are written in.
 
-The coordinator's own prefix is searched in the line, so that anything may stand before it: Kafka's default layout, ISO
-times, what a container or a collector writes. A line of JSON is read as the text in it.
+The coordinator's own prefix is searched in the line: anything may stand before it and behind the message, as Kafka's
+layouts, containers and collectors write it. A text in quotes, as in JSON, CSV and logfmt, is read as the text in it.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.messages import said
-from coordinator_core.broker_log.times import NO_TIME, WrittenTime, nearest_quarter, time_before, time_of_value
+from coordinator_core.broker_log.json_texts import STRING, JsonEntry, json_entries, unquoted
+from coordinator_core.broker_log.layouts import Layout
+from coordinator_core.broker_log.messages import End, Message, find_message, fixed_part, said
+from coordinator_core.broker_log.times import NO_TIME, WrittenTime, resolution_of, time_before, with_zone
 
 NEEDLES: Final = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b"[BrokerServer id=", b"[KafkaServer id=")
 """Every line of the coordinator, or of its broker's end, has one of these; all other lines can be passed over."""
@@ -23,124 +24,188 @@ MOST_VALUE: Final = 300
 """Characters of a message, and of a value in it, that are kept."""
 
 PREFIX: Final = re.compile(
-    r"\[(?:Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
+    r"\[(?P<who>Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
     r"(?: topic=__consumer_offsets partition=(?P<partition>\d{1,9}))?\]:? "
 )
+QUOTED: Final = re.compile(rf'{STRING}|"(?:[^"\\]|\\.|"")*$', re.S)
+"""A text in quotes, or the rest of a line behind a quote that does not end."""
 LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
-LOGGER: Final = re.compile(r" \((?:[a-z_]\w*\.)+[\w$]+\)$")
-"""The logger at the end of the line, as Kafka's default layout has it."""
-
-TEXT_FIELDS: Final = ("message", "log", "msg", "@message", "MESSAGE", "textPayload")
-TIME_FIELDS: Final = ("@timestamp", "timestamp", "instant", "timeMillis", "time", "ts", "date")
 LEVEL_FIELDS: Final = ("level", "log.level", "severity")
+QUIET: Final = ("WARN", "ERROR", "FATAL")
 MOST_HEAD: Final = 200
 """Characters at the beginning of a line in which its time is looked for."""
 MOST_NESTED: Final = 4
 """So deep a line of JSON may have another one as its message, as log shippers write it; what is deeper is text."""
 
 
-class _Line(NamedTuple):
-    """The text from the coordinator's prefix on, and what the line says around it."""
+class _Around(NamedTuple):
+    """What stands around a text: a time, a level, and whether the text is in quotes."""
 
-    prefix: re.Match[str]
-    text: str
     time: WrittenTime = NO_TIME
     level: str | None = None
+    is_quoted: bool = False
 
-    def around(self) -> _Line:
-        """Return the line with the time and the level that stand before the prefix, as far as it has them."""
-        if self.time is not NO_TIME:
-            return self
-        head = self.text[: self.prefix.start()]
-        levels = LEVEL.findall(head)
-        return self._replace(time=time_before(head), level=self.level or (levels[-1] if levels else None))
+    def within(self, head: str) -> _Around:
+        """Return the time and the level that stand before a text, as far as there are some, else those around it."""
+        own, levels = time_before(head), LEVEL.findall(head)
+        time = self.time if own is NO_TIME else with_zone(own, self.time)
+        return self._replace(time=time, level=levels[-1] if levels else self.level)
+
+
+NOTHING: Final = _Around()
+
+
+class _Text(NamedTuple):
+    """A text with the coordinator's prefix, its line, and what stands around it."""
+
+    line: int
+    prefix: re.Match[str]
+    around: _Around
+
+    @property
+    def head(self) -> str:
+        return self.prefix.string[: self.prefix.start()]
+
+    @property
+    def message(self) -> str:
+        return self.prefix.string[self.prefix.end() :]
+
+
+class LogReader:
+    """Reads the lines of one file: finds out how they are laid out, and counts what it does not understand.
+
+    ``not_understood`` counts the lines that have the fixed part of a message and do not fit its pattern;
+    ``first_not_understood`` is the first one: its number and that part. ``informs`` is whether a line of the
+    coordinator has a level below WARN, or none.
+    """
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.not_understood = 0
+        self.first_not_understood: tuple[int, str] | None = None
+        self.informs = False
+        self._layout = Layout()
+        self._resolution_ms = 1
+
+    def note_times(self, times: Iterable[WrittenTime]) -> None:
+        """Find out how exact times of this file are, from those of some of its lines."""
+        self._resolution_ms = resolution_of(time.local_ms for time in times if time.local_ms is not None)
+
+    def events(self, lines: Iterable[tuple[int, str]]) -> Iterator[BrokerEvent]:
+        """Yield what these lines say of the coordinator; nothing for other lines.
+
+        A line has its number, and no line end. Values are text, and are cut at ``MOST_VALUE`` characters.
+        """
+        yield from self._events([text for number, line in lines for text in _texts(line, number, MOST_NESTED)])
+
+    def events_of_entries(self, entries: Iterable[JsonEntry]) -> Iterator[BrokerEvent]:
+        """Yield what the texts of JSON over many lines say."""
+        yield from self._events([text for entry in entries for text in _texts_of_entry(entry, 1, MOST_NESTED)])
+
+    def _events(self, texts: Sequence[_Text]) -> Iterator[BrokerEvent]:
+        found = [find_message(text.message) for text in texts]
+        for text, message in zip(texts, found, strict=True):
+            if message is not None and message.message.end is End.WORDS:
+                self._layout.learn(text.message[message.match.end() :], is_quoted=text.around.is_quoted)
+        for text, message in zip(texts, found, strict=True):
+            yield from self._of_text(text, message)
+
+    def _of_text(self, text: _Text, found: Message | None) -> Iterator[BrokerEvent]:
+        part = fixed_part(text.message) if found is None else None
+        # Most lines say nothing that is of use here: what stands around the message is read of the others alone.
+        if found is None and part is None and self.informs:
+            return
+        time, level, is_quoted = text.around.within(text.head)
+        self.informs |= text.prefix["who"].startswith("Group") and level not in QUIET
+        if found is None and part is None:
+            return
+        if found is not None and found.message.end is End.WORDS:
+            message = found.match[0]
+        else:
+            message = self._layout.without_tail(text.message, is_quoted=is_quoted)
+            found = find_message(message)
+        if found is None:
+            self.not_understood += 1
+            self.first_not_understood = self.first_not_understood or (text.line, (part or "").strip())
+            return
+        for event in said(found):
+            partition = event.log_partition
+            if partition is None and text.prefix["partition"] is not None:
+                partition = int(text.prefix["partition"])
+            yield BrokerEvent(
+                file=self.file,
+                line=text.line,
+                kind=str(event.kind),
+                group_id=event.group_id,
+                member_id=event.member_id,
+                instance_id=event.instance_id,
+                epoch=event.epoch,
+                reason=None if event.reason is None else event.reason[:MOST_VALUE],
+                duration_ms=event.duration_ms,
+                topic=event.topic,
+                partition=event.partition,
+                broker_id=int(text.prefix["broker"]),
+                log_partition=partition,
+                level=level,
+                written=time.text,
+                local_ms=time.local_ms,
+                timestamp_ms=_in_utc(time),
+                text=message[:MOST_TEXT],
+                resolution_ms=max(time.resolution_ms, self._resolution_ms),
+            )
 
 
 def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
-    """Yield what a line says of the coordinator; nothing for other lines.
-
-    ``text`` has no line end. Values in it are text, and are cut at ``MOST_VALUE`` characters.
-    """
-    read = _line(text, MOST_NESTED)
-    if read is None:
-        return
-    message = LOGGER.sub("", read.text[read.prefix.end() :])
-    # Most lines say nothing that is of use here: what stands around the message is read of the others alone.
-    if not (parsed := list(said(message))):
-        return
-    read = read.around()
-    for event in parsed:
-        partition = event.log_partition
-        if partition is None and read.prefix["partition"] is not None:
-            partition = int(read.prefix["partition"])
-        local_ms, to_utc = read.time.local_ms, read.time.to_utc_ms
-        yield BrokerEvent(
-            file=file,
-            line=line,
-            kind=str(event.kind),
-            group_id=event.group_id,
-            member_id=event.member_id,
-            instance_id=event.instance_id,
-            epoch=event.epoch,
-            reason=None if event.reason is None else event.reason[:MOST_VALUE],
-            duration_ms=event.duration_ms,
-            topic=event.topic,
-            partition=event.partition,
-            broker_id=int(read.prefix["broker"]),
-            log_partition=partition,
-            level=read.level,
-            written=read.time.text,
-            local_ms=local_ms,
-            timestamp_ms=None if local_ms is None or to_utc is None else local_ms + to_utc,
-            text=message[:MOST_TEXT],
-        )
+    """Yield what one line says, alone in its file."""
+    yield from LogReader(file).events([(line, text)])
 
 
 def time_of_line(text: str) -> WrittenTime:
     """Return the time of any line of such a log, whatever it says; ``NO_TIME`` if it has none at its beginning."""
-    begin = text.find("{", 0, MOST_HEAD)
-    if begin >= 0 and (entry := _object(text[begin:])) is not None:
-        times = (time_of_value(entry[name]) for name in TIME_FIELDS if name in entry)
-        return next((time for time in times if time.local_ms is not None), NO_TIME)
+    if "{" in text[:MOST_HEAD]:
+        for entry in json_entries([text], has_prefix):
+            if entry.time is not NO_TIME:
+                return entry.time
     level = LEVEL.search(text, 0, MOST_HEAD)
     return time_before(text[: MOST_HEAD if level is None else level.start()])
 
 
-def _line(text: str, depth: int) -> _Line | None:
-    """Return the parts of a line; of JSON, those of the text in it, and what the fields around it add."""
-    if "{" in text and depth:
-        begin = text.find("{")
-        prefix = PREFIX.search(text)
-        if prefix is not None and begin < prefix.start() and (entry := _object(text[begin:])) is not None:
-            return _json_line(entry, time_before(text[:begin]), depth)
+def has_prefix(text: str) -> bool:
+    """Whether a text has the coordinator's prefix."""
+    return PREFIX.search(text) is not None
+
+
+def _in_utc(time: WrittenTime) -> int | None:
+    return None if time.local_ms is None or time.to_utc_ms is None else time.local_ms + time.to_utc_ms
+
+
+def _texts(text: str, line: int, depth: int, around: _Around = NOTHING) -> Iterator[_Text]:
+    """Yield the parts of a line that have the coordinator's prefix: itself, or the texts in quotes that have it."""
     prefix = PREFIX.search(text)
-    return None if prefix is None else _Line(prefix, text)
+    if prefix is None:
+        return
+    if depth and '"' in text[: prefix.start()]:
+        quoted = next((each for each in QUOTED.finditer(text) if each.end() > prefix.start()), None)
+        if quoted is not None and quoted.start() < prefix.start():
+            yield from _in_quotes(text, quoted, line, depth - 1, around)
+            return
+    yield _Text(line, prefix, around)
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    try:
-        entry, _ = json.JSONDecoder().raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
+def _in_quotes(text: str, quoted: re.Match[str], line: int, depth: int, around: _Around) -> Iterator[_Text]:
+    head = text[: quoted.start()]
+    if entries := [entry for entry in json_entries([text], has_prefix) if entry.texts]:
+        begin = text.find("{")
+        around = around.within(head[:begin]) if begin >= 0 else around
+        for entry in entries:
+            yield from _texts_of_entry(entry, line, depth, around)
+        return
+    inner = unquoted(quoted[0], doubled=head.rstrip()[-1:] not in ("=", ":") and '\\"' not in quoted[0])
+    yield from _texts(inner.rstrip("\r\n"), line, depth, around.within(head)._replace(is_quoted=True))
 
 
-def _json_line(entry: dict[str, Any], outside: WrittenTime, depth: int) -> _Line | None:
-    # JSON can have half characters, which no file can.
-    own = (entry[name].encode("utf-8", "replace").decode() for name in TEXT_FIELDS if isinstance(entry.get(name), str))
-    read = next((line for line in (_line(text.rstrip("\r\n"), depth - 1) for text in own) if line is not None), None)
-    if read is None:
-        return None
-    read = read.around()
-    times = (time_of_value(entry[name]) for name in TIME_FIELDS if name in entry)
-    around = next((own_time for own_time in times if own_time.local_ms is not None), outside)
-    levels = (entry[name] for name in LEVEL_FIELDS if isinstance(entry.get(name), str))
-    time = around if read.time is NO_TIME else _with_zone(read.time, around)
-    return read._replace(time=time, level=read.level or next(levels, None))
-
-
-def _with_zone(time: WrittenTime, around: WrittenTime) -> WrittenTime:
-    """The time of the text itself, with the zone that the difference from the time around it tells."""
-    if time.to_utc_ms is not None or time.local_ms is None or around.local_ms is None or around.to_utc_ms is None:
-        return time
-    return time._replace(to_utc_ms=nearest_quarter(around.local_ms + around.to_utc_ms - time.local_ms))
+def _texts_of_entry(entry: JsonEntry, line: int, depth: int, around: _Around = NOTHING) -> Iterator[_Text]:
+    level = next((entry.fields[name] for name in LEVEL_FIELDS if isinstance(entry.fields.get(name), str)), around.level)
+    time = around.time if entry.time is NO_TIME else with_zone(entry.time, around.time)
+    for below, text in entry.texts:
+        yield from _texts(text.rstrip("\r\n"), line + below, depth, _Around(time, level, is_quoted=True))

@@ -1,9 +1,15 @@
-"""The messages of the coordinator in a broker's application log, by their patterns in ``schemas/broker_log``."""
+"""The messages of the coordinator in a broker's application log, by their patterns in ``schemas/broker_log``.
+
+What stands behind a message in a line depends on the layout. A message that ends with words of its own ends there,
+whatever follows. One that ends with a value ends where the layout's tail begins, which the other lines of the file
+show: ``coordinator_core.broker_log.layouts``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -15,18 +21,39 @@ MEMBERS_LATE: Final = "members_late"
 GROUPS_DELETED: Final = "groups_deleted"
 """One line about several groups."""
 LOG: Final = re.compile(r"__consumer_offsets-(\d+)")
-MEMBER_IN_LIST: Final = re.compile(r"[^\s,\[\](){}=]+-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-"""Member ids of a list: client or instance id, and a UUID; Kafka's own map of them has more around it."""
+UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+NAMED_MEMBER: Final = re.compile(rf"memberId='?(.*?-{UUID})")
+LISTED_MEMBER: Final = re.compile(rf"(?:^|, )(.*?{UUID})(?=, |$)")
+LIST: Final = re.compile(r"\w*[\[({](.*)[\])}]", re.S)
+"""Member ids of a list: client or instance id, which may be any text, and a UUID."""
 JAVA_OBJECT: Final = re.compile(r"(?:\w+\.)*(\w+?)(?:Assignor)?@[0-9a-f]+")
 """What a share group's assignor is called in a line of Kafka 4.0 to 4.4: the class, and where it lies in memory."""
+NO_INSTANCE: Final = ("null", "None", "Optional.empty")
+SOME: Final = re.compile(r"(?:Some|Optional)[(\[](.*)[)\]]")
+"""An instance id as Scala's Option and Java's Optional print it."""
+VALUE: Final = re.compile(r"\(\?P<")
+OPTIONAL: Final = re.compile(r"\(\?:[^()]*\)\?")
+WORD: Final = re.compile("[a-z]{3}", re.I)
+NO_WORD_BEHIND: Final = r"(?!\w)"
+
+
+class End(StrEnum):
+    """How the pattern of a message ends: with words, behind which the layout goes on; with a value; or before the
+    message does.
+    """
+
+    WORDS = "words"
+    VALUE = "value"
+    BEFORE = "before"
 
 
 class BrokerMessage(NamedTuple):
-    """A message of the coordinator: a part that it always has, and its pattern."""
+    """A message of the coordinator: parts of which it always has one, its pattern, and how that ends."""
 
     kind: str
-    has: str
+    has: tuple[str, ...]
     pattern: re.Pattern[str]
+    end: End
 
 
 class Said(NamedTuple):
@@ -44,27 +71,58 @@ class Said(NamedTuple):
     log_partition: int | None = None
 
 
+class Message(NamedTuple):
+    """A message that was found in a text, and where it ends in it."""
+
+    message: BrokerMessage
+    match: re.Match[str]
+
+
 @cache
 def messages() -> tuple[BrokerMessage, ...]:
     """Return all messages, in the order in which they are tried."""
-    return tuple(
-        BrokerMessage(message["kind"], message["has"], re.compile(message["pattern"], re.S))
-        for message in broker_messages()
-    )
+    return tuple(_compiled(message["kind"], message["has"], message["pattern"]) for message in broker_messages())
 
 
-def said(text: str) -> Iterator[Said]:
-    """Yield what a message says; nothing for a message that is none of these."""
+def _compiled(kind: str, has: str | list[str], pattern: str) -> BrokerMessage:
+    end = _end(pattern)
+    if end is End.WORDS:
+        pattern = f"{pattern[:-1]}{NO_WORD_BEHIND}"
+    return BrokerMessage(kind, (has,) if isinstance(has, str) else tuple(has), re.compile(pattern, re.S), end)
+
+
+def _end(pattern: str) -> End:
+    if not pattern.endswith("$"):
+        return End.BEFORE
+    values = list(VALUE.finditer(pattern))
+    at, depth = (values[-1].end() if values else 0), 1 if values else 0
+    while depth:
+        depth += {"(": 1, ")": -1}.get(pattern[at], 0) if pattern[at - 1] != "\\" else 0
+        at += 1
+    return End.WORDS if WORD.search(OPTIONAL.sub("", pattern[at:])) else End.VALUE
+
+
+def fixed_part(text: str) -> str | None:
+    """Return a part of a message that the text has, whether or not it is that message; None: it has none."""
+    return next((part for message in messages() for part in message.has if part in text), None)
+
+
+def find_message(text: str) -> Message | None:
+    """Return the message with which the text begins; None: it begins with none of them."""
     for message in messages():
-        if message.has in text and (match := message.pattern.match(text)) is not None:
-            yield from _read(message.kind, match.groupdict())
-            return
+        if any(part in text for part in message.has) and (match := message.pattern.match(text)) is not None:
+            return Message(message, match)
+    return None
 
 
-def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
+def said(found: Message) -> Iterator[Said]:
+    """Yield what a message says."""
+    kind, fields = found.message.kind, found.match.groupdict()
     group = fields.get("group")
+    if fields.get("count") == "0" and kind in (EventKind.CLEANED_UP, EventKind.OFFSETS_DELETED):
+        return
     if kind == MEMBERS_LATE:
-        for member_id in dict.fromkeys(MEMBER_IN_LIST.findall(fields["members"] or "")):
+        for member_id in dict.fromkeys(_listed(fields["members"] or "")):
             yield Said(EventKind.MEMBER_TIMED_OUT, group, member_id)
         return
     if kind == GROUPS_DELETED:
@@ -75,12 +133,11 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
     if kind == EventKind.TARGET_COMPUTED and (named := JAVA_OBJECT.fullmatch(reason or "")) is not None:
         reason = named[1].lower()
     log = LOG.fullmatch(fields.get("log") or "")
-    instance = fields.get("instance")
     yield Said(
         kind,
         group,
         fields.get("member") or None,
-        None if instance in ("null", "None", "Optional.empty") else instance,
+        _instance(fields.get("instance")),
         _number(fields.get("epoch")),
         reason,
         _number(fields.get("ms")),
@@ -88,6 +145,21 @@ def _read(kind: str, fields: dict[str, str | None]) -> Iterator[Said]:
         _number(fields.get("partition")),
         None if log is None else _number(log[1]),
     )
+
+
+def _listed(text: str) -> list[str]:
+    """Member ids of a list or a map as Java and Scala print them."""
+    if named := NAMED_MEMBER.findall(text):
+        return named
+    inner = LIST.fullmatch(text.rstrip("."))
+    return LISTED_MEMBER.findall(text if inner is None else inner[1])
+
+
+def _instance(text: str | None) -> str | None:
+    if text is None or text in NO_INSTANCE:
+        return None
+    some = SOME.fullmatch(text)
+    return text if some is None else some[1]
 
 
 def _number(text: str | None) -> int | None:

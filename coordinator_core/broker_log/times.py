@@ -1,51 +1,93 @@
-"""Times in the lines of application logs: as written, and in milliseconds as far as the line has a zone."""
+"""Times in the lines of application logs: as written, in milliseconds as far as the line has a zone, and how exact."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTH: Final = "|".join(MONTHS)
 TIME: Final = re.compile(
-    r"(?P<minute>\d{4}-\d\d-\d\d[ T]\d\d:\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?"
-    r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
+    r"(?<![\d.])(?:(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
+    rf"|(?P<day2>\d\d?)[ /-](?P<name>{_MONTH})[ /-](?P<year2>\d{{4}})"
+    rf"|(?P<name3>{_MONTH}) (?P<day3>\d\d?), (?P<year3>\d{{4}}))"
+    r"(?:T|:| @ |,? )(?P<clock>\d\d:\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
+    r"(?P<zone> ?(?:Z|UTC|GMT)\b| ?[+-]\d\d:?\d\d(?!\d))?"
 )
+"""A date and a time, as layouts of log4j, containers and collectors write them."""
+SINCE_EPOCH: Final = re.compile(
+    r"(?<![\w.-])(?P<whole>1\d{9})(?:\.(?P<point>\d{1,9})|(?P<more>\d{3}|\d{6}|\d{9}))(?![\w.])"
+)
+"""Seconds since the epoch with a fraction, or milli-, micro- or nanoseconds."""
 QUARTER_MS: Final = 15 * 60_000
 """Every zone is a multiple of a quarter of an hour."""
+EARLIEST_MS: Final = -14 * 3_600_000
+LATEST_MS: Final = 12 * 3_600_000
+"""What a zone adds to get UTC (ms): from that of the Line Islands, +14:00, to -12:00."""
+SECOND_MS: Final = 1000
+COARSE_MS: Final = (1000, 100, 10)
+"""Resolutions that the times of a file may have although they are written with more digits (ms)."""
+CHANCE: Final = 10**5
+"""Times are that coarse if fewer than one of so many files would have them by chance."""
 
 
 class WrittenTime(NamedTuple):
-    """A time as written, as if its zone were UTC, and what must be added to that to get UTC; None: not known (ms)."""
+    """A time as written, as if its zone were UTC, and what must be added to that to get UTC; None: not known (ms).
+
+    It is a moment of the ``resolution_ms`` that begin there: a second where it is written without a fraction.
+    """
 
     text: str = ""
     local_ms: int | None = None
     to_utc_ms: int | None = None
+    resolution_ms: int = 1
 
 
 NO_TIME: Final = WrittenTime()
 
 
 @lru_cache(1024)
-def _minute_ms(text: str) -> int | None:
+def _minute_ms(year: int, month: int, day: int, clock: str) -> int | None:
     try:
-        at = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        at = datetime(year, month, day, int(clock[:2]), int(clock[3:]), tzinfo=UTC)
     except ValueError:
         return None
     return int(at.timestamp()) * 1000
 
 
-def _local_ms(match: re.Match[str]) -> int | None:
-    minute = _minute_ms(match["minute"])
+def _written(match: re.Match[str]) -> WrittenTime:
+    name = match["name"] or match["name3"]
+    month = int(match["month"]) if name is None else MONTHS.index(name) + 1
+    year = match["year"] or match["year2"] or match["year3"]
+    day = match["day"] or match["day2"] or match["day3"]
+    minute = _minute_ms(int(year), month, int(day), match["clock"])
     if minute is None:
-        return None
-    return minute + int(match["second"]) * 1000 + int(((match["fraction"] or "0") + "00")[:3])
+        return WrittenTime(match[0])
+    local_ms = minute + int(match["second"]) * SECOND_MS + _ms(match["fraction"])
+    return WrittenTime(match[0], local_ms, _to_utc_ms(match["zone"]), _resolution(match["fraction"]))
+
+
+def _since_epoch(match: re.Match[str]) -> WrittenTime:
+    fraction = match["point"] or match["more"]
+    return WrittenTime(match[0], int(match["whole"]) * SECOND_MS + _ms(fraction), 0, _resolution(fraction))
+
+
+def _ms(fraction: str | None) -> int:
+    return int(((fraction or "0") + "00")[:3])
+
+
+def _resolution(fraction: str | None) -> int:
+    return int(10 ** max(3 - len(fraction or ""), 0))
 
 
 def _to_utc_ms(zone: str | None) -> int | None:
     if zone is None:
         return None
-    if zone == "Z":
+    zone = zone.strip()
+    if zone[0] not in "+-":
         return 0
     size = int(zone[1:3]) * 3_600_000 + int(zone[-2:]) * 60_000
     return -size if zone[0] == "+" else size
@@ -56,32 +98,58 @@ def nearest_quarter(difference_ms: int) -> int:
     return round(difference_ms / QUARTER_MS) * QUARTER_MS
 
 
+def zone_between(utc_ms: int, local_ms: int, error_ms: int = QUARTER_MS) -> int | None:
+    """Return the zone (ms to add to get UTC) between two times of one moment; None: there is no zone that is so far
+    away, or the clocks differ by more than ``error_ms`` beside it.
+    """
+    difference = utc_ms - local_ms
+    zone = nearest_quarter(difference)
+    return zone if EARLIEST_MS <= zone <= LATEST_MS and abs(difference - zone) <= error_ms else None
+
+
 def time_before(text: str) -> WrittenTime:
     """Return the last time in the text, which is the broker's own; a time before it may be a collector's.
 
     Where the broker's has no zone and a collector's has, the difference between the two tells it.
     """
-    matches = list(TIME.finditer(text))
-    if not matches:
-        return NO_TIME
-    local_ms, to_utc = _local_ms(matches[-1]), _to_utc_ms(matches[-1]["zone"])
-    if to_utc is None and local_ms is not None:
-        for other in matches[:-1]:
-            others, zone = _local_ms(other), _to_utc_ms(other["zone"])
-            if others is not None and zone is not None:
-                to_utc = nearest_quarter(others + zone - local_ms)
-    return WrittenTime(matches[-1][0], local_ms, to_utc)
+    times = [_written(match) for match in TIME.finditer(text)]
+    if not times:
+        since = SINCE_EPOCH.search(text)
+        return NO_TIME if since is None else _since_epoch(since)
+    own = times[-1]
+    for other in (*times[:-1], *map(_since_epoch, SINCE_EPOCH.finditer(text))):
+        own = with_zone(own, other)
+    return own
+
+
+def with_zone(time: WrittenTime, around: WrittenTime) -> WrittenTime:
+    """Return the time with the zone that its difference from the time around it tells, if it has none itself."""
+    if time.to_utc_ms is not None or time.local_ms is None or around.local_ms is None or around.to_utc_ms is None:
+        return time
+    return time._replace(to_utc_ms=zone_between(around.local_ms + around.to_utc_ms, time.local_ms))
 
 
 def time_of_value(value: Any) -> WrittenTime:
-    """Return the time that a field of a JSON layout has: text, seconds or milliseconds, or log4j's ``instant``."""
+    """Return the time that a field of a JSON layout has: text, a number since the epoch, or log4j's ``instant``."""
     if isinstance(value, dict) and isinstance(value.get("epochSecond"), int):
         nanos = value.get("nanoOfSecond")
-        at = value["epochSecond"] * 1000 + (nanos // 1_000_000 if isinstance(nanos, int) else 0)
+        at = value["epochSecond"] * SECOND_MS + (nanos // 1_000_000 if isinstance(nanos, int) else 0)
         return WrittenTime(str(at), at, 0)
     if isinstance(value, str):
         return time_before(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15:
-        at = int(value if value >= 1e11 else value * 1000)
-        return WrittenTime(str(value), at, 0)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e20:
+        if value < 1e11:
+            return WrittenTime(str(value), int(value * SECOND_MS), 0, 1 if isinstance(value, float) else SECOND_MS)
+        return WrittenTime(str(value), int(value / 10 ** max(3 * ((len(str(int(value))) - 11) // 3), 0)), 0)
     return NO_TIME
+
+
+def resolution_of(local_ms: Iterable[int]) -> int:
+    """Return how exact the times of a file are, whatever digits they are written with (ms): a collector may write
+    ``.000`` behind each.
+    """
+    times = set(local_ms)
+    for size in COARSE_MS:
+        if size ** min(len(times), 5) >= CHANCE and all(time % size == 0 for time in times):
+            return size
+    return 1

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.times import nearest_quarter
+from coordinator_core.broker_log.times import zone_between
 
 ANCHORS = frozenset((EventKind.EPOCH_BUMPED, EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED))
 """Lines that are written together with the record of the group epoch or generation that they name."""
@@ -59,9 +59,8 @@ class _Zones:
             epoch = anchor_of(event)
             times = written_ms.get(epoch, ()) if epoch is not None and event.local_ms is not None else ()
             if event.local_ms is not None and len(times) == 1:
-                difference = times[0] - event.local_ms
-                zone = nearest_quarter(difference)
-                if abs(difference - zone) <= ERROR_MS:
+                zone = zone_between(times[0], event.local_ms, ERROR_MS)
+                if zone is not None:
                     anchors_of[event.broker_id].append((event.local_ms, zone))
         self._anchors = {broker: _usual(sorted(anchors)) for broker, anchors in anchors_of.items()}
         zones = {zone for anchors in self._anchors.values() for _, zone in anchors}

@@ -15,9 +15,11 @@ from typing import Any, Final
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
 from coordinator_core.audit.folds.witness import OF_EPOCH, OF_MEMBER
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.other_clusters import NAMING, of_other_clusters
 from coordinator_core.broker_log.zones import ANCHORS, Epoch, with_zones
 from coordinator_core.history.rows import GroupEpochRow, MembershipRow
 from jobs.pipeline import runs
+from jobs.relations.brokers import USED
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.tables.broker_events import BROKER_EVENTS
@@ -39,11 +41,11 @@ def take(tables: Tables, paths: Iterable[str], cluster: str, warn: Warn, zone: Z
         InputError: a path does not exist, or cannot be read.
     """
     tables.create(BROKER_EVENTS)
-    place = {"cluster": cluster, "run_id": runs.new_run_id()}
+    run_id = runs.new_run_id()
     events, count = read_broker_logs(paths, warn, zone), 0
     while some := list(islice(events, AT_ONCE)):
         # The file that is being written ends elsewhere each night: its newest end replaces the one before.
-        rows = {(row := {**place, "digest": _digest(event), **_plain(event)})["digest"]: row for event in some}
+        rows = {(row := _row(event, _digest(event), cluster, run_id))["digest"]: row for event in some}
         update = {"line": "s.line", "written": "s.written", "local_ms": "s.local_ms", "timestamp_ms": "s.timestamp_ms"}
         of_end = f"s.kind = '{EventKind.FILE_ENDS}'"
         tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, rows.values()), update, when=of_end, insert=True)
@@ -58,35 +60,66 @@ def _digest(event: BrokerEvent) -> str:
     return blake2b(repr(content).encode("utf-8", "backslashreplace"), digest_size=16).hexdigest()
 
 
-def _plain(event: BrokerEvent) -> dict[str, Any]:
-    return {**event._asdict(), "record": None if event.record is None else event.record._asdict()}
+def _row(event: BrokerEvent, digest: str, cluster: str, run_id: str = "", unknown: int | None = None) -> dict[str, Any]:
+    record = None if event.record is None else event.record._asdict()
+    own = {"cluster": cluster, "run_id": run_id, "digest": digest, "members_not_known": unknown}
+    return {**own, **event._asdict(), "record": record}
 
 
 def settle(tables: Tables, cluster: str) -> int:
     """Find the times and the records of lines that have none yet. Return the number of lines that got one."""
     if not tables.exists(BROKER_EVENTS):
         return 0
-    engine = tables.engine()
-    changed = [*_timed(engine, cluster)]
-    _update(tables, cluster, changed, "timestamp_ms")
-    bound = [*_bound(tables.engine(), cluster)]
-    _update(tables, cluster, bound, "record")
+    _update(tables, [*_of_other_clusters(tables.engine(), cluster)], "members_not_known")
+    changed = [_row(event, digest, cluster) for digest, event in _timed(tables.engine(), cluster)]
+    _update(tables, changed, "timestamp_ms")
+    bound = [_row(event, digest, cluster) for digest, event in _bound(tables.engine(), cluster)]
+    _update(tables, bound, "record")
     return len(changed) + len(bound)
 
 
-def _update(tables: Tables, cluster: str, events: list[tuple[str, BrokerEvent]], column: str) -> None:
-    for begin in range(0, len(events), AT_ONCE):
-        rows = [
-            {"cluster": cluster, "run_id": "", "digest": digest, **_plain(event)}
-            for digest, event in events[begin : begin + AT_ONCE]
-        ]
-        tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, rows), {column: f"s.{column}"})
+def _update(tables: Tables, rows: list[dict[str, Any]], column: str) -> None:
+    for begin in range(0, len(rows), AT_ONCE):
+        some = rows[begin : begin + AT_ONCE]
+        tables.merge(BROKER_EVENTS, few(BROKER_EVENTS, some), {column: f"s.{column}"})
+
+
+def _of_other_clusters(tables: TableReader, cluster: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of files that are of another cluster, as is known now, and of those that are not after all."""
+    fitting = "SELECT file FROM $broker_events WHERE cluster = :cluster AND record IS NOT NULL AND kind IN :departed"
+    events = tables.rows(
+        "SELECT * FROM $broker_events WHERE cluster = :cluster AND kind IN :kinds AND group_id IS NOT NULL "
+        f"AND file NOT IN ({fitting})",
+        cluster=cluster,
+        kinds=sorted(map(str, NAMING)),
+        departed=sorted(map(str, OF_MEMBER)),
+    )
+    named = list(map(reader(BrokerEvent), events))
+    members: defaultdict[str, set[str]] = defaultdict(set)
+    for row in tables.rows(
+        "SELECT DISTINCT group_id, member_id FROM $memberships WHERE cluster = :cluster AND group_id IN :groups",
+        cluster=cluster,
+        groups=sorted({event.group_id or "" for event in named}) or [""],
+    ):
+        members[row["group_id"]].add(row["member_id"])
+    refused = dict(of_other_clusters(named, members))
+    read = reader(BrokerEvent)
+    for row in tables.rows(
+        "SELECT * FROM $broker_events WHERE cluster = :cluster AND (file IN :files OR members_not_known IS NOT NULL)",
+        cluster=cluster,
+        files=sorted(refused) or [""],
+    ):
+        if row["members_not_known"] != refused.get(row["file"]):
+            yield _row(read(row), row["digest"], cluster, unknown=refused.get(row["file"]))
 
 
 def _timed(tables: TableReader, cluster: str) -> Iterator[tuple[str, BrokerEvent]]:
     """Yield the lines whose time is known now, and was not before, by digest."""
     rows = list(
-        tables.rows("SELECT * FROM $broker_events WHERE cluster = :cluster AND timestamp_ms IS NULL", cluster=cluster)
+        tables.rows(
+            f"SELECT * FROM $broker_events WHERE cluster = :cluster AND {USED} AND timestamp_ms IS NULL",
+            cluster=cluster,
+        )
     )
     if not rows:
         return
@@ -111,7 +144,7 @@ def _bound(tables: TableReader, cluster: str) -> Iterator[tuple[str, BrokerEvent
     """Yield the lines whose record is known now, and was not before, by digest."""
     rows = list(
         tables.rows(
-            f"SELECT * FROM $broker_events WHERE cluster = :cluster AND {NO_RECORD} AND kind IN :kinds "
+            f"SELECT * FROM $broker_events WHERE cluster = :cluster AND {USED} AND {NO_RECORD} AND kind IN :kinds "
             "AND group_id IS NOT NULL",
             cluster=cluster,
             kinds=BOUND,

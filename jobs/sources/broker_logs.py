@@ -7,21 +7,26 @@ blocks, and only the lines with the coordinator's own prefix are looked at.
 from __future__ import annotations
 
 import bz2
+import codecs
 import glob
 import gzip
 import io
+import json
 import lzma
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from itertools import chain, islice
 from typing import IO, Any, Final
 from zoneinfo import ZoneInfo
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
-from coordinator_core.broker_log.lines import NEEDLES, events, time_of_line
-from coordinator_core.broker_log.times import WrittenTime
+from coordinator_core.broker_log.json_texts import json_entries
+from coordinator_core.broker_log.lines import NEEDLES, LogReader, has_prefix, time_of_line
+from coordinator_core.broker_log.times import NO_TIME, WrittenTime
 from coordinator_core.errors import InputError, UsageError
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FOLDER, SEGMENT
@@ -30,8 +35,12 @@ BLOCK: Final = 1 << 22
 """Bytes that are read at a time, and searched for the coordinator's lines before any line is cut out."""
 MOST_LINE: Final = 1 << 16
 """Bytes of a line that are read; the rest of a longer one is passed over."""
-MOST_FIRST_LINES: Final = 200
-"""Lines at the beginning and the end of a block in which a time is looked for."""
+MOST_SAMPLED: Final = 200
+"""Times of a file that show how exact its times are."""
+AT_ONCE: Final = 1000
+"""Entries of a document that are read at a time."""
+DOCUMENT: Final = re.compile(rb"\{|\[\s*[\[{]")
+NOT_UNDERSTOOD: Final = "{}:{}: this line has '{}' and is not understood; such lines of the file: {}"
 NEEDLE: Final = re.compile(b"|".join(map(re.escape, NEEDLES)))
 OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
     (b"\x1f\x8b", gzip.GzipFile),
@@ -105,23 +114,28 @@ def read_broker_logs(
     """Yield what the files below these paths say of the coordinator, and the first and last line with a time of each.
 
     ``zone`` is that of lines without one; None: their ``timestamp_ms`` is null. ``warn`` is called for files that are
-    damaged, and for a path without any line of the coordinator: a log of another kind, or at a level above INFO.
+    damaged, for lines that have a part of a message and are not understood, and for a path without a line of the
+    coordinator at a level below WARN: a log of another kind, or one that leaves most out.
 
     Raises:
         InputError: a path does not exist, or cannot be read.
     """
     seen: set[int] = set()
     for given in (os.fspath(path) for path in paths):
-        found_any = False
+        informs = False
         for file in find_broker_logs([given]):
-            for event in _of_file(file, warn):
-                found_any = True
+            reader = LogReader(file)
+            for event in _of_file(file, reader, warn):
                 # A file that was copied or rotated has the same lines under another name.
                 known = hash((event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text))
                 if event.kind in (EventKind.FILE_BEGINS, EventKind.FILE_ENDS) or known not in seen:
                     seen.add(known)
                     yield event if zone is None else _in_zone(event, zone)
-        if not found_any:
+            informs |= reader.informs
+            if reader.first_not_understood is not None:
+                line, part = reader.first_not_understood
+                warn(NOT_UNDERSTOOD.format(file, line, part, reader.not_understood))
+        if not informs:
             warn(f"{given}: no line of the group coordinator; it is written at level INFO by Kafka's server.log")
 
 
@@ -138,40 +152,24 @@ class _Extent:
     first: tuple[int, WrittenTime] | None = None
     last: tuple[int, WrittenTime] | None = None
 
-    def note(self, block: bytes, first_line: int) -> None:
-        if self.first is None:
-            self.first = _timed(enumerate(block.split(b"\n", MOST_FIRST_LINES)[:MOST_FIRST_LINES], first_line))
-        lines = block.rstrip(b"\n").rsplit(b"\n", MOST_FIRST_LINES)
-        end = first_line + block.rstrip(b"\n").count(b"\n")
-        self.last = _timed((end - back, line) for back, line in enumerate(reversed(lines))) or self.last
+    def note(self, line: int, time: WrittenTime) -> None:
+        self.first = self.first or (line, time)
+        self.last = (line, time)
 
 
-def _timed(lines: Iterable[tuple[int, bytes]]) -> tuple[int, WrittenTime] | None:
-    for number, line in lines:
-        time = time_of_line(line[:MOST_LINE].decode("utf-8", "replace"))
-        if time.local_ms is not None:
-            return number, time
-    return None
-
-
-def _of_file(path: str, warn: Warn) -> Iterator[BrokerEvent]:
+def _of_file(path: str, reader: LogReader, warn: Warn) -> Iterator[BrokerEvent]:
     """Yield the events of one file; nothing for a file without a line of the coordinator."""
-    extent, last, broker = _Extent(), b"", None
+    extent, broker = _Extent(), None
     try:
         with _opened(path) as stream:
-            for first_line, block in _blocks(stream):
-                if extent.first is None:
-                    extent.note(block, first_line)
-                last_line, last = first_line, block
-                for event in _of_block(block, first_line, path):
-                    broker = event.broker_id
-                    yield event
-    except (EOFError, OSError, lzma.LZMAError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise InputError(f"{path}: {error.strerror or error}") from None
-        warn(f"{path}: the file is damaged, and was read up to there: {error}")
-    if last:
-        extent.note(last, last_line)
+            blocks = _blocks(
+                stream, lambda error: warn(f"{path}: the file is damaged, and was read up to there: {error}")
+            )
+            for event in _of_blocks(blocks, reader, extent):
+                broker = event.broker_id
+                yield event
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
     if broker is not None and extent.first is not None and extent.last is not None:
         yield _bound(path, EventKind.FILE_BEGINS, extent.first, broker)
         yield _bound(path, EventKind.FILE_ENDS, extent.last, broker)
@@ -185,31 +183,94 @@ def _opened(path: str) -> IO[bytes]:
     return opened
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of whole lines with the number of their first line; a line that is too long is cut."""
-    line, rest = 1, b""
-    while block := stream.read(BLOCK):
-        end = block.rfind(b"\n") + 1
-        if not end:
-            rest = (rest + block)[:BLOCK]
-            continue
-        whole, rest = rest + block[:end], block[end:]
-        yield line, whole
-        line += whole.count(b"\n")
+def _blocks(stream: IO[bytes], damaged: Callable[[Exception], None]) -> Iterator[bytes]:
+    """Yield what a file has, in blocks that end with a line where lines are not too long; ``damaged`` is called where
+    the rest of a compressed file cannot be read.
+    """
+    read, rest = getattr(stream, "read1", stream.read), b""
+    while True:
+        try:
+            # A part at a time: what comes before the damage is read.
+            part = read(BLOCK)
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            damaged(error)
+            part = b""
+        if not part:
+            break
+        rest += part
+        if len(rest) >= BLOCK:
+            end = rest.rfind(b"\n") + 1 or len(rest)
+            yield rest[:end]
+            rest = rest[end:]
     if rest:
-        yield line, rest
+        yield rest
 
 
-def _of_block(block: bytes, first_line: int, path: str) -> Iterator[BrokerEvent]:
-    line, counted, at = first_line, 0, 0
+def _of_blocks(blocks: Iterator[bytes], reader: LogReader, extent: _Extent) -> Iterator[BrokerEvent]:
+    first = next(blocks, b"")
+    if _is_document(first):
+        yield from _of_document(chain([first], blocks), reader, extent)
+        return
+    reader.note_times(time for _, time in islice(_times(enumerate(first.split(b"\n"))), MOST_SAMPLED))
+    line = 1
+    for block in chain([first], blocks):
+        lines = block.rstrip(b"\n").split(b"\n")
+        if (begin := next(_times(enumerate(lines, line)), None)) is not None:
+            # The last time may be far from the end: a broker that starts writes its configuration over many lines.
+            end = next(_times((line + at, lines[at]) for at in range(len(lines) - 1, -1, -1)), begin)
+            extent.note(*begin)
+            extent.note(*end)
+        yield from reader.events(_with_needle(block, line))
+        line += block.count(b"\n")
+
+
+def _times(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, WrittenTime]]:
+    for number, line in lines:
+        time = time_of_line(line[:MOST_LINE].decode("utf-8", "replace"))
+        if time.local_ms is not None:
+            yield number, time
+
+
+def _with_needle(block: bytes, first_line: int) -> Iterator[tuple[int, str]]:
+    """Yield the lines that the coordinator may have written, with their numbers."""
+    line, counted_to, at = first_line, 0, 0
     while (needle := NEEDLE.search(block, at)) is not None:
         begin = block.rfind(b"\n", 0, needle.start()) + 1
         end = block.find(b"\n", needle.end())
         end = len(block) if end < 0 else end
-        line += block.count(b"\n", counted, begin)
-        counted, at = begin, end
-        text = block[begin : min(end, begin + MOST_LINE)].decode("utf-8", "replace").rstrip("\r")
-        yield from events(text, path, line)
+        line += block.count(b"\n", counted_to, begin)
+        counted_to, at = begin, end
+        yield line, block[begin : min(end, begin + MOST_LINE)].decode("utf-8", "replace").rstrip("\r")
+
+
+def _is_document(block: bytes) -> bool:
+    """Whether a file is one JSON document, over several lines or in one, and not an object in each line."""
+    begin = block[:MOST_LINE].lstrip()
+    if DOCUMENT.match(begin) is None:
+        return False
+    line, _, others = begin.partition(b"\n")
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return not others.strip()
+
+
+def _of_document(blocks: Iterable[bytes], reader: LogReader, extent: _Extent) -> Iterator[BrokerEvent]:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    entries = json_entries(map(decoder.decode, blocks), has_prefix)
+    while some := list(islice(entries, AT_ONCE)):
+        times = [entry.time for entry in some if entry.time is not NO_TIME] or [
+            time_of_line(text) for entry in some for _, text in entry.texts
+        ]
+        if extent.first is None:
+            reader.note_times(times[:MOST_SAMPLED])
+        for time in times[:1] + times[-1:]:
+            if time.local_ms is not None:
+                extent.note(1, time)
+        yield from reader.events_of_entries(some)
 
 
 def _bound(path: str, kind: EventKind, at: tuple[int, WrittenTime], broker: int | None) -> BrokerEvent:
@@ -233,4 +294,5 @@ def _bound(path: str, kind: EventKind, at: tuple[int, WrittenTime], broker: int 
         local_ms=time.local_ms,
         timestamp_ms=None if time.local_ms is None or time.to_utc_ms is None else time.local_ms + time.to_utc_ms,
         text="",
+        resolution_ms=time.resolution_ms,
     )

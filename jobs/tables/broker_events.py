@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from coordinator_core.broker_log.events import BrokerEvent
 from jobs.tables.delta import Table, column
 from jobs.tables.history import CLUSTER
-from jobs.tables.log import STRING
+from jobs.tables.log import INT, STRING
 from jobs.tables.row_types import row_type
 
 BROKER_EVENTS: Final = Table(
@@ -21,6 +21,12 @@ BROKER_EVENTS: Final = Table(
             column("run_id", STRING, "Run that took the line in; sorts by time"),
             column("digest", STRING, "Hash of broker, time, group, member and message: a copied line has the same"),
             *row_type(BrokerEvent).fields,
+            column(
+                "members_not_known",
+                INT,
+                "Members of known groups that the file names, where none of them is in the log: the file is of another "
+                "cluster, and its lines are not used; null: they are",
+            ),
         ]
     ),
     key=("cluster", "digest"),

@@ -72,11 +72,12 @@ def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[F
 def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a rebalance of a classic group that began, says a line, and has not completed by the end of the log."""
     line, present = open_beginning(history.epochs, history.lines), history.present
-    if line is None or line.timestamp_ms is None or present is None:
+    if line is None or line.timestamp_ms is None or line.latest_ms is None or present is None:
         return
-    took = history.own_ms - line.timestamp_ms
+    took = history.own_ms - line.latest_ms
     if took >= limits.slow_rebalance_ms:
-        detail = f"a rebalance has taken {took} ms so far, which began after generation {present.epoch}: "
+        least = "" if line.resolution_ms == 1 else "at least "
+        detail = f"a rebalance has taken {least}{took} ms so far, which began after generation {present.epoch}: "
         finding = history.finding(
             FindingKind.SLOW_REBALANCE,
             took,

@@ -17,6 +17,7 @@ from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_d
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -391,7 +392,7 @@ def _witnessed(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]
         if (broker.log_partition is None or broker.log_partition in places)
         and (broker.kind not in OF_MEMBERS or members & {broker.member_id, broker.reason})
     )
-    return testify(epochs, rebalances, memberships, BrokerLines({*events, *near}))
+    return testify(epochs, rebalances, memberships, BrokerLines(without_copies({*events, *near})))
 
 
 OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.LEADER_LATE))

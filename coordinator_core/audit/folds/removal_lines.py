@@ -20,7 +20,7 @@ from coordinator_core.audit.folds.removals import (
     TOPIC_DELETED,
     or_with_topic,
 )
-from coordinator_core.audit.folds.witness import SLACK_MS, BrokerLines
+from coordinator_core.audit.folds.witness import SLACK_MS, BrokerLines, is_between
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.records import LogPosition
@@ -53,7 +53,7 @@ def expired_offset(lines: BrokerLines, topic: str, partition: int, at: LogPositi
     of_offset = lines.of_offset.get((topic, partition), [])
     if of_offset and all(line.timestamp_ms is None for line in of_offset):
         return of_offset[0] if len(of_offset) == 1 else None
-    near = (line for line in of_offset if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
+    near = (line for line in of_offset if _is_near(line, at))
     return next(near, None) or _at_once(lines.of_kind[EventKind.CLEANED_UP], at)
 
 
@@ -71,8 +71,11 @@ def deleted_group(lines: BrokerLines, at: LogPosition) -> BrokerEvent | None:
     deletions = lines.of_kind[EventKind.GROUP_DELETED]
     if deletions and all(line.timestamp_ms is None for line in deletions):
         return deletions[0] if len(deletions) == 1 else None
-    near = (line for line in deletions if abs((line.timestamp_ms or 0) - at.timestamp_ms) <= SLACK_MS)
-    return next(near, None)
+    return next((line for line in deletions if _is_near(line, at)), None)
+
+
+def _is_near(line: BrokerEvent, at: LogPosition) -> bool:
+    return is_between(line, at.timestamp_ms - SLACK_MS, at.timestamp_ms + SLACK_MS)
 
 
 def _at_once(lines: Iterable[BrokerEvent], at: LogPosition) -> BrokerEvent | None:

@@ -176,7 +176,7 @@ GONE = frozenset((LEFT_OR_EXPIRED, *(how for _, how in HOW.values())))
 
 def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) -> list[list[BrokerEvent]]:
     """Share the lines about a member out to its lives: by time, or one to each in order where the zone is not known."""
-    if any(line.timestamp_ms is None for line in lines):
+    if any(line.timestamp_ms is None for line in lines) or any(_left_ms(row) < 0 for row in lives):
         if len(lives) == 1:
             return [list(lines)]
         return [[line] for line in lines] if len(lives) == len(lines) else [[] for _ in lives]
@@ -189,10 +189,19 @@ def _shared_out(lives: Sequence[MembershipRow], lines: Sequence[BrokerEvent]) ->
     return of_lives
 
 
+def _left_ms(row: MembershipRow) -> int:
+    """When a member left (ms); -1: records of that time have none, or it did not leave."""
+    return -1 if row.left is None else row.left.timestamp_ms
+
+
 def _within(row: MembershipRow, line: BrokerEvent, slack_ms: int) -> bool:
-    assert row.left is not None
-    assert line.timestamp_ms is not None
-    return row.joined.timestamp_ms - slack_ms <= line.timestamp_ms <= row.left.timestamp_ms + slack_ms
+    return is_between(line, row.joined.timestamp_ms - slack_ms, _left_ms(row) + slack_ms)
+
+
+def is_between(line: BrokerEvent, first_ms: int, last_ms: int) -> bool:
+    """Whether a line may have been written between these times (ms), as far as its own time is exact."""
+    begin, end = line.timestamp_ms, line.latest_ms
+    return begin is not None and end is not None and first_ms <= end and begin <= last_ms
 
 
 def _agreed(lines: Sequence[BrokerEvent]) -> BrokerEvent | None:
@@ -232,13 +241,11 @@ def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     if row.group_type != GroupType.CLASSIC or row.from_epoch is None:
         return None
     beginnings = lines.of_epoch.get((EventKind.REBALANCE_BEGAN, row.from_epoch), [])
-    if any(line.timestamp_ms is None for line in beginnings):
+    if any(line.timestamp_ms is None for line in beginnings) or row.at.timestamp_ms < 0:
         return beginnings[0] if len(beginnings) == 1 else None
     after = -1 if row.began_after_ms is None else row.began_after_ms
     for slack in (0, SLACK_MS):
-        fitting = [
-            line for line in beginnings if after - slack <= (line.timestamp_ms or 0) <= row.at.timestamp_ms + slack
-        ]
+        fitting = [line for line in beginnings if is_between(line, after - slack, row.at.timestamp_ms + slack)]
         if fitting:
             return fitting[0] if len(fitting) == 1 else None
     return None
@@ -257,12 +264,20 @@ def _rebalance(
             for cause in causes
         )
     row = row._replace(causes=causes)
-    if began is not None and began.timestamp_ms is not None:
-        at_ms = min(began.timestamp_ms, row.at.timestamp_ms)
-        if row.began_after_ms is not None:
-            at_ms = max(at_ms, row.began_after_ms)
-        took = row.at.timestamp_ms - at_ms
-        row = row._replace(began_after_ms=at_ms, began_before_ms=at_ms, duration_min_ms=took, duration_max_ms=took)
+    if (
+        began is not None
+        and began.timestamp_ms is not None
+        and began.latest_ms is not None
+        and row.at.timestamp_ms >= 0
+    ):
+        at_ms = row.at.timestamp_ms
+        first, last = (
+            max(min(time_ms, at_ms), -1 if row.began_after_ms is None else row.began_after_ms)
+            for time_ms in (began.timestamp_ms, began.latest_ms)
+        )
+        row = row._replace(
+            began_after_ms=first, began_before_ms=last, duration_min_ms=at_ms - last, duration_max_ms=at_ms - first
+        )
     if absences_within(row, away):
         row = row._replace(held_up_by=None, broker_away=True)
     return row
@@ -282,7 +297,7 @@ def computed_target(epoch: int, opened: LogPosition, lines: BrokerLines) -> Brok
     known = [line for line in computed if line.timestamp_ms is not None]
     if computed and not known:
         return computed[0] if len(computed) == 1 else None
-    return next((line for line in known if (line.timestamp_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
+    return next((line for line in known if (line.latest_ms or 0) >= opened.timestamp_ms - SLACK_MS), None)
 
 
 def leaders_time(row: RebalanceRow, lines: BrokerLines) -> tuple[BrokerEvent | None, BrokerEvent | None]:
@@ -309,7 +324,7 @@ def within(row: RebalanceRow, lines: BrokerLines) -> Iterator[BrokerEvent]:
     began_ms = row.at.timestamp_ms if row.began_after_ms is None else min(row.began_after_ms, row.at.timestamp_ms)
     ended_ms = None if row.finished is None else row.finished.timestamp_ms
     for event in lines.events:
-        if event.timestamp_ms is not None and began_ms <= event.timestamp_ms:
+        if event.timestamp_ms is not None and began_ms <= (event.latest_ms or 0):
             if ended_ms is not None and event.timestamp_ms > ended_ms:
                 return
             yield event

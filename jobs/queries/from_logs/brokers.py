@@ -1,4 +1,5 @@
-"""Lines of brokers' application logs beside log files: their zone is found from the records that they speak of."""
+"""Lines of brokers' application logs beside log files: their zone is found from the records that they speak of, and
+those of another cluster are left out."""
 
 from __future__ import annotations
 
@@ -6,14 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.zones import Epoch, anchor_of, with_zones
+from coordinator_core.broker_log.other_clusters import of_other_clusters
+from coordinator_core.broker_log.zones import Epoch, with_zones
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.relations.brokers import NO_ZONE
+from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.sources.files import LogPart
@@ -21,6 +23,8 @@ from jobs.sources.log_reader import LogReader, by_partition
 
 EPOCH_TYPES = frozenset((RecordType.GROUP_METADATA, *(types.epoch for types in EPOCH_GROUP_RECORDS)))
 """The types of the records with a group's epoch or generation."""
+GROUP_TYPES = EPOCH_TYPES | {types.member for types in EPOCH_GROUP_RECORDS}
+"""Those with members, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +50,11 @@ class BrokerLogs:
         if not self.paths:
             return NO_LINES
         events = list(read_broker_logs(self.paths, warn, self.zone))
-        if any(event.timestamp_ms is None for event in events):
-            events = with_zones(events, _written_ms(logs, {anchor for event in events if (anchor := anchor_of(event))}))
+        known = _known(logs, {event.group_id for event in events if event.group_id is not None})
+        refused = dict(of_other_clusters(events, known.members))
+        for file, members in refused.items():
+            warn(OTHER_CLUSTER.format(file, members))
+        events = with_zones((event for event in events if event.file not in refused), known.written_ms)
         if homeless := sum(event.timestamp_ms is None for event in events):
             warn(NO_ZONE.format(homeless))
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
@@ -60,21 +67,33 @@ class BrokerLogs:
 NO_BROKER_LOGS = BrokerLogs()
 
 
-def _written_ms(logs: Iterable[LogPart], wanted: set[Epoch]) -> dict[Epoch, list[int]]:
-    """Return when each of these epochs was written (ms): once in each life of its group."""
-    times: defaultdict[Epoch, list[int]] = defaultdict(list)
+class _Known(NamedTuple):
+    """What the log has of some groups: when each epoch was written (ms), once in each life of its group; and the ids
+    of all members.
+    """
+
+    written_ms: defaultdict[Epoch, list[int]]
+    members: defaultdict[str, set[str]]
+
+
+def _known(logs: Iterable[LogPart], groups: set[str]) -> _Known:
+    known = _Known(defaultdict(list), defaultdict(set))
     newest: dict[str, int] = {}
-    for files in by_partition(logs)[Family.GROUP].values():
+    for files in by_partition(logs)[Family.GROUP].values() if groups else ():
         reader = LogReader(files, lambda message: None)  # the pass that answers warns of what cannot be read
         for row in reader.rows():
-            if row.kind != Kind.RECORD.value or int.from_bytes(row.key[:2]) not in EPOCH_TYPES:
+            if row.kind != Kind.RECORD.value or int.from_bytes(row.key[:2]) not in GROUP_TYPES:
                 continue
             record = reader.decoded(row)
-            if record is None:
+            if record is None or record.group_id not in groups:
                 continue
             value: dict[str, Any] = record.value or {}
+            members = [member["memberId"] for member in value.get("members", ())]
+            known.members[record.group_id].update(members, filter(None, [record.key.get("memberId")]))
+            if record.type not in EPOCH_TYPES:
+                continue
             epoch: int = value.get("generation", value.get("epoch", -1))
-            if newest.get(record.group_id) != epoch and (record.group_id, epoch) in wanted:
-                times[record.group_id, epoch].append(record.at.timestamp_ms)
+            if newest.get(record.group_id) != epoch:
+                known.written_ms[record.group_id, epoch].append(record.at.timestamp_ms)
             newest[record.group_id] = epoch
-    return times
+    return known

@@ -22,7 +22,7 @@ from jobs.queries.interface import (
     OwnedBy,
     RebalanceFilter,
 )
-from jobs.relations.brokers import NO_ZONE, silent_lines
+from jobs.relations.brokers import NO_ZONE, of_other_clusters, silent_lines
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.relations.unreadable import ignored_types
@@ -263,6 +263,7 @@ class StoredAnswers:
 
             if silent := silent_lines(self.tables, self.cluster):
                 yield NO_ZONE.format(silent)
+            yield from of_other_clusters(self.tables, self.cluster)
             known = self.knowledge()
             yield from known.reasons_with_topics(of_all=group_id is None)
             yield from known.about_history()
