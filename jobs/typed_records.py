@@ -56,6 +56,7 @@ _METADATA: Final = frozenset(
         MetadataRecordType.PARTITION,
         MetadataRecordType.CONFIG,
         MetadataRecordType.PARTITION_CHANGE,
+        MetadataRecordType.FEATURE_LEVEL,
         MetadataRecordType.FENCE_BROKER,
         MetadataRecordType.UNFENCE_BROKER,
         MetadataRecordType.REMOVE_TOPIC,

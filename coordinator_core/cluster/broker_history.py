@@ -97,6 +97,7 @@ class BrokerHistory:
         self._absences: list[BrokerAbsence] = []
         self._changes: list[BrokerChange] = []
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
+        self._levels: list[tuple[int, int]] = []
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -153,6 +154,10 @@ class BrokerHistory:
             life.absence = None
         elif was_there is None:
             self._absences.append(BrokerAbsence(broker, None, at, None, None))
+
+    def note_level(self, level: int, at: LogPosition) -> None:
+        """Note the level of the feature ``metadata.version`` that the cluster works with from here on."""
+        self._levels.append((at.timestamp_ms, level))
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
         """Note the leader of a partition; only those of coordinators' logs are kept.
@@ -221,6 +226,14 @@ class BrokerHistory:
             before.leader != now.leader and after_ms < now.at.timestamp_ms <= upto_ms
             for before, now in pairwise(self.leaders(topic, partition))
         )
+
+    def level_at(self, time_ms: int) -> int | None:
+        """Return the level of the feature ``metadata.version`` that the cluster worked with at a time.
+
+        None: not known.
+        """
+        before = [level for since_ms, level in self._levels if since_ms <= time_ms]
+        return before[-1] if before else None
 
     def levels_at(self, time_ms: int | None) -> Levels | None:
         """Return the bounds of ``metadata_version`` among the brokers at a time (None: at the end); None: not known."""

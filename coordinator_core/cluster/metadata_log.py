@@ -17,6 +17,7 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.record_fields.cluster_metadata import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
+    FeatureLevelRecord,
     FenceBrokerRecord,
     PartitionChangeRecord,
     PartitionRecord,
@@ -28,6 +29,7 @@ from coordinator_core.record_fields.cluster_metadata import (
 )
 from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
 
+METADATA_VERSION: Final = "metadata.version"
 NO_CHANGE: Final = -2
 """The leader in a change of a partition that leaves the leader as it was."""
 NOT_CHANGED: Final = 0
@@ -64,7 +66,7 @@ def _begins_cluster(record: AnyRecord) -> bool:
     name = (record.value or {}).get("name")
     return (record.type, name) in (
         (MetadataRecordType.BEGIN_TRANSACTION, "Bootstrap records"),
-        (MetadataRecordType.FEATURE_LEVEL, "metadata.version"),
+        (MetadataRecordType.FEATURE_LEVEL, METADATA_VERSION),
     )
 
 
@@ -104,6 +106,7 @@ class MetadataLog:
             MetadataRecordType.FENCE_BROKER: self._fence_broker,
             MetadataRecordType.UNFENCE_BROKER: self._unfence_broker,
             MetadataRecordType.CONFIG: self._configs.append,
+            MetadataRecordType.FEATURE_LEVEL: self._feature_level,
         }
 
     def begin(self, snapshot: Snapshot) -> None:
@@ -215,7 +218,7 @@ class MetadataLog:
         brokers.note_registration(
             broker,
             self._last,
-            supported.get("metadata.version"),
+            supported.get(METADATA_VERSION),
             fenced=value.get("fenced", False),
             tells_shutdown="inControlledShutdown" in value,
         )
@@ -239,6 +242,10 @@ class MetadataLog:
 
     def _unfence_broker(self, value: UnfenceBrokerRecord) -> None:
         self.history.brokers.note_fenced(value["id"], self._last, fenced=False)
+
+    def _feature_level(self, value: FeatureLevelRecord) -> None:
+        if value["name"] == METADATA_VERSION:
+            self.history.brokers.note_level(value["featureLevel"], self._last)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:
         is_first_seen = self._lacks_brokers and broker not in self._brokers

@@ -105,7 +105,8 @@ class Rule(StrEnum):
     MEMBER_EPOCH_AHEAD_OF_TARGET = ("member_epoch_ahead_of_target", _EPOCHS_AND_CONNECT, _KIP848, _PROTOCOL,
         "A member's epoch is not above the assignment epoch.")
     MEMBER_EPOCH_NOT_THE_TARGETS = ("member_epoch_not_the_targets", _EPOCHS, f"{_KIP848}, {_CODE}", _PROTOCOL,
-        "A member's epoch stays as it was, or becomes the assignment epoch (streams groups: or the next one).")
+        "A member's epoch stays as it was, or becomes the assignment epoch (streams groups, and consumer groups "
+        "of brokers before 4.0: or the next one).")
     MEMBER_EPOCH_NOT_POSITIVE = ("member_epoch_not_positive", _EPOCHS, f"{_KIP848}, {_CODE}", _PROTOCOL,
         "A member's epoch is positive. Only a static member has other ones: -2 while it is away, 0 for the "
         "moment in which it takes the place of the one before.")

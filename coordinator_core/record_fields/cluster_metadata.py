@@ -202,6 +202,18 @@ class RemoveTopicRecord(TrailingBytes, UnknownTaggedFields):
 
 
 @final
+class FeatureLevelRecord(TrailingBytes, UnknownTaggedFields):
+    """A feature level is set, metadata.version among them."""
+
+    name: str
+    """Name."""
+    featureLevel: int
+    """Level."""
+    _type: NotRequired[Literal["FeatureLevelRecord"]]
+    """In no record: it sets this type apart."""
+
+
+@final
 class BrokerRegistrationChangeRecord(TrailingBytes, UnknownTaggedFields):
     """A broker registration changes in part."""
 

@@ -98,7 +98,8 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
             detail = f"previous member epoch {member.previous_member_epoch}, but it had none"
             judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
         return
-    if knows_target and before.epoch < epoch < target and not (step.kind is STREAMS_KIND and epoch == before.epoch + 1):
+    by_one = epoch == before.epoch + 1 and (step.kind is STREAMS_KIND or _is_of_4_0_or_before(state))
+    if knows_target and before.epoch < epoch < target and not by_one:
         detail = f"member epoch {epoch} after {before.epoch}, assignment epoch {target}"
         judged.broken(Rule.MEMBER_EPOCH_NOT_THE_TARGETS, step.at, member_id, detail)
     # In share groups alone a record of the same epoch leaves the epoch before as it was.
@@ -106,6 +107,14 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
     if member.previous_member_epoch != expected:
         detail = f"previous member epoch {member.previous_member_epoch}, but it was at {expected}"
         judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
+
+
+def _is_of_4_0_or_before(state: EpochGroup) -> bool:
+    """Whether a broker up to 4.0 may coordinate the group: it recorded the topics.
+
+    Until 3.9 a consumer that has revoked goes on to the next epoch, and may have to revoke more.
+    """
+    return isinstance(state, ConsumerGroup) and state.subscription_metadata is not None
 
 
 def _state(judged: JudgedGroup, step: Reconciliation) -> None:

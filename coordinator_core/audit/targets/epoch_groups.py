@@ -20,6 +20,7 @@ from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.audit.targets.releases import PREVIEW, may_be_preview
 from coordinator_core.audit.targets.task_offsets import (
     MISSING,
     NONE_REPORTED,
@@ -266,6 +267,9 @@ class EpochTargetAudit:
         for profile, _ in self.attempts.profiles():
             if not isinstance(self.state, ConsumerGroup) and profile.release < OTHER_BEFORE:
                 yield f"what the assignor of {profile.name} does: a broker may have been of that release"
+        may_be = self.settings.older is None and judgement.verdict is Verdict.DIVERGENT
+        if may_be and may_be_preview(self.state, self.history, self.operation.end.at.timestamp_ms):
+            yield PREVIEW
         other = self._other_default(topics.image)
         if other is not None:
             yield f"the brokers' default assignor: no member chose one, and {other!r} gives the recorded target"

@@ -29,6 +29,14 @@ where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.
 
 OLDEST, NEWEST = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
 
+LAST_PREVIEW = 20
+"""The level of ``metadata.version`` of 3.8 (3.8-IV0), the last release with the preview of KIP-848; 19: 3.7-IV4."""
+
+PREVIEW = (
+    "what the assignors of the preview of KIP-848 in Kafka 3.7 and 3.8 give: they keep what members had, and are not "
+    "reproduced"
+)
+
 REWRITTEN = (4, 2)
 """The release that brought other algorithms for share and streams groups (KIP-932, KIP-1071 general availability)."""
 
@@ -67,6 +75,19 @@ def releases(history: TopicHistory | None, at_ms: int) -> Releases | None:
 
 def _releases(level: int) -> Releases:
     return next(Releases(oldest, newest) for first, oldest, newest in METADATA_VERSIONS if level >= first)
+
+
+def may_be_preview(state: EpochState, history: TopicHistory | None, at_ms: int) -> bool:
+    """Whether brokers of 3.7 or 3.8 may have made the target of a group, whose assignors were others.
+
+    Such brokers recorded topics with a consumer group, as did those up to 4.0. The level of ``metadata.version`` that
+    the cluster works with tells them from 3.9, and what brokers register from 4.0.
+    """
+    if not isinstance(state, ConsumerGroup) or state.subscription_metadata is None:
+        return False
+    known = releases(history, at_ms)
+    level = None if history is None else history.brokers.level_at(at_ms)
+    return not (known is not None and known.oldest >= (4, 0)) and (level is None or level <= LAST_PREVIEW)
 
 
 def has_several_releases(history: TopicHistory | None) -> bool:
