@@ -55,6 +55,10 @@ class UnexpectedNullError(DecodeError):
     """A null where the schema allows none."""
 
 
+class EarlyAccessError(DecodeError):
+    """A record that an early access of Kafka wrote: its layout is known, and not that of the releases."""
+
+
 class UnknownTypeError(DecodeError):
     """A record type that no schema describes."""
 

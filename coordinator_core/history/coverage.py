@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from coordinator_core.records import LogPosition
 
-UNREADABLE: Final = "cannot be decoded (written by a newer broker?)"
-"""What is said of records that no schema describes."""
+UNREADABLE: Final = "cannot be decoded"
+"""What is said of records that no schema describes: of a newer broker, of an early access, or damaged."""
 
 
 def ignored_in_words(place: str, record_type: int, first: int, records: int | None = None) -> str:

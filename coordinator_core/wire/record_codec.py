@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from coordinator_core.errors import (
     DecodeError,
+    EarlyAccessError,
     EncodeError,
     SchemaError,
     UnderflowError,
@@ -31,6 +32,8 @@ TRAILING_BYTES: Final = "_trailingBytes"
 
 METADATA_FRAME: Final = 1
 """The one frame version of metadata records."""
+
+EARLY_ACCESS: Final = "records of 3.7's early access of KIP-848 cannot be decoded: no later release has their layout"
 
 
 class DecodedRecord(NamedTuple):
@@ -164,22 +167,24 @@ def _decode(message: Message, version: int, data: bytes, position: int) -> Field
     try:
         fields, end = _reader(message, version)(data, position)
     except DecodeError as error:
-        short = _decoded_short(message, version, data, position)
+        short = _decoded_whole(message.short, version, data, position)
         if short is not None:
             return short
+        if _decoded_whole(message.early, version, data, position) is not None:
+            raise EarlyAccessError(EARLY_ACCESS) from None
         raise error.within("", record_type=message.name) from None
     if end < len(data):
         fields[TRAILING_BYTES] = data[end:]
     return fields
 
 
-def _decoded_short(message: Message, version: int, data: bytes, position: int) -> Fields | None:
-    """Return the fields of the layout without the optional ones, if the bytes are exactly that."""
-    if message.short is None:
+def _decoded_whole(message: Message | None, version: int, data: bytes, position: int) -> Fields | None:
+    """Return the fields of another layout, if there is one and the bytes are exactly that."""
+    if message is None:
         return None
     fields: Fields
     try:
-        fields, end = _reader(message.short, version)(data, position)
+        fields, end = _reader(message, version)(data, position)
     except DecodeError:
         return None
     return fields if end == len(data) else None

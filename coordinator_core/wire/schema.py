@@ -51,6 +51,7 @@ class Message:
     """One key, value or embedded blob in all its versions.
 
     ``short`` is the other layout of the same versions, without the optional fields; None: all have one layout.
+    ``early`` is the layout that an early access of Kafka (3.7: KIP-848) wrote under the same version; None: none.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Message:
     flexible: range
     fields: tuple[Field, ...]
     short: Message | None = None
+    early: Message | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,7 +223,8 @@ def _message(source: dict[str, Any]) -> Message:
     fields = _fields(source["fields"], versions)
     needed = tuple(field for field in fields if not field.optional)
     short = Message(source["name"], versions, flexible, needed) if len(needed) < len(fields) else None
-    return Message(source["name"], versions, flexible, fields, short)
+    early = Message(source["name"], versions, flexible, _fields(source.get("earlyAccess", []), versions))
+    return Message(source["name"], versions, flexible, fields, short, early if early.fields else None)
 
 
 def _fields(sources: list[dict[str, Any]], within: range) -> tuple[Field, ...]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.errors import DecodeError, InputError, UnknownTypeError
+from coordinator_core.errors import DecodeError, EarlyAccessError, InputError, UnknownTypeError
 from coordinator_core.history.coverage import ignored_in_words
 from coordinator_core.records import COMMIT_TYPES, LOG_TOPICS, AnyRecord, Family, LogPosition
 from coordinator_core.wire.batch_format import Damage, Kind
@@ -74,6 +74,7 @@ class LogReader:
         self._faults = BoundedWarnings(str(self), warn)
         self._ignored: dict[int, tuple[int, int]] = {}
         self.losses = self.damages = 0
+        self._tells_early_access = False
         self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
 
@@ -208,7 +209,11 @@ class LogReader:
                     first, count = self._ignored.get(record_type := key_type(row.key), (row.offset, 0))
                     self._ignored[record_type] = first, count + 1
                 return None
-            self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
+            if not isinstance(error, EarlyAccessError):
+                self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
+            elif not self._tells_early_access:  # the same text for each log, so that it is said once
+                self._tells_early_access = True
+                self._warn(str(error))
             return self._decoder.unreadable(at, row.key, error)
 
 

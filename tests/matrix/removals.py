@@ -29,7 +29,7 @@ FIRST = f"{0:020}.log"
 
 GAPS = "lacks records"
 ABSENT = "were not given|was not given"
-NEWER = "newer broker"
+NEWER = "cannot be decoded"
 TOPICS = "topics|metadata"
 NO_FIELD = "(?!)"
 OTHER_CLUSTER = "another cluster|no topics are known"

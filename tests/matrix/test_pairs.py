@@ -30,7 +30,7 @@ def test_a_pair_touches_what_its_parts_touch(
 
 def test_a_pair_has_the_reasons_of_its_parts_and_no_other() -> None:
     reason = REMOVALS["first segment of 0, unreadable keys in 1"].reason
-    told = [bool(re.search(reason, said)) for said in ("it lacks records", "a newer broker", "", "no topics")]
+    told = [bool(re.search(reason, said)) for said in ("it lacks records", "cannot be decoded", "", "no topics")]
     assert told == [True, True, False, False]
     nothing_lost = combined([REMOVALS["nothing"], REMOVALS["linked folders"]])
     assert not re.search(nothing_lost.reason, "any warning")
@@ -57,7 +57,7 @@ def test_what_ends_earlier_is_a_whole_log_for_the_other_part(tmp_path: Path) -> 
     assert found.ends is not None
     found.ends(tmp_path)
     assert [file.name for file in folder.iterdir()] == [f"{0:020}.log"]
-    assert (found.is_tail, found.partitions, found.reason) == (False, (1,), "(?:newer broker)")
+    assert (found.is_tail, found.partitions, found.reason) == (False, (1,), "(?:cannot be decoded)")
 
 
 def test_pairs_of_nights_and_dumps_are_asked_of_tables_only() -> None:

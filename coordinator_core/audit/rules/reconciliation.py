@@ -109,7 +109,7 @@ def _epochs(judged: JudgedGroup, step: Reconciliation) -> None:
         judged.broken(Rule.PREVIOUS_EPOCH_WRONG, step.at, member_id, detail)
 
 
-def _is_of_4_0_or_before(state: EpochGroup) -> bool:
+def _is_of_4_0_or_before(state: object) -> bool:
     """Whether a broker up to 4.0 may coordinate the group: it recorded the topics.
 
     Until 3.9 a consumer that has revoked goes on to the next epoch, and may have to revoke more.

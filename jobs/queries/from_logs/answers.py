@@ -202,9 +202,16 @@ class LogAnswers:
         self._known = known
 
     def _warn_once(self) -> Warn:
-        """Return ``warn`` for the first pass only: every pass meets the same problems."""
+        """Return ``warn`` for the first pass only: every pass meets the same problems. It says nothing twice."""
         warn, self.warn = self.warn, lambda message: None
-        return warn
+        said = set[str]()
+
+        def warn_of_new(message: str) -> None:
+            if message not in said:
+                said.add(message)
+                warn(message)
+
+        return warn_of_new
 
 
 def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:

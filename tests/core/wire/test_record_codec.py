@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from coordinator_core.errors import (
     DecodeError,
+    EarlyAccessError,
     EncodeError,
     HostileLengthError,
     InvalidTextError,
@@ -255,3 +256,13 @@ def test_unknown_types_and_versions_have_no_encoding() -> None:
         encode_value(1, 5, {})
     with pytest.raises(SchemaError):
         encode_key(2, {}, Family.METADATA)
+
+
+def test_a_record_of_3_7s_early_access_is_told_from_one_that_is_damaged():
+    """Kafka 3.7.2 wrote these bytes for a member's target; today's layout has no error in front."""
+    written = bytes.fromhex("0000000100000100")
+    with pytest.raises(EarlyAccessError, match=r"3\.7's early access"):
+        decode_value(written, RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER)
+    with pytest.raises(DecodeError) as damaged:
+        decode_value(written[:-1], RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER)
+    assert not isinstance(damaged.value, EarlyAccessError)

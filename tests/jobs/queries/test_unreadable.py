@@ -20,7 +20,7 @@ from tests.matrix.sources import Files, StoredTables, ThisProcess
 from tests.shared_data import ROOT
 
 LOGS = ROOT / "tests" / "data" / "unreadable"
-NEWER = "written by a newer broker"
+NEWER = "cannot be decoded"
 
 
 def ask(command: str, log: str, *options: str) -> tuple[list[dict[str, Any]], str]:
