@@ -70,6 +70,7 @@ CAUSES = {
     CauseKind.STATIC_MEMBER_REPLACED: "another client took over the instance id of {member}",
     CauseKind.SUBSCRIPTION_CHANGED: "{member} changed its subscription",
     CauseKind.ASSIGNMENT_MISMATCH: "{member} was assigned topics that it does not subscribe to: {topics}",
+    CauseKind.ASSIGNMENT_NOT_TAKEN: "{member} did not read all that it was given of {topics}",
     CauseKind.ASSIGNOR_CHANGED: "{member} asked for another assignor",
     CauseKind.ASSIGNOR_TIED: "as many members ask for one assignor as for another",
     CauseKind.PROTOCOL_CHANGED: "the group's protocol changed",

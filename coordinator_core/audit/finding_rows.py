@@ -63,6 +63,21 @@ class FindingKind(StrEnum):
         "The log breaks rules of the protocol.")
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
         "Target assignments differ from what their assignor computes.")
+    ASSIGNMENT_NOT_TAKEN = ("assignment_not_taken", Level.ALARM, 9, "times", "any",
+        "A member of a classic group did not read all that it was given, as the partitions that it owned when it "
+        "joined again show: its client keeps the last entry of a topic that the leader's lists several times. No "
+        "member reads these partitions.")
+    MEMBER_LEFT_OUT = ("member_left_out", Level.WARNING, 7, "milliseconds without an assignment", "any",
+        "The leader of a classic group leaves a member out, whose subscription its client cannot read.")
+    GENERATIONS_FAILED = ("generations_failed", Level.ALARM, 8, "generations", "failed_generations",
+        "A classic group completed no generation although its members joined again and again: none of them had an "
+        "assignment. Where it is known which client cannot read which, the members are named.")
+    CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
+        "Clients of a classic group do not work together: once a certain one leads, members get no assignment, or "
+        "do not read all that they are given. Any member may become the leader.")
+    UNWANTED_PARTITIONS = ("unwanted_partitions", Level.ALARM, 8, "partitions", "any",
+        "Members of a classic group have partitions of topics that they do not subscribe to: no other member reads "
+        "them.")
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "unassigned_partitions",
         "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
         "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).")

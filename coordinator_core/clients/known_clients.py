@@ -88,3 +88,8 @@ UNKNOWN_CLIENT: Final = Told()
 def default_client(client_id: str, among: Iterable[KnownClient] = tuple(KnownClient)) -> KnownClient | None:
     """Return the client whose default client ids this is one of; None: there is none."""
     return next((client for client in among if DEFAULTS[client].client_id.fullmatch(client_id)), None)
+
+
+def clients_named(name: str) -> tuple[KnownClient, ...]:
+    """Return the clients of ``Told.name``; none where the client is unknown."""
+    return () if name == ClientCertainty.UNKNOWN else tuple(map(KnownClient, name.split(" or ")))

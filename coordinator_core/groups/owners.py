@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from coordinator_core.assignors.connect.work import ConnectorOrTask, ConnectorsAndTasks
+from coordinator_core.clients.mixtures import KEEPS_LAST_ENTRY
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.groups.certainty import Certainty
-from coordinator_core.groups.classic.protocols import assigned_partitions
+from coordinator_core.groups.classic.protocols import assigned_partitions, lists_again
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, units
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.member_clients import clients_of
 from coordinator_core.groups.proven_state import KEYS, GroupThen
 from coordinator_core.groups.share.state import ShareGroup, ShareMember
 from coordinator_core.groups.streams.sources import only_readers, readers
@@ -182,8 +184,16 @@ def _holdings(group: Group, topic: str, topics: TopicImage | None) -> Iterator[_
 
 def _held_in_classic(group: ClassicGroup, topic: str) -> Iterator[_Holding]:
     for member in group.members.values():
-        held = assigned_partitions(member.assignment) or []
+        held = assigned_partitions(member.assignment, keeps_last=_keeps_last(group, member)) or []
         yield _Holding(member, [task.partition for task in held if task.topic == topic], "assigned")
+
+
+def _keeps_last(group: ClassicGroup, member: ClassicMember) -> bool:
+    """Whether a member was assigned a topic in several entries, and its client reads only the last one."""
+    if not lists_again(member.assignment):
+        return False
+    clients = clients_of(group)[member.member_id].clients
+    return bool(clients) and KEEPS_LAST_ENTRY.issuperset(clients)
 
 
 def _run_in_classic(group: ClassicGroup, connector: str) -> Iterator[_Holding]:

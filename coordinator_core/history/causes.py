@@ -37,6 +37,8 @@ class CauseKind(StrEnum):
     SUBSCRIPTION_CHANGED = "subscription_changed"
     ASSIGNMENT_MISMATCH = "assignment_mismatch"
     """A member of a classic group was assigned topics that it does not subscribe to: a Java client joins again."""
+    ASSIGNMENT_NOT_TAKEN = "assignment_not_taken"
+    """A member of a classic group did not read all that it was given, and joined again with what it read."""
     ASSIGNOR_CHANGED = "assignor_changed"
     ASSIGNOR_TIED = "assignor_tied"
     """As many members ask for one assignor as for another. Brokers since 4.4 compare the group's choice at each

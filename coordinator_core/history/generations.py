@@ -30,6 +30,7 @@ from coordinator_core.history.classic_causes import (
 )
 from coordinator_core.history.coverage import numbers
 from coordinator_core.history.departure_hints import departure_hint
+from coordinator_core.history.held_units import without_units
 from coordinator_core.history.history_writer import CURRENT, HistoryWriter
 from coordinator_core.history.holdings import Changed, no_times
 from coordinator_core.history.memberships import depart, join
@@ -41,6 +42,8 @@ from coordinator_core.history.rejoins import (
     refresh_cause,
     rejoin_causes,
     resubscribed,
+    unread_units,
+    untaken_causes,
 )
 from coordinator_core.history.rows import Cause, RebalanceRow, Revocation
 from coordinator_core.history.topics_of_epochs import topics_used
@@ -139,6 +142,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
     elif last is not None and last.members:
         step = Transition(last, old, new, topics, taken, at)
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
+        open_history.changes += untaken_causes(open_history, step)
         open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
         open_history.changes += topic_changes_seen(writer, step)
         if not open_history.changes and not step.may_be_rewritten:
@@ -254,7 +258,9 @@ def _assign(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Log
             delays.append(given.delay_ms)
         if given.next_rebalance_ms is not None:
             due.append(given.next_rebalance_ms)
-        changed = writer.put(CURRENT, member_id, given.held, at, new.generation)
+        unread = unread_units(writer.open_history, new, member)
+        held = without_units(given.held, unread) if unread else given.held
+        changed = writer.put(CURRENT, member_id, held, at, new.generation)
         if given.revoked:
             revocations.append(Revocation(member_id, given.revoked, at, None, None))
         changes.append(changed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from coordinator_core.record_fields.embedded import (
     ConnectProtocolAssignmentConnectorTasks,
     ConnectProtocolMetadata,
     ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
     StreamsAssignmentInfo,
 )
@@ -134,7 +135,8 @@ class ClassicAssignment(NamedTuple):
     ``delay_ms`` is Connect's scheduled rebalance delay, ``next_rebalance_ms`` the time at which Kafka Streams wants to
     rebalance again. ``incremental``: ``held`` depends on the member's subscription too. ``revoked`` counts what an
     incremental Connect assignment revokes, or what a cooperative consumer owned and is not assigned (KIP-429).
-    ``listed_twice`` is what the assignment lists more than once.
+    ``listed_twice`` is what the assignment lists more than once. ``not_last`` is what only earlier entries of a topic
+    list that has several: a client that keeps the last entry does not read it.
     """
 
     held: Held
@@ -143,6 +145,7 @@ class ClassicAssignment(NamedTuple):
     next_rebalance_ms: int | None = None
     incremental: bool = False
     listed_twice: tuple[WorkUnit, ...] = ()
+    not_last: frozenset[WorkUnit] = frozenset()
 
 
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
@@ -207,7 +210,24 @@ def classic_assignment(
     revoked = _given_up(protocol_type, subscription, held) if protocol == COOPERATIVE_STICKY else 0
     info = blob_of(StreamsAssignmentInfo, partitions.nested)
     next_rebalance = _streams_tasks(info, held) if info else None
-    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance, listed_twice=twice)
+    not_last = _not_last(listed)
+    return ClassicAssignment(held, revoked, next_rebalance_ms=next_rebalance, listed_twice=twice, not_last=not_last)
+
+
+def without_units(held: Held, units: AbstractSet[WorkUnit]) -> Held:
+    """Return what is left of partitions of topics without some of them."""
+    left = dict(held)
+    for unit in units:
+        left[unit.role, unit.name] = left[unit.role, unit.name] - {unit.number}
+    return {resource: numbers for resource, numbers in left.items() if numbers}
+
+
+def _not_last(listed: Sequence[ConsumerProtocolAssignmentTopicPartition]) -> frozenset[WorkUnit]:
+    last = {entry["topic"]: entry["partitions"] for entry in listed}
+    if len(last) == len(listed):
+        return frozenset()
+    units = (WorkUnit("partition", entry["topic"], number) for entry in listed for number in entry["partitions"])
+    return frozenset(unit for unit in units if unit.number not in last[unit.name])
 
 
 def _repeated(units: Iterable[WorkUnit]) -> tuple[WorkUnit, ...]:

@@ -16,11 +16,14 @@ that goes takes its rack away, and brings it back when it comes (KIP-881, since 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 
+from coordinator_core.clients.known_clients import KnownClient
+from coordinator_core.clients.mixtures import KEEPS_LAST_ENTRY
 from coordinator_core.cluster.client_view import RackChange, rack_changes
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.history.causes import CauseKind, cause, difference, topic_causes
 from coordinator_core.history.classic_causes import (
@@ -34,10 +37,14 @@ from coordinator_core.history.classic_causes import (
 from coordinator_core.history.open_history import OpenHistory
 from coordinator_core.history.open_rows import OpenEpoch
 from coordinator_core.history.rows import Cause
+from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.records import LogPosition, elapsed_ms
 
 METADATA_AGE_MS = 300_000
 """After so long a client refreshes its metadata at the latest (``metadata.max.age.ms``, the default)."""
+
+MOST_NAMED = 5
+"""A cause names at most this many partitions."""
 
 CREATION_MS = 30_000
 """The leader of a Kafka Streams application creates a topic within this time, or its assignment fails."""
@@ -77,7 +84,7 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
     for member_id, member in step.old.members.items():
         if member_id not in step.new.members and (member.instance_id is None or member.instance_id not in instances):
             continue
-        unwanted = _unwanted_topics(step.old, member)
+        unwanted = _unwanted_topics(step.old, member) if _joins_again(open_history, member_id) else set()
         if step.may_be_rewritten and member.instance_id is not None:
             continue
         replaced = open_history.resubscribed.get(member.instance_id or "")
@@ -92,6 +99,50 @@ def rejoin_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause
                 topics=unwanted,
                 detail=f"assigned in generation {last.epoch}; a Java client joins again for this",
             )
+
+
+def untaken_causes(open_history: OpenHistory, step: Transition) -> Iterator[Cause]:
+    """Yield a cause for each member that joins again without a part of what the last generation gave it.
+
+    Its assignment lists a topic several times, and its client keeps only the last entry. Members of a cooperative
+    assignor say when they join what they have (KIP-429).
+    """
+    if step.old.protocol != COOPERATIVE_STICKY or is_downgrade(step.last):
+        return
+    for member_id, member in step.old.members.items():
+        unread, again = unread_units(open_history, step.old, member), step.new.members.get(member_id)
+        if not unread or again is None or again.subscription == member.subscription:
+            continue
+        owned = subscription(step.new, again).owned
+        if owned and not unread & owned:
+            detail = f"{len(unread)} of generation {step.last.epoch}: {named_units(unread)}; its assignment lists "
+            detail += "the topic several times, and its client keeps the last entry"
+            yield cause(
+                CauseKind.ASSIGNMENT_NOT_TAKEN,
+                step.last.opened,
+                member=member_id,
+                instance=member.instance_id,
+                topics={unit.name for unit in unread},
+                detail=detail,
+            )
+
+
+def unread_units(open_history: OpenHistory, group: ClassicGroup, member: ClassicMember) -> AbstractSet[WorkUnit]:
+    """Return what a member was assigned and does not read: what only earlier entries of a topic list, if its client
+    keeps the last one.
+    """
+    not_last = assignment(group, member).not_last
+    membership = open_history.memberships.get(member.member_id)
+    if not not_last or membership is None or not membership.told.clients:
+        return frozenset()
+    return not_last if KEEPS_LAST_ENTRY.issuperset(membership.told.clients) else frozenset()
+
+
+def named_units(units: AbstractSet[WorkUnit]) -> str:
+    """Return the first partitions by name, and how many more there are."""
+    names = [f"{unit.name}-{unit.number}" for unit in sorted(units)]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def dropped_topics(last: OpenEpoch | None, new: ClassicGroup, topics: set[str]) -> tuple[str, ...]:
@@ -167,6 +218,12 @@ def _is_soon(before: LogPosition, step: Transition, within_ms: int) -> bool:
     """Whether the generation came so soon after that record; not if one of them has no time."""
     waited_ms = elapsed_ms(before.timestamp_ms, step.at.timestamp_ms)
     return waited_ms is not None and waited_ms <= within_ms
+
+
+def _joins_again(open_history: OpenHistory, member_id: str) -> bool:
+    """Whether a member may join again for topics that it does not subscribe to: of the known clients Java does."""
+    known = open_history.memberships.get(member_id)
+    return known is None or not known.told.clients or KnownClient.JAVA in known.told.clients
 
 
 def _unwanted_topics(group: ClassicGroup, member: ClassicMember) -> set[str]:

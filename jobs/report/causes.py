@@ -41,6 +41,7 @@ FAMILY_OF = {
     CauseKind.MEMBER_TIMED_OUT: CauseFamily.LEFT,
     CauseKind.SUBSCRIPTION_CHANGED: CauseFamily.CHANGED,
     CauseKind.ASSIGNMENT_MISMATCH: CauseFamily.CHANGED,
+    CauseKind.ASSIGNMENT_NOT_TAKEN: CauseFamily.CHANGED,
     CauseKind.ASSIGNOR_CHANGED: CauseFamily.CHANGED,
     CauseKind.ASSIGNOR_TIED: CauseFamily.CHANGED,
     CauseKind.PROTOCOL_CHANGED: CauseFamily.CHANGED,

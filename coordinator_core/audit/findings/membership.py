@@ -12,6 +12,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.clients.known_clients import default_client
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, MembershipRow
@@ -25,7 +26,7 @@ WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield clients that repeatedly joined and left after a short stay."""
     for name, rows in _by_client(history).items():
-        if name in history.shared_names:
+        if name in history.shared_names or (_has_default_id(rows) and not _one_at_a_time(rows)):
             continue
         short = [
             row
@@ -85,6 +86,12 @@ def _one_at_a_time(rows: Sequence[MembershipRow]) -> bool:
     return all(
         gone.left is not None and gone.left.offset <= back.joined.offset for gone, back in itertools.pairwise(rows)
     )
+
+
+def _has_default_id(rows: Sequence[MembershipRow]) -> bool:
+    """Whether members are named by a client id that a client library has by default: every process on a host has it."""
+    first = rows[0]
+    return first.instance_id is None and first.client_id is not None and default_client(first.client_id) is not None
 
 
 def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart]) -> Iterator[FindingRow]:

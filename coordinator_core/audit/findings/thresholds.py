@@ -14,6 +14,7 @@ class Thresholds:
     storm_rebalances: int
     storm_window_ms: int
     never_converges_ms: int
+    failed_generations: int
     not_ready_ms: int
     slow_rebalance_ms: int
     flapping_stays: int

@@ -43,10 +43,17 @@ def assignment(group: ClassicGroup, member: ClassicMember) -> Blob | None:
         return None
 
 
-def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
+def lists_again(data: bytes) -> bool:
+    """Whether a consumer's assignment lists a topic several times."""
+    partitions = assigned_partitions(data) or ()
+    return len(partitions) > len(assigned_partitions(data, keeps_last=True) or ())
+
+
+def assigned_partitions(data: bytes, *, keeps_last: bool = False) -> list[TopicPartition] | None:
     """Return a consumer's assignment in the order of the bytes, each partition once; None if it is not one.
 
-    Some clients repeat topics; a partition that is listed twice is in the Admin client's set once.
+    Some leaders repeat topics; a partition that is listed twice is in the Admin client's set once. ``keeps_last``: as a
+    client reads it that keeps only the last entry of a topic.
     """
     if not data:
         return []
@@ -56,9 +63,8 @@ def assigned_partitions(data: bytes) -> list[TopicPartition] | None:
         return None
     if blob is None:
         return None
-    listed = (
-        TopicPartition(topic["topic"], partition)
-        for topic in blob.fields["assignedPartitions"]
-        for partition in topic["partitions"]
-    )
+    topics = blob.fields["assignedPartitions"]
+    if keeps_last:
+        topics = [*{topic["topic"]: topic for topic in topics}.values()]
+    listed = (TopicPartition(topic["topic"], partition) for topic in topics for partition in topic["partitions"])
     return [*dict.fromkeys(listed)]

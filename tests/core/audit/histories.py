@@ -83,6 +83,9 @@ def member(member_id: str, joined: LogPosition, left: LogPosition | None = None,
         "is_open": left is None,
         "history_complete": True,
         "missing": None,
+        "client": "java",
+        "client_certainty": "likely",
+        "client_release": None,
     }
     return MembershipRow(**(values | more))
 

@@ -679,3 +679,12 @@ def test_offsets_that_may_have_gone_with_their_topic_are_not_certainly_expired()
     assert removed(ended, "expired or deleted") == ("expired or deleted, or removed with its topic", [False])
     assert removed(ended, "deleted") == ("deleted, or removed with its topic", [])
     assert removed(ended, "group deleted") == ("group deleted", [])
+
+
+@pytest.mark.parametrize(("client_id", "merges"), [("rdkafka", False), ("orders", True), ("consumer-g-1", False)])
+def test_processes_that_share_the_default_id_of_their_client_are_not_one_that_flaps(
+    client_id: str, merges: bool
+) -> None:
+    """Two of them are there at once: each process of a host has the id."""
+    rows = [member(f"m{n}", at(2 * n), at(2 * n + 3), client_id=client_id) for n in range(LIMITS.flapping_stays)]
+    assert bool(found(FindingKind.FLAPPING_MEMBER, memberships=rows)) == merges

@@ -355,8 +355,10 @@ def test_a_topic_may_be_read_under_an_id_without_a_name() -> None:
 
 def test_there_is_a_case_of_every_finding() -> None:
     """But for those on what one kind of group alone has: share state (``test_share``), roles of tasks and epochs of
-    topologies (``test_streams``); and the one that is about no group.
+    topologies (``test_streams``), clients that lead (``test_mixtures``); and the one that is about no group.
     """
     elsewhere = {kind for kind in FindingKind if kind.startswith("share_")}
     elsewhere |= {FindingKind.WARMUP_STUCK, FindingKind.TOPOLOGY_HALF_UPDATED, FindingKind.STOOD_STILL}
+    elsewhere |= {FindingKind.ASSIGNMENT_NOT_TAKEN, FindingKind.MEMBER_LEFT_OUT, FindingKind.GENERATIONS_FAILED}
+    elsewhere |= {FindingKind.CLIENTS_CLASH, FindingKind.UNWANTED_PARTITIONS}
     assert {case.finding for case in CASES} == set(FindingKind) - elsewhere

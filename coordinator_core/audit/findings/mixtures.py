@@ -1,0 +1,231 @@
+"""Clients in one classic group that do not work together: what they lose by it, and what they may still lose."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.clients.known_clients import clients_named
+from coordinator_core.clients.mixtures import Consequence, Mixture, mixtures_of
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow
+from coordinator_core.records import LogPosition
+
+REMEDY = "let all members of the group be of one client"
+OTHER_ASSIGNOR = f"{REMEDY}, or give the group the assignor range or roundrobin"
+MOST_PAIRS = 5
+"""A finding names at most this many pairs of a leader and a member."""
+
+
+class _Pair(NamedTuple):
+    """Two members of a group that do not work together if the first one leads."""
+
+    leader: MembershipRow
+    member: MembershipRow
+    mixture: Mixture
+
+
+def not_taken(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for each member that did not read all that it was given."""
+    times: dict[str, list[LogPosition]] = defaultdict(list)
+    details: dict[str, str] = {}
+    for row in history.rebalances:
+        for cause in row.causes:
+            if cause.kind == CauseKind.ASSIGNMENT_NOT_TAKEN and cause.member_id is not None:
+                times[cause.member_id] += [cause.at, row.at]
+                details[cause.member_id] = cause.detail or ""
+    last = history.rebalances[-1].at if history.rebalances else None
+    for member_id, positions in times.items():
+        count = len(positions) // 2
+        yield history.finding(
+            FindingKind.ASSIGNMENT_NOT_TAKEN,
+            count,
+            1,
+            f"{_who(history, member_id)} did not read all that it was given, {counted(count, 'time')}; last "
+            f"{details[member_id]}; {OTHER_ASSIGNOR}",
+            positions,
+            subject=history.client(member_id),
+            is_open=positions[-1] == last and _is_member(history, member_id),
+        )
+
+
+def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for each member that got nothing because the leader's client cannot read its subscription."""
+    spans: dict[str, list[GroupEpochRow]] = defaultdict(list)
+    leaders: dict[str, MembershipRow] = {}
+    held = _held(history)
+    for epoch, pair in _pairs_led(history):
+        if pair.mixture.consequence is Consequence.LEFT_OUT and not _had(held[pair.member.member_id], epoch):
+            spans[pair.member.member_id].append(epoch)
+            leaders[pair.member.member_id] = pair.leader
+    for member_id, epochs in spans.items():
+        ends = [history.now_ms if row.ended is None else row.ended.timestamp_ms for row in epochs]
+        lasted_ms = sum(end - row.opened.timestamp_ms for row, end in zip(epochs, ends, strict=True))
+        leader = leaders[member_id]
+        yield history.finding(
+            FindingKind.MEMBER_LEFT_OUT,
+            max(lasted_ms, 1),
+            1,
+            f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({lasted_ms} ms): the "
+            f"leader, {_who(history, leader.member_id)}, cannot read its subscription; {REMEDY}",
+            [row.opened for row in epochs],
+            subject=history.client(member_id),
+            until_ms=ends[-1],
+            is_open=epochs[-1].ended is None,
+        )
+
+
+def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for each time during which a group completed no generation: their numbers go on without it."""
+    if history.group_type != GroupType.CLASSIC:
+        return
+    for before, after in pairwise(history.epochs):
+        skipped = after.epoch - before.epoch - 1
+        if skipped < limits.failed_generations or before.ended_by != "next epoch" or not after.history_complete:
+            continue
+        since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
+        members = _around(history, before, 2 * until_ms - since_ms)
+        pairs = _one_of_each([pair for pair in _pairs(members, before.assignor or after.assignor) if _fails(pair)])
+        why = "; ".join(_sentence(history, pair) for pair in pairs[:MOST_PAIRS])
+        why = f"{why}; {REMEDY}" if why else "which member failed is not in the coordinator's log"
+        yield history.finding(
+            FindingKind.GENERATIONS_FAILED,
+            skipped,
+            limits.failed_generations,
+            f"generations {before.epoch + 1} to {after.epoch - 1} were not completed, within {until_ms - since_ms} ms: "
+            f"the members joined again and again without an assignment; {why}",
+            [before.opened, after.opened],
+        )
+
+
+def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for the members of the group that do not work together, whichever of them leads one day."""
+    present = history.present
+    if present is None or history.group_type != GroupType.CLASSIC or not present.members:
+        return
+    members = [row for row in history.memberships if row.is_open]
+    pairs = list(_pairs(members, present.assignor))
+    if pairs:
+        named = first_of([_sentence(history, pair) for pair in _one_of_each(pairs)], MOST_PAIRS)
+        yield history.finding(
+            FindingKind.CLIENTS_CLASH,
+            len({pair.member.member_id for pair in pairs}),
+            1,
+            f"{named}; {REMEDY}",
+            [present.opened],
+            is_open=True,
+        )
+
+
+def unwanted(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield one finding for each member of a classic group that has partitions of topics it does not subscribe to."""
+    if history.group_type != GroupType.CLASSIC or history.present is None or history.is_streams:
+        return
+    held = _held(history)
+    for member in history.memberships:
+        if not member.is_open or not member.subscribed_topics:
+            continue
+        rows = [row for row in held[member.member_id] if row.is_open and row.topic not in member.subscribed_topics]
+        if rows:
+            names = first_of([f"{row.topic}-{row.partition}" for row in rows])
+            yield history.finding(
+                FindingKind.UNWANTED_PARTITIONS,
+                len(rows),
+                1,
+                f"{_who(history, member.member_id)} has {names} and does not subscribe to them: the assignor of its "
+                "leader gives partitions to members that do not want them; let all members subscribe to the same "
+                "topics",
+                [history.present.opened],
+                subject=history.client(member.member_id),
+                is_open=True,
+            )
+
+
+def _pairs_led(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, _Pair]]:
+    """Yield each generation with each of its members that does not work together with its leader."""
+    if history.group_type != GroupType.CLASSIC:
+        return
+    by_id = {row.member_id: row for row in history.memberships}
+    for epoch in history.epochs:
+        leader = by_id.get(epoch.leader or "")
+        members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
+        if leader is not None:
+            for pair in _pairs_of(leader, members, epoch.assignor):
+                yield epoch, pair
+
+
+def _pairs(members: Sequence[MembershipRow], protocol: str | None) -> Iterator[_Pair]:
+    if len({row.client for row in members}) > 1:
+        for leader in members:
+            yield from _pairs_of(leader, members, protocol)
+
+
+def _pairs_of(leader: MembershipRow, members: Sequence[MembershipRow], protocol: str | None) -> Iterator[_Pair]:
+    leads = clients_named(leader.client)
+    for member in members:
+        if member.client != leader.client:
+            clients, topics = clients_named(member.client), len(member.subscribed_topics)
+            for mixture in mixtures_of(leads, clients, protocol, topics):
+                yield _Pair(leader, member, mixture)
+
+
+def _one_of_each(pairs: Sequence[_Pair]) -> list[_Pair]:
+    """Return one pair of members for each pair of clients and what happens to them."""
+    kinds: dict[tuple[str, str, Mixture], _Pair] = {}
+    for pair in pairs:
+        kinds.setdefault((pair.leader.client, pair.member.client, pair.mixture), pair)
+    return list(kinds.values())
+
+
+def _around(history: GroupHistory, before: GroupEpochRow, until_ms: int) -> list[MembershipRow]:
+    """Return the members of a generation, and those that came since then: a member that was in the group meanwhile is
+    not logged, and may come back under another id as soon as a generation is completed.
+    """
+    there = before.members or ()
+    since = before.opened.offset
+    return [
+        row
+        for row in history.memberships
+        if row.member_id in there or (row.joined.offset > since and row.joined.timestamp_ms <= until_ms)
+    ]
+
+
+def _fails(pair: _Pair) -> bool:
+    return pair.mixture.consequence is Consequence.FAILS
+
+
+def _sentence(history: GroupHistory, pair: _Pair) -> str:
+    leader, member = (_who(history, row.member_id) for row in (pair.leader, pair.member))
+    return f"if {leader} leads with {member} in the group, {pair.mixture.consequence.value}: it {pair.mixture.why}"
+
+
+def _who(history: GroupHistory, member_id: str) -> str:
+    """Return a member by its id, its client id and host, and its client."""
+    row = next(row for row in reversed(history.memberships) if row.member_id == member_id)
+    name = history.client(member_id)
+    known = row.client if name == member_id else f"{name}, {row.client}"
+    return f"member {member_id} ({known})"
+
+
+def _is_member(history: GroupHistory, member_id: str) -> bool:
+    return any(row.is_open and row.member_id == member_id for row in history.memberships)
+
+
+def _held(history: GroupHistory) -> dict[str, list[AssignmentRow]]:
+    held: dict[str, list[AssignmentRow]] = defaultdict(list)
+    for row in history.assignments:
+        if row.kind == "current" and row.role == "partition":
+            held[row.member_id].append(row)
+    return held
+
+
+def _had(rows: Sequence[AssignmentRow], epoch: GroupEpochRow) -> bool:
+    """Whether a member had something in a generation."""
+    at = epoch.opened.offset
+    return any(row.since.offset <= at and (row.until is None or row.until.offset > at) for row in rows)

@@ -1,0 +1,133 @@
+"""Clients that do not work together: in groups of real clients on a broker, and in histories by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.clients.known_clients import KnownClient, clients_named
+from coordinator_core.clients.mixtures import MIXTURES, Consequence, mixtures_of
+from coordinator_core.history.rows import MembershipRow
+from jobs.settings import load
+from tests.core.audit.histories import assignment, at, epoch, member
+from tests.core.real_logs import histories, unpacked, wild
+
+LIMITS = load(environment={}).findings
+KINDS = (
+    FindingKind.ASSIGNMENT_NOT_TAKEN,
+    FindingKind.MEMBER_LEFT_OUT,
+    FindingKind.GENERATIONS_FAILED,
+    FindingKind.CLIENTS_CLASH,
+    FindingKind.UNWANTED_PARTITIONS,
+)
+
+
+def found(history: GroupHistory) -> dict[str, FindingRow]:
+    return {row.kind: row for row in findings(history, LIMITS) if row.kind in KINDS}
+
+
+def test_members_that_read_only_the_last_entry_of_a_topic() -> None:
+    of_groups = histories(unpacked("clients") / "topic_listed_twice" / "logs")
+    rows = {group_id: found(history) for group_id, history in of_groups.items()}
+    counts = {group_id: row[FindingKind.ASSIGNMENT_NOT_TAKEN].value for group_id, row in rows.items() if row}
+    assert counts == {"mix-coop-twice-0": 6, "mix-coop-twice-1": 3, "mix-coop-twice-3": 2}
+    detail = rows["mix-coop-twice-3"][FindingKind.ASSIGNMENT_NOT_TAKEN].detail
+    assert detail.startswith("member sarama-ba3f1ad6-844e-4ca9-8a9d-586aa9042ce5 (sarama at 127.0.0.1, sarama) did not")
+    causes = [cause.kind for history in of_groups.values() for row in history.rebalances for cause in row.causes]
+    assert causes.count("assignment_not_taken") == 11
+    assert "unknown" not in causes
+
+
+def test_what_a_member_does_not_read_has_no_owner() -> None:
+    """Generation 4 lists partitions 0 to 6 of one topic, and then 8 of the same."""
+    history = histories(unpacked("clients") / "topic_listed_twice" / "logs")["mix-coop-twice-0"]
+    then = [
+        row.partition
+        for row in history.assignments
+        if row.topic == "mix-coop-twice-0.b-side"
+        and row.kind == "current"
+        and row.member_id.startswith("sarama")
+        and row.since.offset <= 4
+        and (row.until is None or row.until.offset > 4)
+    ]
+    assert then == [8]
+
+
+def test_healthy_groups_of_java_have_none_of_these() -> None:
+    assert [found(history) for history in histories(wild()).values() if found(history)] == []
+
+
+def classic(*members: MembershipRow, leader: str, **more: Any) -> GroupHistory:
+    rows = [row._replace(group_type="CLASSIC") for row in members]
+    epochs = more.pop("epochs", None) or [
+        epoch(
+            2,
+            at(10),
+            group_type="CLASSIC",
+            leader=leader,
+            members=tuple(row.member_id for row in rows),
+            assignor="range",
+        )
+    ]
+    return GroupHistory("g", 60_000, epochs=epochs, memberships=rows, **more)
+
+
+def test_a_member_that_the_leader_leaves_out() -> None:
+    members = member("a", at(10), client="librdkafka"), member("b", at(10), client="kafka-go")
+    held = [assignment("a", 0, at(10), group_type="CLASSIC")]
+    row = found(classic(*members, leader="a", assignments=held))[FindingKind.MEMBER_LEFT_OUT]
+    assert (row.value, row.is_open, row.subject) == (50_000, True, "client-b at 10.0.0.1")
+    assert "member b (client-b at 10.0.0.1, kafka-go) got nothing in 1 generation" in row.detail
+    also = [*held, assignment("b", 1, at(10), group_type="CLASSIC")]
+    assert FindingKind.MEMBER_LEFT_OUT not in found(classic(*members, leader="a", assignments=also))
+
+
+def test_generations_that_were_not_completed_name_the_members_that_failed() -> None:
+    members = member("a", at(1), client="java"), member("b", at(31), client="kafka-go")
+    first = epoch(2, at(1), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("a",), is_open=False)
+    last = epoch(85, at(30), group_type="CLASSIC", members=("a", "b"))
+    row = found(classic(*members, leader="a", epochs=[first, last]))[FindingKind.GENERATIONS_FAILED]
+    assert (row.value, row.since_ms, row.until_ms) == (82, 1_000, 30_000)
+    assert "if member a (client-a at 10.0.0.1, java) leads with member b (client-b at 10.0.0.1, kafka-go)" in row.detail
+    few = [first, last._replace(epoch=LIMITS.failed_generations + 2)]
+    assert FindingKind.GENERATIONS_FAILED not in found(classic(*members, leader="a", epochs=few))
+
+
+def test_clients_that_would_not_work_together() -> None:
+    members = member("a", at(10), client="java"), member("b", at(10), client="kafka-go or platformatic")
+    row = found(classic(*members, leader="b"))[FindingKind.CLIENTS_CLASH]
+    assert (row.value, row.is_open) == (1, True)
+    same = member("a", at(10), client="java"), member("b", at(10), client="franz-go")
+    assert found(classic(*same, leader="b")) == {}
+    unknown = member("a", at(10), client="java"), member("b", at(10), client="unknown")
+    assert found(classic(*unknown, leader="b")) == {}
+
+
+def test_a_member_that_has_what_it_does_not_subscribe_to() -> None:
+    held = [assignment("a", number, at(10), group_type="CLASSIC", topic="u") for number in range(2)]
+    row = found(classic(member("a", at(10), client="platformatic"), leader="a", assignments=held))
+    assert row[FindingKind.UNWANTED_PARTITIONS].value == 2
+
+
+@pytest.mark.parametrize("mixture", MIXTURES, ids=lambda each: f"{each.leader}-{each.consequence.name}")
+def test_a_mixture_is_found_for_each_of_its_members_and_for_all_of_them(mixture: Any) -> None:
+    protocol = next(iter(mixture.protocols), "range")
+    for members in [{each} for each in mixture.members] + [mixture.members]:
+        assert mixture in mixtures_of([mixture.leader], members, protocol, mixture.topics)
+    assert mixture not in mixtures_of([mixture.leader, *mixture.members], mixture.members, protocol, mixture.topics)
+    assert mixture.leader not in mixture.members
+
+
+def test_a_topic_is_listed_twice_only_if_there_are_two() -> None:
+    pair = [KnownClient.LIBRDKAFKA], [KnownClient.SARAMA]
+    assert [each.consequence for each in mixtures_of(*pair, "cooperative-sticky", 2)] == [Consequence.NOT_TAKEN]
+    assert list(mixtures_of(*pair, "cooperative-sticky", 1)) == list(mixtures_of(*pair, "range", 2)) == []
+
+
+def test_names_of_clients() -> None:
+    assert clients_named("kafka-go or platformatic") == (KnownClient.KAFKA_GO, KnownClient.PLATFORMATIC)
+    assert clients_named("unknown") == ()
