@@ -82,6 +82,12 @@ class TargetAuditRow(NamedTuple):
     topics_proven: Annotated[
         bool | None, "true if the group's metadata hash proves them; null: the record has no hash"
     ] = None
+    client: Annotated[
+        str | None, "classic groups: the client library that led, by what it wrote; `a or b`; unknown; null: others"
+    ] = None
+    client_certainty: Annotated[
+        str | None, "classic groups: how sure that is: certain, likely, one of several or unknown; null: others"
+    ] = None
 
     @property
     def more_differences(self) -> int:

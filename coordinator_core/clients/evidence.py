@@ -18,8 +18,9 @@ from coordinator_core.clients.known_clients import (
     Told,
     default_client,
 )
-from coordinator_core.clients.writers import CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
+from coordinator_core.clients.writers import CHOSEN_IDS, CUSTOM, OWN_PROTOCOLS, WRITERS, BlobWriter, Data, Rack
 from coordinator_core.errors import DecodeError
+from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.record_fields.embedded import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
@@ -37,6 +38,7 @@ from coordinator_core.wire.embedded import (
 Writers = frozenset[str]
 """Names of writers."""
 EVERY_WRITER: Final[Writers] = frozenset(WRITERS)
+JAVA_WRITERS: Final[Writers] = frozenset(name for name, writer in WRITERS.items() if writer.client is KnownClient.JAVA)
 _KNOWN_PROTOCOLS = frozenset(protocol for writer in WRITERS.values() for protocol in writer.user_data) - {CUSTOM}
 _FIRST_WORDS = {
     "CooperativeStickyAssignorUserData": Data.GENERATION,
@@ -87,6 +89,7 @@ def narrowed(before: Writers, now: Writers) -> Writers:
     return before & now or now
 
 
+@lru_cache(maxsize=CACHED_BLOBS)
 def decide(
     writers: Writers, client_id: str = "", session_timeout_ms: int = -1, rebalance_timeout_ms: int | None = None
 ) -> Told:
@@ -96,14 +99,53 @@ def decide(
     """
     fitting = [WRITERS[name] for name in WRITERS if name in writers]
     clients = _clients(fitting)
-    if not clients:
+    if len(clients) < 2:
+        return _told(clients, clients, fitting, client_id)
+    chosen = _by_defaults(fitting, clients, client_id, session_timeout_ms, rebalance_timeout_ms)
+    return _told(clients, chosen, fitting, client_id)
+
+
+@lru_cache(maxsize=CACHED_BLOBS)
+def decide_by_id(member_id: str, client_id: str | None) -> Told:
+    """Return the client of a member that chose its own member id (KIP-848), from that and what it calls itself."""
+    clients = next((clients for form, clients in CHOSEN_IDS if form.fullmatch(member_id)), ())
+    named = default_client(client_id or "", clients)
+    return _told(clients, clients if named is None else (named,), (), client_id or "")
+
+
+def leader_client(value: GroupMetadataValue) -> Told:
+    """Return the client that led a generation: from its own subscription, and from all that it assigned.
+
+    Connect workers are Java. A group of another protocol type than consumer has an unknown one.
+    """
+    leader = next((member for member in value["members"] if member["memberId"] == value["leader"]), None)
+    if leader is None:
         return UNKNOWN_CLIENT
-    if len(clients) == 1:
-        certainty = ClientCertainty.CERTAIN
-    else:
-        clients = _by_defaults(fitting, clients, client_id, session_timeout_ms, rebalance_timeout_ms)
-        certainty = ClientCertainty.LIKELY if len(clients) == 1 else ClientCertainty.SEVERAL
-    return Told(clients, certainty, _release(clients[0], fitting, client_id) if len(clients) == 1 else None)
+    protocol = value["protocol"] or ""
+    asked = classic_writers(value["protocolType"], protocol, leader["subscription"])
+    blobs = ((member["subscription"], member["assignment"]) for member in value["members"])
+    if value["protocolType"] == "consumer":
+        asked = narrowed(assignment_writers(protocol, blobs), asked)
+    says = leader["clientId"], leader["sessionTimeout"], leader.get("rebalanceTimeout")
+    return decide(asked, *says)
+
+
+def classic_writers(protocol_type: str | None, protocol: str | None, subscription: bytes) -> Writers:
+    """Return the writers of a member's metadata in a classic group: of Connect it is Java, of other types unknown."""
+    if protocol_type == "connect":
+        return JAVA_WRITERS
+    return subscription_writers(protocol or "", subscription) if protocol_type == "consumer" else frozenset()
+
+
+def _told(
+    possible: Sequence[KnownClient], chosen: tuple[KnownClient, ...], fitting: Sequence[BlobWriter], client_id: str
+) -> Told:
+    if not chosen:
+        return UNKNOWN_CLIENT
+    if len(chosen) > 1:
+        return Told(chosen, ClientCertainty.SEVERAL)
+    certainty = ClientCertainty.CERTAIN if len(possible) == 1 else ClientCertainty.LIKELY
+    return Told(chosen, certainty, _release(chosen[0], fitting, client_id))
 
 
 def _by_defaults(

@@ -83,6 +83,8 @@ class Told(NamedTuple):
 
 
 UNKNOWN_CLIENT: Final = Told()
+ONLY_JAVA: Final = Told((KnownClient.JAVA,), ClientCertainty.CERTAIN)
+"""A member of a group of a kind that, of the known clients, only Java has: share, streams and Connect."""
 
 
 def default_client(client_id: str, among: Iterable[KnownClient] = tuple(KnownClient)) -> KnownClient | None:

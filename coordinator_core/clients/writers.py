@@ -6,7 +6,8 @@ alike. A version of a blob that a client took from Kafka is that of KIP-429 (1),
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
@@ -205,3 +206,14 @@ OWN_PROTOCOLS: Final[Mapping[str, KnownClient]] = {
     "stream": KnownClient.JAVA,
 }
 """Assignors that only one client has."""
+CHOSEN_IDS: Final[Sequence[tuple[re.Pattern[str], tuple[KnownClient, ...]]]] = (
+    (re.compile(r"[A-Za-z0-9+/]{22}=="), (KnownClient.FRANZ_GO,)),
+    (re.compile(r"(?=.*[+/])[A-Za-z0-9+/]{22}"), (KnownClient.LIBRDKAFKA,)),
+    (re.compile(r"(?=.*[-_])[\w-]{22}", re.ASCII), (KnownClient.JAVA,)),
+    (re.compile(r"[A-Za-z0-9]{22}"), (KnownClient.JAVA, KnownClient.LIBRDKAFKA)),
+    (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), (KnownClient.PLATFORMATIC,)),
+)
+"""The member ids that clients choose in consumer groups (KIP-848), and who writes such: the first form that fits.
+
+Java writes the letters of URLs (KIP-848's UUIDs), librdkafka those of MIME, and franz-go with the padding.
+"""

@@ -134,6 +134,17 @@ class DescribedSetting(TypedDict):
     problem: str | None
 
 
+class DescribedClient(TypedDict):
+    """The client library of a member, by what it wrote: ``client`` is its name, ``a or b``, or unknown.
+
+    ``certainty`` is certain, likely, one of several or unknown; ``release`` is null where it is not known.
+    """
+
+    client: str
+    certainty: str
+    release: str | None
+
+
 class DescribedJoinTraffic(TypedDict):
     """What one rebalance of a classic group sends, in bytes of members' metadata and assignments.
 
@@ -349,6 +360,7 @@ class Description(TypedDict):
     settings: NotRequired[list[DescribedSetting] | None]
     migration: NotRequired[DescribedMigration]
     join_traffic: NotRequired[DescribedJoinTraffic]
+    clients: NotRequired[dict[str, DescribedClient]]
     share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]
     share_partitions: NotRequired[list[DescribedSharePartition]]
     offsets: NotRequired[dict[str, DescribedOffset | None]]

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from coordinator_core.clients.evidence import EVERY_WRITER
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
@@ -23,6 +24,7 @@ from coordinator_core.groups.epoch_records import (
 )
 from coordinator_core.groups.epochs import LEAVE_GROUP_STATIC_MEMBER_EPOCH, EpochGroup, EpochMember
 from coordinator_core.groups.group import GroupState
+from coordinator_core.groups.member_clients import client_of
 from coordinator_core.groups.share.state import ShareGroup
 from coordinator_core.groups.streams.readiness import NO_TOPOLOGY, READY, check_topology
 from coordinator_core.groups.streams.sources import matched_topics, named_topics
@@ -92,6 +94,8 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
     membership.speaks_classic = isinstance(member, ConsumerMember) and member.classic is not None
+    membership.told, writers = client_of(membership.member_id, member, frozenset(membership.writers) or EVERY_WRITER)
+    membership.writers = tuple(sorted(writers)) if membership.speaks_classic else ()
     if isinstance(member, StreamsMember):
         endpoint = member.user_endpoint
         membership.process_id, membership.topology_epoch = member.process_id, member.topology_epoch

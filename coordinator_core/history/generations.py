@@ -9,7 +9,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
-from coordinator_core.groups.classic.protocols import CONNECT_EAGER, CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from coordinator_core.clients.evidence import Writers, assignment_writers, classic_writers, decide, narrowed
+from coordinator_core.clients.known_clients import ClientCertainty
+from coordinator_core.groups.classic.protocols import (
+    CONNECT_EAGER,
+    CONNECT_PROTOCOL_TYPE,
+    CONSUMER_PROTOCOL_TYPE,
+    STREAMS_PROTOCOL,
+)
 from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.group import GroupState
 from coordinator_core.groups.group_type import GroupType
@@ -204,6 +211,7 @@ def _members(writer: HistoryWriter, old: ClassicGroup, new: ClassicGroup, at: Lo
             join(writer, membership)
         elif known is None or known.subscription != member.subscription:
             _describe(membership, new, member)
+    _describe_leader(writer, new)
 
 
 def _doubt_changes(writer: HistoryWriter, missing: str, at: LogPosition, *, skipped: bool) -> None:
@@ -224,6 +232,25 @@ def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMe
     membership.client_id, membership.client_host = member.client_id, member.client_host
     membership.rack_id, membership.subscribed_topics = asked.rack_id, tuple(sorted(asked.topics))
     membership.url = asked.url
+    wrote = classic_writers(group.protocol_type, group.protocol, member.subscription)
+    _narrow(membership, member, wrote)
+
+
+def _describe_leader(writer: HistoryWriter, group: ClassicGroup) -> None:
+    """Tell the client of the leader by what it assigned, too, unless its own blobs have told it."""
+    leader = writer.open_history.memberships.get(group.leader or "")
+    if leader is None or leader.told.certainty is ClientCertainty.CERTAIN:
+        return
+    if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
+        blobs = ((member.subscription, member.assignment) for member in group.members.values())
+        _narrow(leader, group.members[leader.member_id], assignment_writers(group.protocol or "", blobs))
+
+
+def _narrow(membership: OpenMembership, member: ClassicMember, wrote: Writers) -> None:
+    """Take in which clients write a blob of this member."""
+    writers = narrowed(frozenset(membership.writers), wrote) if membership.writers else wrote
+    membership.writers = tuple(sorted(writers))
+    membership.told = decide(writers, member.client_id, member.session_timeout_ms, member.rebalance_timeout_ms)
 
 
 # --- assignments -----------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.clients.known_clients import UNKNOWN_CLIENT, Told
 from coordinator_core.groups.streams.readiness import TopologyCheck
 from coordinator_core.history.holdings import Tally, no_times
 from coordinator_core.history.rows import (
@@ -216,7 +217,10 @@ class OpenRebalance:
 
 @dataclass(slots=True)
 class OpenMembership:
-    """A member of the group, or one that left within the present operation (``left``)."""
+    """A member of the group, or one that left within the present operation (``left``).
+
+    ``writers`` are those that can have written all its blobs (``clients.writers``), and ``told`` is its client.
+    """
 
     member_id: str
     joined: LogPosition
@@ -241,6 +245,8 @@ class OpenMembership:
     away_since: LogPosition | None = None
     last_epoch: int | None = None
     missing: str | None = None
+    writers: tuple[str, ...] = ()
+    told: Told = UNKNOWN_CLIENT
 
     @property
     def is_replaced(self) -> bool:
@@ -282,4 +288,7 @@ class OpenMembership:
             not final,
             self.missing is None,
             self.missing,
+            self.told.name,
+            self.told.certainty.value,
+            self.told.release,
         )

@@ -217,6 +217,17 @@ class MembershipRow(NamedTuple):
     is_open: Annotated[bool, "true while it is in the group; a later run replaces this row"]
     history_complete: Annotated[bool, "true if the log shows when it joined and, once it is gone, when it left"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
+    client: Annotated[
+        str, "the client library that it is, by what it wrote, such as java or franz-go; `a or b`; unknown"
+    ]
+    client_certainty: Annotated[
+        str,
+        "certain (no other known client writes so), likely (of several, its client id or timeout is this one's "
+        "default, or the others are old releases), one of several, or unknown",
+    ]
+    client_release: Annotated[
+        str | None, "its release, as far as its client id or what it wrote tells; null: not known"
+    ]
 
 
 class AssignmentRow(NamedTuple):

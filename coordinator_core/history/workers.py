@@ -7,6 +7,7 @@ acknowledges it.
 
 from __future__ import annotations
 
+from coordinator_core.clients.known_clients import ONLY_JAVA
 from coordinator_core.groups.connect.describe import (
     common_assignor,
     is_reconciled,
@@ -77,6 +78,7 @@ def _membership(member: ConnectMember, at: LogPosition) -> OpenMembership:
         "join",
         instance_id=member.instance_id,
         client_id=member.client_id,
+        told=ONLY_JAVA,
         client_host=member.client_host,
         url=worker_url(member),
         speaks_classic=is_classic(member),

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from coordinator_core.clients.known_clients import ClientCertainty
 from coordinator_core.groups.describe import CERTAIN_GROUP
-from coordinator_core.groups.described import Description
+from coordinator_core.groups.described import DescribedClient, Description
 from coordinator_core.groups.owners import UNKNOWN
 from jobs.cli.output import Line, print_table, ranges
 from jobs.formatting import number_ranges
@@ -35,7 +36,8 @@ def print_description(described: Description) -> None:
         print_table("one rebalance sends", [{**figures, "all bytes": sent["rebalanceBytes"]}])
     if "settings" in described:
         print_table("own settings", described["settings"] or [{"name": UNKNOWN, "value": UNKNOWN}])
-    members = [_member(member, unknown) for member in own.get("members") or ()]
+    libraries = described.get("clients", {})
+    members = [_member(member, unknown, libraries) for member in own.get("members") or ()]
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]
     if members or "members" in described["incompleteLists"]:
@@ -131,8 +133,8 @@ UNKNOWN_COLUMNS = ("member", "instance", "client", "host", "rack", "epoch", "ass
 """The columns of members where none is certain."""
 
 
-def _member(member: Line, unknown: set[str]) -> Line:
-    member_id = member.get("consumerId") or member.get("memberId")
+def _member(member: Line, unknown: set[str], libraries: Mapping[str, DescribedClient]) -> Line:
+    member_id: str = member.get("consumerId") or member["memberId"]
 
     def shown(field: str, value: object) -> object:
         return UNKNOWN if f"{member_id}.{field}" in unknown else value
@@ -141,6 +143,7 @@ def _member(member: Line, unknown: set[str]) -> Line:
         "member": member_id,
         "instance": shown("metadata", member.get("groupInstanceId") or member.get("instanceId")),
         "client": shown("metadata", member["clientId"]),
+        **({"library": _library(libraries[member_id])} if member_id in libraries else {}),
         "host": shown("metadata", member.get("host") or member.get("clientHost")),
         "rack": shown("metadata", member["rackId"]),
         **({"url": shown("metadata", member["url"])} if "url" in member else {}),
@@ -152,6 +155,11 @@ def _member(member: Line, unknown: set[str]) -> Line:
         "assigned": shown("assignment", _assigned(member["assignment"])),
         "target": shown("targetAssignment", _assigned(member.get("targetAssignment"))),
     }
+
+
+def _library(told: DescribedClient) -> str:
+    """Return the name of a client library, and how sure it is where it is not certain: ``franz-go (likely)``."""
+    return f"{told['client']} (likely)" if told["certainty"] == ClientCertainty.LIKELY else told["client"]
 
 
 def _thread(member: Line) -> Line:

@@ -18,6 +18,7 @@ from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH, TargetOperation, cut
 from coordinator_core.audit.targets.stream_conversions import streams_downgrade_row, streams_upgrade_row
 from coordinator_core.audit.targets.verdict import UNDECIDED
+from coordinator_core.clients.evidence import leader_client
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, CONSUMER_PROTOCOL_TYPE
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -151,7 +152,10 @@ class TargetAuditor:
             missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
             rows = [generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)]
         memory.classic.keep(record.at.offset, value)
-        return rows
+        if not rows:
+            return rows
+        led = leader_client(value)
+        return [row._replace(client=led.name, client_certainty=led.certainty.value) for row in rows]
 
     def _after_worker_record(self, record: AnyRecord, leader_epoch: int | None) -> list[TargetAuditRow]:
         """A record of ``__worker_offsets``: the target of all workers is one record."""
