@@ -103,7 +103,7 @@ def test_findings_of_the_sample_log_come_by_urgency() -> None:
     levels = ["alarm", "warning", "notice"]
     assert rows == sorted(rows, key=lambda row: (levels.index(row["level"]), -row["score"]))
     assert {row["kind"] for row in rows}.isdisjoint({"rules_broken", "targets_wrong"})
-    assert all(row["number"] >= row["threshold"] and row["evidence"] for row in rows)
+    assert all(row["value"] >= row["threshold"] and row["evidence"] for row in rows)
     assert run("findings", "--log", LOGS).exit_code == 0
 
 
