@@ -46,6 +46,7 @@ from jobs.api_columns import (
 from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
+from jobs.pipeline.runs import new_run_id
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.group_rows import group_rows
@@ -137,7 +138,7 @@ class CoordinatorAudit:
     def audit(self) -> dict[str, int]:
         """Compute the findings about all groups. Return the number of findings by kind."""
         with self._writing():
-            counts = audit.run(self.tables, self.settings.findings)
+            counts = audit.run(self.tables, self.settings.findings, new_run_id())
         self._warned()
         return counts
 

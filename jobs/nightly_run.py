@@ -316,12 +316,12 @@ def _offsets(nightly: NightlyRun) -> dict[str, int]:
 
 
 def _findings(nightly: NightlyRun) -> dict[str, int]:
-    by_kind = findings.run(nightly.tables, nightly.settings.findings)
+    by_kind = findings.run(nightly.tables, nightly.settings.findings, nightly.night)
     return {"findings": sum(by_kind.values())}
 
 
 def _checks(nightly: NightlyRun) -> dict[str, int]:
-    nightly.check_results = suites.run(nightly.tables, nightly.settings.checks, nightly.started_at)
+    nightly.check_results = suites.run(nightly.tables, nightly.settings, nightly.started_at, nightly.night)
     failed = sum(result.passed is False for result in nightly.check_results)
     return {"checks": len(nightly.check_results), "failed": failed}
 

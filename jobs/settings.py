@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,10 +15,12 @@ from typing import Annotated, Any, Literal, NamedTuple, get_type_hints
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.audit.finding_rows import FindingKind, Level
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.errors import UsageError
+from coordinator_core.groups.rules import Rule
 from jobs import secret_values, yaml_files
 from jobs.environment import PREFIX, given
 
@@ -60,15 +63,26 @@ class NightlySettings(Section):
     lease_minutes: Annotated[float, Field(gt=0)]
 
 
-class ExpectedFindings(Section):
-    """Findings that are no surprise: of groups whose ids match ``groups`` (``*`` and ``?`` stand for any characters).
+class Accepted(Section):
+    """What is known and accepted, so that no gate counts it: of groups whose ids match ``groups`` (``*`` and ``?``
+    stand for any characters), until the end of a day (UTC), for a reason.
 
-    ``kinds``: empty for all kinds. ``max_score``: a finding with a higher score is a surprise; None: none is.
+    ``names``: kinds of findings, rules, verdicts; empty for all. ``max_score``: a finding with a higher score is not
+    accepted; None: any is.
     """
 
     groups: Annotated[str, Field(min_length=1)] = "*"
-    kinds: list[FindingKind] = []
+    names: list[FindingKind | Rule | Verdict] = []
     max_score: Annotated[float, Field(ge=0)] | None = None
+    until: date
+    reason: Annotated[str, Field(min_length=1)]
+
+
+class GateSettings(Section):
+    """What all gates ask: the lowest level of what they count, and what is accepted."""
+
+    min_level: Level
+    accepted: list[Accepted]
 
 
 class FindingCheckSettings(Section):
@@ -76,7 +90,6 @@ class FindingCheckSettings(Section):
 
     min_score: Annotated[float, Field(ge=0)]
     fail_on: list[FindingKind | Literal["any"]]
-    expected: list[ExpectedFindings]
 
 
 class CheckSettings(Section):
@@ -127,6 +140,7 @@ class Settings(Section):
     input: InputSettings
     nightly: NightlySettings
     checks: CheckSettings
+    gates: GateSettings
     maintenance: MaintenanceSettings
     kafka: dict[str, str]
     spark: SparkSettings

@@ -7,7 +7,7 @@ Connect groups the proposal of Connect on KIP-848.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import Final, Self
 
 from coordinator_core.groups.group_type import GroupType
 
@@ -307,6 +307,10 @@ _OF_SHARE_STATE = frozenset(
         Rule.SHARE_TOMBSTONE_WITHOUT_STATE,
     )
 )
+
+
+NOTICES: Final = frozenset(rule for rule in Rule if rule.severity is Severity.NOTICE)
+"""Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
 
 
 def document_rows() -> list[dict[str, str]]:

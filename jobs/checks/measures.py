@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import fnmatch
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.groups.rules import Rule, Severity
 from coordinator_core.records import GROUP_LOG
+from jobs.checks import gated
+from jobs.gates import Gate
 from jobs.relations import gaps, given_partitions
 from jobs.relations.knowledge import stored_knowledge
-from jobs.settings import CheckSettings, ExpectedFindings, FindingCheckSettings
+from jobs.relations.news import StoredNews
+from jobs.settings import Settings
 from jobs.tables.delta import Tables
 from jobs.tables.reader import TableReader
-
-NOTICES = [rule.value for rule in Rule if rule.severity is Severity.NOTICE]
-"""Rules that clients of a healthy broker may violate, or that newer brokers do not have."""
 
 OFFSETS_TOPIC = GROUP_LOG
 MEASURES = (
@@ -72,26 +69,70 @@ UNKNOWN_TYPE: Final = "no (metadata )?record type|version [0-9]+, known are"
 """Matches the reason of an UnknownTypeError or UnknownVersionError, in lower case."""
 
 
-def measure(tables: Tables, now: datetime, chosen: CheckSettings) -> pd.DataFrame:
-    """Return one row for each cluster with a column for each of MEASURES; null: the tables do not show it.
+SENTENCES: Final = {
+    "unbalanced_partitions": "{:g} log partitions of a run where records in and records out differ",
+    "undecoded_runs": "{:g} runs whose records are not decoded",
+    "missing_offsets": "{:g} offsets are missing, which compaction does not explain",
+    "damaged_offsets": "{:g} offsets are damaged",
+    "absent_partitions": "{:g} partitions of coordinator logs were not given",
+    "quarantine_rate": "{:.3%} of the records are in quarantine",
+    "unknown_types": "{:g} records of an unknown type or version",
+    "misplaced_groups": "{:g} groups lie in another partition than their id says",
+    "hours_since_last_record": "the newest record is {:.1f} hours old",
+}
+"""What a measure says, where no groups are named."""
+
+
+class Measures(NamedTuple):
+    """A row for each cluster with a column for each of MEASURES (null: the tables do not show it), and what happened in
+    a sentence, by cluster and measure, where something was counted.
+    """
+
+    frame: pd.DataFrame
+    happened: dict[str, dict[str, str]]
+
+
+def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Measures:
+    """Measure the tables. Broken rules, verdicts and findings count that are new since a time (the id of a run), or go
+    on, and are not accepted.
 
     Raises:
         MissingTableError: nothing was ingested yet.
     """
+    chosen = settings.checks
     reader = tables.engine()
     ledger = list(reader.rows(LEDGER))
     parts: Part = {
         name: {row["cluster"]: row[name] for row in ledger}
         for name in ("unbalanced_partitions", "undecoded_runs", "quarantine_rate")
     }
-    parts |= _gaps(reader) | _counted(reader) | _findings(reader, chosen.findings)
+    counts = gated.count(reader, _gates(reader, settings, now.date(), since), chosen.findings)
+    parts |= {name: {cluster: of.total() for cluster, of in each.items()} for name, each in counts.items()}
+    parts |= _gaps(reader) | _unknown_types(reader)
     parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
     parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
     clusters = [row["cluster"] for row in ledger]
     rows = [{"cluster": cluster, **_of(cluster, parts, missing(reader, cluster))} for cluster in clusters]
     measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
     measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
-    return measures
+    happened: dict[str, dict[str, str]] = {}
+    for row in rows:
+        cluster = row["cluster"]
+        plain = {name: text.format(row[name]) for name, text in SENTENCES.items() if row[name]}
+        said = {name: gated.told(name, each[cluster]) for name, each in counts.items() if each.get(cluster)}
+        happened[cluster] = plain | said
+    return Measures(measures, happened)
+
+
+def _gates(reader: TableReader, settings: Settings, today: date, since: str) -> gated.GateOf:
+    made: dict[str, Gate] = {}
+
+    def gate_of(cluster: str) -> Gate:
+        if cluster not in made:
+            made[cluster] = Gate(settings.gates, today, StoredNews(reader, cluster, since))
+        return made[cluster]
+
+    return gate_of
 
 
 def missing(reader: TableReader, cluster: str) -> list[str]:
@@ -128,22 +169,12 @@ def _gaps(reader: TableReader) -> Part:
     return dict(sums)
 
 
-def _counted(reader: TableReader) -> Part:
-    """Return the measures that count rows of one table, if it exists."""
-    is_final, is_notice = "NOT coalesce(is_open, FALSE)", "rule IN :notices"
-    counted = {
-        "unknown_types": ("quarantine", f"regexp_like(lower(reason), '{UNKNOWN_TYPE}')"),
-        "violations": ("violations", f"{is_final} AND NOT ({is_notice})"),
-        "notices": ("violations", f"{is_final} AND {is_notice}"),
-        "invalid_targets": ("target_audits", "verdict = 'invalid'"),
-        "divergent_targets": ("target_audits", "verdict = 'divergent'"),
-    }
-    count = "SELECT cluster, count(*) AS value FROM ${} WHERE {} GROUP BY cluster".format
-    return {
-        name: _by_cluster(reader, count(table, condition), notices=NOTICES)
-        for name, (table, condition) in counted.items()
-        if reader.exists(table)
-    }
+def _unknown_types(reader: TableReader) -> Part:
+    if not reader.exists("quarantine"):
+        return {}
+    condition = f"regexp_like(lower(reason), '{UNKNOWN_TYPE}')"
+    count = f"SELECT cluster, count(*) AS value FROM $quarantine WHERE {condition} GROUP BY cluster"
+    return {"unknown_types": _by_cluster(reader, count)}
 
 
 def _by_cluster(reader: TableReader, sql: str, **values: Any) -> dict[str, float | None]:
@@ -173,39 +204,6 @@ def _placement(reader: TableReader, offsets_partitions: int | None) -> Part:
             is_misplaced = log_partition_of(row["group_id"], int(partitions)) != row["log_partition"]
             misplaced[row["cluster"]] = (misplaced.get(row["cluster"]) or 0) + is_misplaced
     return {"misplaced_groups": misplaced}
-
-
-def _findings(reader: TableReader, chosen: FindingCheckSettings) -> Part:
-    """Return how many findings count, and how many of them fail the run, if the setting names kinds that do."""
-    if not reader.exists("findings"):
-        return {}
-    is_expected = _matcher(chosen.expected)
-    counts = {"unexpected_findings": dict[str, float | None]()}
-    if chosen.fail_on:
-        counts["failing_findings"] = {}
-    failing = set(map(str, chosen.fail_on))
-    for row in reader.rows("SELECT cluster, group_id, kind, score FROM $findings"):
-        if row["score"] < chosen.min_score or is_expected(row):
-            continue
-        for name, of_cluster in counts.items():
-            counts_here = name == "unexpected_findings" or "any" in failing or row["kind"] in failing
-            of_cluster[row["cluster"]] = (of_cluster.get(row["cluster"]) or 0) + counts_here
-    return dict(counts)
-
-
-def _matcher(expected: Iterable[ExpectedFindings]) -> Callable[[Mapping[str, Any]], bool]:
-    """Return a function that says whether a finding is expected."""
-    patterns = [(re.compile(fnmatch.translate(entry.groups)), entry) for entry in expected]
-
-    def is_expected(row: Mapping[str, Any]) -> bool:
-        return any(
-            pattern.match(row["group_id"] or "")
-            and (not entry.kinds or row["kind"] in set(map(str, entry.kinds)))
-            and (entry.max_score is None or row["score"] <= entry.max_score)
-            for pattern, entry in patterns
-        )
-
-    return is_expected
 
 
 def _freshness(reader: TableReader, now: datetime) -> Part:

@@ -12,29 +12,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from coordinator_core.errors import InputError
 from jobs.checks import project
 from jobs.checks.unchanged import measured
 from jobs.checks.validation import CheckRun, Result, validate, write_measures
 from jobs.pipeline import runs
-from jobs.settings import CheckSettings
+from jobs.relations.news import last_end
+from jobs.settings import CheckSettings, Settings
 from jobs.tables.delta import Tables, few
 from jobs.tables.results import CHECK_RESULTS
 
+FAILING: Final = "failing_findings"
+"""The measure that is unknown unless the setting names kinds: then nothing is said of it."""
 
-def run(tables: Tables, chosen: CheckSettings, now: datetime) -> list[Result]:
+
+def run(tables: Tables, settings: Settings, now: datetime, night: str | None = None) -> list[Result]:
     """Compute the measures, validate the project, append the results to ``check_results`` and return them.
 
-    The list is empty if no run has ingested a record yet.
+    ``night`` is the id of the night that runs now (None: the newest that has ended): what is new since the night before
+    counts. The list is empty if no run has ingested a record yet.
 
     Raises:
         InputError: the project is invalid, or is not for these tables.
     """
-    measures, note = measured(tables, now, chosen)
+    chosen = settings.checks
+    measures, happened, note = measured(tables, now, settings, last_end(tables.engine(), night))
     if measures.empty:
         return []
-    results = evaluate(CheckRun(tables, measures, runs.new_run_id(), now), tables.location, chosen)
+    results = evaluate(CheckRun(tables, measures, runs.new_run_id(), now, happened), tables.location, chosen)
+    results = [result for result in results if result.check != FAILING or chosen.findings.fail_on]
     tables.create(CHECK_RESULTS)
     tables.append(CHECK_RESULTS, few(CHECK_RESULTS, (result._asdict() for result in results)), results[0].run_id, note)
     return results

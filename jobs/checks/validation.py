@@ -37,6 +37,7 @@ class Result(NamedTuple):
     check: str
     expectation: str
     about: str
+    happened: str | None
     severity: str
     observed: float | None
     bound: str
@@ -50,12 +51,16 @@ class Result(NamedTuple):
 
 
 class CheckRun(NamedTuple):
-    """What is checked: the tables, their measures (a row for each cluster), the id of the run and its time."""
+    """What is checked: the tables, their measures (a row for each cluster), the id of the run and its time.
+
+    ``happened`` says in a sentence what each measure counted, by cluster and measure.
+    """
 
     tables: Tables | None
     measures: pd.DataFrame
     run_id: str
     now: datetime
+    happened: Mapping[str, Mapping[str, str]] = {}
 
 
 def validate(folder: Path, checked: CheckRun, *, docs: bool = False) -> list[Result]:
@@ -151,7 +156,7 @@ class _Validations:
         is_table = definition.data_source.name == project.TABLES and asset in CATALOG
         if is_table and (tables is None or not tables.exists(CATALOG[asset])):
             for expectation in definition.suite.expectations:
-                yield self._result(definition, expectation.configuration, about=f"table {asset} does not exist: ")
+                yield self._result(definition, expectation.configuration, happened=f"table {asset} does not exist")
             return
         frame = None
         if definition.asset.type == "dataframe" and is_table and tables is not None:
@@ -179,15 +184,21 @@ class _Validations:
         for cluster, value in zip(measures["cluster"], measures[name], strict=True):
             passed = None if pd.isna(value) else cluster not in failed
             observed = None if pd.isna(value) else float(value)
-            yield self._result(definition, config, cluster=str(cluster), observed=observed, passed=passed)
+            said = self.checked.happened.get(str(cluster), {}).get(str(name)) if passed is False else None
+            if passed is False and said is None:
+                said = f"{name} is {_plain(observed)}"
+            yield self._result(
+                definition, config, cluster=str(cluster), observed=observed, passed=passed, happened=said
+            )
 
     def _of_table(self, definition: Any, outcome: Any) -> Result:
         passed, problem = bool(outcome.success), _problem(outcome.exception_info)
         observed = outcome.result.get("observed_value", outcome.result.get("unexpected_count"))
         is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
-        about = f"could not be computed: {problem}; " if problem else ""
         shown = float(observed) if is_number else None
-        return self._result(definition, outcome.expectation_config, observed=shown, passed=passed, about=about)
+        said = None if passed else f"observed: {_plain(observed)}"
+        happened = f"could not be computed: {problem}" if problem else said
+        return self._result(definition, outcome.expectation_config, observed=shown, passed=passed, happened=happened)
 
     def _result(
         self,
@@ -197,7 +208,7 @@ class _Validations:
         cluster: str | None = None,
         observed: float | None = None,
         passed: bool | None = None,
-        about: str = "",
+        happened: str | None = None,
     ) -> Result:
         kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
         columns = [str(kwargs[name]) for name in COLUMNS if name in kwargs]
@@ -208,7 +219,8 @@ class _Validations:
             suite=definition.suite.name,
             check=".".join([*of_table, *columns]),
             expectation=config.type,
-            about=about + _text(config.notes or config.description),
+            about=_text(config.notes or config.description),
+            happened=happened,
             severity=str(getattr(config.severity, "value", config.severity)),
             observed=observed,
             bound=", ".join(f"{name} {_plain(value)}" for name, value in kwargs.items() if name not in COLUMNS),
@@ -248,7 +260,8 @@ class _Validations:
             suite=checkpoint.name,
             check=action.name,
             expectation=ABOUT_ACTION,
-            about=problem,
+            about="an action of the checkpoint",
+            happened=problem,
             severity="warning",
             observed=None,
             bound="",

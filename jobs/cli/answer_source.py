@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -33,6 +35,7 @@ from jobs.times import parse_time
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
+    from jobs.gates import Gate
     from jobs.settings import Settings
 
 
@@ -70,6 +73,17 @@ class AnswerSource:
 
         tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
+
+    def with_logs(self, logs: Sequence[Path]) -> AnswerSource:
+        """Return the same with these log files beside those of ``--log``."""
+        return replace(self, log=[*(self.log or []), *logs])
+
+    def gate(self, answers: Answers, night: str | None = None) -> Gate:
+        """Return the gate of the settings; new is what came with the last night, or with ``night`` and later."""
+        from jobs.gates import Gate
+
+        chosen = self._settings(self.flags)()
+        return Gate(chosen.gates, datetime.now(UTC).date(), answers.news(night))
 
     @property
     def flags(self) -> dict[str, str | None]:

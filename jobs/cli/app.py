@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 COMMANDS: dict[str, Entry] = {
     "findings": Entry(
-        "explain:findings_command", "List problems across all groups, most urgent first.", INVESTIGATE, LOG
+        "findings:findings_command", "List problems across all groups, most urgent first.", INVESTIGATE, LOG
     ),
     "groups": Entry(
         "describe:groups_command",

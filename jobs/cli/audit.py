@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from collections.abc import Container, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.finding_rows import Level
+from coordinator_core.audit.rows import WRONG, TargetAuditRow, Verdict
+from coordinator_core.groups.rules import NOTICES
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import SHARE_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
+from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, read_kinds
 from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.formatting import plain
 from jobs.times import parse_time
+
+if TYPE_CHECKING:
+    from jobs.gates import Gate
 
 VIOLATION = "violation"
 KINDS = (*(verdict.value for verdict in Verdict), VIOLATION)
@@ -31,43 +38,71 @@ def audit_command(
         typer.Option(
             "--fail-on",
             metavar="KINDS",
-            help=f"Exit with code {FAILED_GATE} if one of these is found: {', '.join(KINDS)}.",
+            help=f"Exit with code {FAILED_GATE} if one of these is found that is new since the last night or still in "
+            f"force, and is not accepted by the settings: {', '.join(KINDS)}.",
         ),
     ] = "",
+    form: FormatOption = GateFormat.TEXT,
 ) -> None:
     """Show the verdicts on all assignments, list those not identical, and list violations of the protocol rules.
 
-    With --json every verdict and every violation is printed.
+    With --json every verdict and every violation is printed; the other forms have what is not identical or broken.
     """
+    as_json, for_ci = source.json or form is GateFormat.JSON, form in (GateFormat.JUNIT, GateFormat.GITHUB)
     failing = read_kinds(fail_on, KINDS)
     start = -1 if since is None else parse_time(since)
     asked_ms = None if since is None else start
     known = source.answers()
     counts: Counter[tuple[str, ...]] = Counter()
-    unlike: list[Line] = []
+    gate = source.gate(known) if failing or for_ci else None
+    seen: set[str] = set()
+    unlike: list[TargetAuditRow] = []
     for row in known.verdicts(group, start):
         counts[str(row.group_type), row.assignor or "", str(row.basis), str(row.verdict)] += 1
-        if source.json:
+        if as_json:
             print_json({"table": "target_audits", **plain(row)})
         elif row.verdict != Verdict.IDENTICAL:
-            unlike.append(_line(row))
+            unlike.append(row)
+        if row.verdict in failing and gate is not None and gate.counts_verdict(row):
+            seen.add(row.verdict)
     broken = list(known.violations(group, start))
+    if VIOLATION in failing and gate is not None and any(map(gate.counts_violation, broken)):
+        seen.add(VIOLATION)
     if not (counts or broken):
         refuse_unknown(known, group, asked_ms)
     if not counts:
         source.console.warn("no target assignment was found, so none was judged")
-    if source.json:
+    if as_json:
         for violation in broken:
             print_json({"table": "violations", **plain(violation)})
+    elif gate is not None and for_ci:
+        print_ci(form, "audit", list(_gate_lines(unlike, broken, gate, failing)))
     else:
         print_lines(_tally(counts), as_json=False, title="assignments by verdict")
-        print_lines(unlike, as_json=False, title="not identical")
+        print_lines([_line(row) for row in unlike], as_json=False, title="not identical")
         print_lines([_violation_line(each) for each in broken], as_json=False, title="rules broken")
-    seen = {verdict for *_, verdict in counts} | ({VIOLATION} if broken else set())
-    if seen & failing:
+    for note in gate.notes() if gate is not None else ():
+        source.console.note(note)
+    if seen:
         raise typer.Exit(FAILED_GATE)
     if failing:
         refuse_unproven(known, "nothing that --fail-on names was found", group, asked_ms)
+
+
+def _gate_lines(
+    unlike: Sequence[TargetAuditRow], broken: Sequence[Violation], gate: Gate, failing: Container[str]
+) -> Iterator[GateLine]:
+    for row in unlike:
+        line = _line(row)
+        what = line["differences"] or line["missing"] or f"assignor {row.assignor}"
+        level = Level.ALARM if row.verdict in WRONG else Level.NOTICE
+        fails = row.verdict in failing and gate.counts_verdict(row)
+        yield GateLine(row.verdict, f"group {row.group_id}, epoch {row.epoch} [{line['log']}]", str(what), level, fails)
+    for violation in broken:
+        about = f"group {violation.group_id} [{violation.at.partition}:{violation.at.offset}]"
+        level = Level.NOTICE if violation.rule in NOTICES else Level.ALARM
+        fails = VIOLATION in failing and gate.counts_violation(violation)
+        yield GateLine(violation.rule, about, violation.detail or violation.rule.says, level, fails)
 
 
 def _tally(counts: Counter[tuple[str, ...]]) -> list[Line]:

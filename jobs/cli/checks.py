@@ -9,12 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.audit.finding_rows import Level
 from jobs import settings
 from jobs.checks import suites as quality
 from jobs.checks.measures import OF_HISTORY, missing
 from jobs.checks.project import FOLDER, write_project
 from jobs.checks.validation import Result
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption
 from jobs.cli.output import print_lines, print_written
@@ -32,25 +34,30 @@ def checks_command(
         typer.Option(metavar="FOLDER", help="Your Great Expectations project (command expectations)."),
     ] = None,
     docs: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Write Data Docs (HTML) to this folder.")] = None,
+    form: FormatOption = GateFormat.TEXT,
 ) -> None:
     """Check the tables with suites of expectations. Exit code 3: an expectation of severity critical failed."""
     console = options.console
     flags: dict[str, Any] = {"checks.project": project, "checks.data_docs": docs}
     with options.writing(**flags) as (tables, chosen), console.step("checking the tables"):
-        results = quality.run(tables, chosen.checks, datetime.now(UTC))
+        results = quality.run(tables, chosen, datetime.now(UTC))
         for cluster in sorted({result.cluster for result in results if result.check in OF_HISTORY and result.cluster}):
             for reason in missing(tables.engine(), cluster):
                 console.warn(f"cluster {cluster}: {reason}")
     if not results:
         console.note(f"nothing to check at {tables.location}: no run has ingested a record yet")
-    print_results(console, results)
+    print_results(console, results, form)
     if any(result.failed for result in results):
         raise typer.Exit(FAILED_GATE)
 
 
-def print_results(console: Console, results: Iterable[Result]) -> None:
-    """Print one line for each check. What one looks at is in the JSON output, and in a note if it did not pass."""
+def print_results(console: Console, results: Iterable[Result], form: GateFormat = GateFormat.TEXT) -> None:
+    """Print one line for each check. What one looks at is in the JSON output; what is wrong in a note, too."""
     results = list(results)
+    if form in (GateFormat.JUNIT, GateFormat.GITHUB):
+        print_ci(form, "checks", [_gate_line(result) for result in results])
+        return
+    as_json = console.json or form is GateFormat.JSON
     lines = [
         {
             "cluster": result.cluster,
@@ -61,16 +68,28 @@ def print_results(console: Console, results: Iterable[Result]) -> None:
             "severity": result.severity,
             "verdict": VERDICTS[result.passed],
             "about": result.about,
+            "happened": result.happened,
         }
         for result in results
     ]
-    if not console.json:
-        lines = [{name: value for name, value in line.items() if name not in ("suite", "about")} for line in lines]
-    print_lines(lines, as_json=console.json, title="checks")
-    if not console.json:
-        of_check = {(result.check, VERDICTS[result.passed]): result.about for result in results if not result.passed}
-        for (check, verdict), about in of_check.items():
-            console.note(f"{check} {verdict}: {about}")
+    if not as_json:
+        left_out = ("suite", "about", "happened")
+        lines = [{name: value for name, value in line.items() if name not in left_out} for line in lines]
+    print_lines(lines, as_json=as_json, title="checks")
+    if not as_json:
+        for note in dict.fromkeys(_note(result) for result in results if not result.passed):
+            console.note(note)
+
+
+def _note(result: Result) -> str:
+    where = "" if result.cluster is None else f" in cluster {result.cluster}"
+    return f"{result.check} {VERDICTS[result.passed]}{where}: {result.happened or result.about}"
+
+
+def _gate_line(result: Result) -> GateLine:
+    message = None if result.passed else f"{VERDICTS[result.passed]}: {result.happened or result.about}"
+    level = Level.NOTICE if result.passed is None else Level.WARNING
+    return GateLine(result.check, result.cluster or "all clusters", message, level, result.failed)
 
 
 def expectations_command(

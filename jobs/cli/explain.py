@@ -1,4 +1,4 @@
-"""``explain``: one rebalance in sentences; ``findings``: what an operator should look at."""
+"""``explain``: one rebalance in sentences."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from typing import Annotated, NamedTuple
 import typer
 
 from coordinator_core.audit.explain import OWN_LOG, Sentence, explain_rebalance
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
-from coordinator_core.records import GROUP_LOG, LogPosition
+from coordinator_core.records import LogPosition
 from coordinator_core.whole_numbers import whole_number
-from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, GroupOption, read_kinds
-from jobs.cli.output import print_json, print_lines, print_text, utc
+from jobs.cli.output import print_json, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
-
-ANY = "any"
-GOES_ON = "goes on"
-FINDING_KINDS = tuple(kind.value for kind in FindingKind)
 
 
 class RebalanceReference(NamedTuple):
@@ -92,59 +86,3 @@ def _line(sentence: Sentence) -> str:
 
 def _position(at: LogPosition) -> str:
     return f"{at.partition}:{at.offset} {utc(at.timestamp_ms) or 'without a time'}"
-
-
-def _evidence(row: FindingRow) -> str:
-    """Where the first records that prove a finding lie; the log is named where it is not that of groups."""
-    log = "" if row.log_topic == GROUP_LOG else f"{row.log_topic} "
-    return log + " ".join(f"{at.partition}:{at.offset}" for at in row.evidence[:2])
-
-
-@with_options(AnswerSource)
-def findings_command(
-    source: AnswerSource,
-    group: GroupOption = None,
-    min_score: Annotated[
-        float, typer.Option("--min-score", metavar="SCORE", help="Leave out findings with a lower score.")
-    ] = 0.0,
-    fail_on: Annotated[
-        str,
-        typer.Option(
-            "--fail-on",
-            metavar="KINDS",
-            help=f"Exit with code {FAILED_GATE} if a finding of one of these kinds is listed: {ANY}, or kinds "
-            "separated by commas (docs/findings.md lists them).",
-        ),
-    ] = "",
-) -> None:
-    """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
-    failing = read_kinds(fail_on, FINDING_KINDS, every=ANY)
-    answers = source.answers()
-    findings = answers.findings(group)
-    if not findings:
-        refuse_unknown(answers, group)
-    rows = [row for row in findings if row.score >= min_score]
-    if source.json:
-        lines = [plain(row) for row in rows]
-    else:
-        lines = [
-            {
-                "level": row.level,
-                "group": row.group_id,
-                "finding": row.kind,
-                "value": row.value,
-                "threshold": row.threshold,
-                "about": row.subject,
-                "detail": row.detail,
-                "from": utc(row.since_ms),
-                "until": GOES_ON if row.is_open else utc(row.until_ms),
-                "log": _evidence(row),
-                "history": None if row.history_complete else "incomplete",
-            }
-            for row in rows
-        ]
-    print_lines(lines, as_json=source.json, title="findings")
-    if any(row.kind in failing for row in rows):
-        raise typer.Exit(FAILED_GATE)
-    if failing:
-        refuse_unproven(answers, "no finding that --fail-on names", group)

@@ -19,6 +19,7 @@ from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
+from jobs.pipeline.runs import new_run_id
 from jobs.secret_values import without_credentials
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
@@ -172,7 +173,7 @@ def replay_command(
             committed.run(tables, None if ends is None else ends_in_spark(tables.spark, ends, chosen.cluster))
             lag_history.run(tables)
         with console.step("computing findings"):
-            by_kind = findings.run(tables, chosen.findings)
+            by_kind = findings.run(tables, chosen.findings, new_run_id())
     print_lines([_summary_line(summary, console) for summary in summaries], as_json=console.json, title="replayed")
     console.note(f"findings: {sum(by_kind.values())}", **by_kind)
     for summary in summaries:

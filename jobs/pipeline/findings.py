@@ -23,6 +23,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.findings.thresholds import Thresholds
 from jobs.collection import no_cycle_search
+from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
 from jobs.relations.commit_sums import topic_ends
@@ -52,8 +53,11 @@ Changed = Mapping[str, list[str] | None]
 """The groups to compute again by cluster; None: all groups of the cluster."""
 
 
-def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
-    """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind."""
+def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
+    """Bring the findings of all clusters up to date, if anything has changed. Return their number by kind.
+
+    ``night`` is the id of the night, or of the run, that has what is new.
+    """
     tables.create(FINDINGS)
     newest = newest_runs(tables, GROUP_STATES)
     note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
@@ -66,6 +70,7 @@ def run(tables: Tables, limits: Thresholds) -> dict[str, int]:
         with no_cycle_search():
             rows = _in_spark(tables, changed, limits) if parts is None else _here(tables, changed, limits, parts)
         tables.replace(FINDINGS, rows, note)
+    known_findings.note(tables, night)
     counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
     return {row["kind"]: row["findings"] for row in counts}
 

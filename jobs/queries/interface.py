@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.relations.news import News
     from jobs.sources.end_offsets import EndOffsets
 
 
@@ -160,6 +161,13 @@ class Answers(Protocol):
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """Return the findings about one group or all, most urgent first."""
+
+    def news(self, night: str | None) -> News:
+        """Return what is new since a night (its id, or a time; None: the newest night).
+
+        Raises:
+            UsageError: ``night`` is neither.
+        """
 
     def histories(self) -> AllHistories:
         """Return what all groups went through, as the questions one by one answer it."""

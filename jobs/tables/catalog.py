@@ -17,7 +17,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 
 CATALOG: Final[dict[str, Table]] = {
@@ -25,7 +25,7 @@ CATALOG: Final[dict[str, Table]] = {
     for table in (
         *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, RUNS),
         *(LOG_RANGES, COMMIT_SUMMARIES),
-        *(*HISTORY.values(), FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
+        *(*HISTORY.values(), FINDINGS, KNOWN_FINDINGS, GROUP_OFFSETS, GROUP_STATES, REPLAYED),
         *(END_OFFSETS, SNAPSHOT_SETTINGS, LAG_HISTORY, BROKER_EVENTS),
         *(CHECK_RESULTS, NIGHTS, NIGHTLY_STEPS, LEASES, DUMPED_FILES, ARRIVED),
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
 
+from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.finding_rows import FindingRow
 from jobs.tables.columns import COMMIT, OFFSET_KEY
 from jobs.tables.delta import Table, column
@@ -20,6 +21,22 @@ FINDINGS: Final = Table(
     StructType([CLUSTER, *row_type(FindingRow).fields]),
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
+
+
+KNOWN_FINDINGS: Final = Table(
+    "known_findings",
+    "One finding of the table findings, with the nights that first had it and that last had more of it",
+    StructType(
+        [
+            CLUSTER,
+            *row_type(KnownFinding).fields,
+            column("found_in", STRING, "Id of the night that first had it; sorts by time"),
+            column("changed_in", STRING, "Id of the last night in which it was new or had grown; sorts by time"),
+        ]
+    ),
+    key=("cluster", "group_id", "kind", "subject", "since_ms"),
+)
+"""What gates take for new: see ``jobs.relations.news``."""
 
 
 GROUP_OFFSETS: Final = Table(
@@ -55,7 +72,8 @@ CHECK_RESULTS: Final = Table(
             column("suite", STRING, "Name of the suite of expectations"),
             column("check", STRING, "Name of the measure, or of the table and the column"),
             column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
-            column("about", STRING, "Description of the check"),
+            column("about", STRING, "What the check looks at"),
+            column("happened", STRING, "What is wrong, in a sentence; null: the expectation is met"),
             column("severity", STRING, "critical (a failure fails the run), warning or info"),
             column(
                 "observed",

@@ -96,7 +96,7 @@ class StoredTables:
             decode.run(tables)
             replay.run(tables, settings.audit)
             offsets.run(tables, None)
-            audit.run(tables, settings.findings)
+            audit.run(tables, settings.findings, "night")
 
     def ask(self, question: Question) -> Answer:
         """Run the command on the tables."""

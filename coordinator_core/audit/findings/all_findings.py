@@ -26,7 +26,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, first_of
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG
-from coordinator_core.groups.rules import Severity
+from coordinator_core.groups.rules import NOTICES
 from coordinator_core.groups.violations import Violation
 
 Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
@@ -36,7 +36,7 @@ def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
     """Yield one finding for all protocol violations of each log. Notices do not count."""
     of_logs = defaultdict[bool, list[Violation]](list)
     for row in history.violations:
-        if row.rule.severity != Severity.NOTICE:
+        if row.rule not in NOTICES:
             of_logs[row.rule.in_share_state].append(row)
     for in_share_state, rows in of_logs.items():
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.relations.news import News
     from jobs.settings import Settings
     from jobs.sources.end_offsets import EndOffsets
 
@@ -142,6 +143,12 @@ class LogAnswers:
         histories = combined(self._histories(group_id, chosen.audit))
         rows = findings_of_cluster(histories, chosen.findings, self._shows_all_since)
         return sorted((row for row in rows if group_id in (None, row.group_id)), key=urgency)
+
+    def news(self, night: str | None) -> News:
+        """Everything is new: log files do not say what was known before."""
+        from jobs.relations.news import AllIsNew
+
+        return AllIsNew()
 
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""

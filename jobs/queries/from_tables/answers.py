@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
+    from jobs.relations.news import News
     from jobs.sources.bounded_warnings import Warn
     from jobs.sources.end_offsets import EndOffsets
 
@@ -176,6 +177,13 @@ class StoredAnswers:
 
         rows = self._rows("findings", FindingRow, group_id)
         return sorted(rows, key=urgency)
+
+    def news(self, night: str | None) -> News:
+        """From the nights that have ended."""
+        from jobs.relations.news import StoredNews, last_end, night_id
+
+        since = last_end(self.tables, None if night is None else night_id(night))
+        return StoredNews(self.tables, self.cluster, since)
 
     def histories(self) -> AllHistories:
         """From the tables of each question."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -93,16 +95,19 @@ def test_the_partition_of_a_group_is_that_of_java() -> None:
         assert {name: log_partition_of(name, partitions) for name in names} == expected
 
 
-def failing_and_unexpected(sample: CoordinatorAudit, **findings: object) -> tuple[float | None, float]:
-    chosen = settings.load(flags={f"checks.findings.{name}": value for name, value in findings.items()})
-    (row,) = measure(sample.tables, NOW, chosen.checks).to_dict("records")
+def failing_and_unexpected(
+    sample: CoordinatorAudit, accepted: Sequence[Mapping[str, object]] = (), level: str = "notice", **findings: object
+) -> tuple[float | None, float]:
+    flags: dict[str, Any] = {f"checks.findings.{name}": value for name, value in findings.items()}
+    flags |= {"gates.min_level": level, "gates.accepted": [{"until": NOW.date(), "reason": "x"} | e for e in accepted]}
+    (row,) = measure(sample.tables, NOW, settings.load(flags=flags), "").frame.to_dict("records")
     return (None if pd.isna(row["failing_findings"]) else row["failing_findings"]), row["unexpected_findings"]
 
 
-def test_findings_that_are_expected_or_have_a_low_score_do_not_count(sample: CoordinatorAudit) -> None:
-    rows = [(row.group_id, row.kind, row.score) for row in sample.tables.read(FINDINGS).collect()]
+def test_findings_that_are_accepted_or_have_a_low_score_do_not_count(sample: CoordinatorAudit) -> None:
+    rows = [(row.group_id, row.kind, row.score, row.level) for row in sample.tables.read(FINDINGS).collect()]
     assert failing_and_unexpected(sample) == (None, len(rows)), "no kind fails the run unless the setting names it"
-    group_id, kind, score = max(rows, key=lambda row: row[2])
+    group_id, kind, score, _ = max(rows, key=lambda row: row[2])
     others = [row for row in rows if row[:2] != (group_id, kind)]
     pattern = f"*{group_id[1:]}"
     alike = [row for row in rows if row[1] == kind and row[0].endswith(group_id[1:])]
@@ -111,13 +116,18 @@ def test_findings_that_are_expected_or_have_a_low_score_do_not_count(sample: Coo
         sum(row[2] >= score for row in rows),
         sum(row[2] >= score for row in rows),
     )
-    expected = {"groups": pattern, "kinds": [kind]}
     left = len(rows) - len(alike)
     assert 0 < left <= len(others)
-    assert failing_and_unexpected(sample, fail_on=["any"], expected=[expected]) == (left, left)
-    low = {"groups": "*", "max_score": score - 1}
-    assert failing_and_unexpected(sample, expected=[low]) == (None, sum(row[2] > score - 1 for row in rows))
-    assert failing_and_unexpected(sample, fail_on=["any"], expected=[{}]) == (0, 0)
+    known = {"groups": pattern, "names": [kind]}
+    assert failing_and_unexpected(sample, [known], fail_on=["any"]) == (left, left)
+    assert failing_and_unexpected(sample, [{"max_score": score - 1}]) == (None, sum(row[2] > score - 1 for row in rows))
+    assert failing_and_unexpected(sample, [{}], fail_on=["any"]) == (0, 0)
+    expired = {"until": NOW.date() - timedelta(days=1)}
+    assert failing_and_unexpected(sample, [expired], fail_on=["any"]) == (len(rows), len(rows))
+    pressing = [row for row in rows if row[3] != "notice"]
+    assert failing_and_unexpected(sample, level="warning", fail_on=["any"]) == (len(pressing), len(pressing))
+    named = sum(row[1] == kind for row in rows)
+    assert failing_and_unexpected(sample, level="alarm", fail_on=[kind])[0] == named, "a kind that is named counts"
 
 
 def test_zero_is_unknown_where_logs_lack_something(tmp_path: Path) -> None:
@@ -136,15 +146,15 @@ def test_zero_is_unknown_where_logs_lack_something(tmp_path: Path) -> None:
     assert found == {"whole": (False, 0.0, 2.0, 0.0), "cut": (True, None, 2.0, 0.0)}
 
 
-def test_an_expected_finding_of_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(UsageError, match="kinds"):
-        settings.load(flags={"checks.findings.expected": [{"kinds": ["zombie"]}]})
+def test_an_accepted_finding_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(UsageError, match="names"):
+        settings.load(flags={"gates.accepted": [{"names": ["zombie"], "until": NOW.date(), "reason": "x"}]})
 
 
 def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path: Path) -> None:
     """The message names the place."""
     with pytest.raises(InputError, match="there are no tables at"):
-        quality.run(Tables(spark, str(tmp_path)), settings.load().checks, NOW)
+        quality.run(Tables(spark, str(tmp_path)), settings.load(), NOW)
 
 
 def test_questions_between_the_steps_have_the_same_answers_through_spark(
@@ -172,7 +182,7 @@ def test_questions_between_the_steps_have_the_same_answers_through_spark(
 @pytest.mark.long
 def test_spark_measures_the_same(sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each measure is a query that Spark plans again."""
-    chosen = settings.load(flags={"checks.findings.fail_on": ["any"]}).checks
-    here = measure(sample.tables, NOW, chosen).to_dict("records")
+    chosen = settings.load(flags={"checks.findings.fail_on": ["any"]})
+    here = measure(sample.tables, NOW, chosen, "").frame.to_dict("records")
     monkeypatch.setattr(Tables, "is_here", lambda self: False)
-    assert repr(measure(sample.tables, NOW, chosen).to_dict("records")) == repr(here)
+    assert repr(measure(sample.tables, NOW, chosen, "").frame.to_dict("records")) == repr(here)

@@ -11,7 +11,7 @@ import pytest
 
 from jobs import settings
 from jobs.checks import unchanged
-from jobs.checks.measures import MEASURES
+from jobs.checks.measures import MEASURES, Measures
 from jobs.tables.delta import Tables
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -23,18 +23,19 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
     inputs = ["version 1"]
     found = dict.fromkeys(MEASURES, 0.0) | {"cluster": "c", "hours_since_last_record": 2.0, "absent_partitions": None}
 
-    def measure(tables: Tables, now: datetime, chosen: settings.CheckSettings) -> Any:
+    def measure(tables: Tables, now: datetime, chosen: settings.Settings, since: str) -> Any:
         read.append(now)
-        return pd.DataFrame([found], columns=["cluster", *MEASURES])
+        return Measures(pd.DataFrame([found], columns=["cluster", *MEASURES]), {"c": {"notices": "2 notices in g"}})
 
     monkeypatch.setattr(unchanged, "measure", measure)
     monkeypatch.setattr(unchanged, "made_from", lambda *_, **__: inputs[0])
     monkeypatch.setattr(unchanged, "note_of", lambda *_: notes[-1] if notes else None)
-    tables, chosen = cast(Tables, SimpleNamespace(exists=lambda table: True)), settings.load(environment={}).checks
+    tables, chosen = cast(Tables, SimpleNamespace(exists=lambda table: True)), settings.load(environment={})
     ages = []
     for hours, version in ((0, "version 1"), (3, "version 1"), (4, "version 1"), (5, "version 2")):
         inputs[0] = version
-        measures, note = unchanged.measured(tables, NOW + timedelta(hours=hours), chosen)
+        measures, happened, note = unchanged.measured(tables, NOW + timedelta(hours=hours), chosen, "")
+        assert happened == {"c": {"notices": "2 notices in g"}}
         notes.append(note)
         row = measures.iloc[0]
         ages.append(row["hours_since_last_record"])

@@ -1,0 +1,127 @@
+"""``findings``: what an operator should look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
+from coordinator_core.errors import UsageError
+from coordinator_core.records import GROUP_LOG
+from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven, warn_of_window
+from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
+from jobs.cli.option_groups import with_options
+from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, UntilOption, read_kinds
+from jobs.cli.output import Line, print_lines, utc
+from jobs.formatting import plain
+from jobs.times import parse_time
+
+ANY = "any"
+FINDING_KINDS = tuple(kind.value for kind in FindingKind)
+GOES_ON = "goes on"
+
+
+@with_options(AnswerSource)
+def findings_command(
+    source: AnswerSource,
+    dumps: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DUMP]...", help="Logs to read, as with --log.", show_default=False),
+    ] = None,
+    group: GroupOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    new: Annotated[
+        bool, typer.Option("--new", help="Only what the last night of the tables had and those before it had not.")
+    ] = False,
+    new_since: Annotated[
+        str | None,
+        typer.Option("--new-since", metavar="NIGHT", help="The same since a night: its id, or a time (ISO 8601)."),
+    ] = None,
+    min_level: Annotated[
+        Level | None,
+        typer.Option(
+            "--min-level",
+            help="Leave out findings of a lower level. With --fail-on any it is the lowest level that fails.",
+        ),
+    ] = None,
+    min_score: Annotated[
+        float, typer.Option("--min-score", metavar="SCORE", help="Leave out findings with a lower score.")
+    ] = 0.0,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            "--fail-on",
+            metavar="KINDS",
+            help=f"Exit with code {FAILED_GATE} if a finding of one of these kinds is listed that is new since the "
+            f"last night or goes on, and is not accepted by the settings: {ANY} (alarms and warnings), or kinds "
+            "separated by commas (docs/findings.md lists them).",
+        ),
+    ] = "",
+    form: FormatOption = GateFormat.TEXT,
+) -> None:
+    """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
+    if dumps:
+        source = source.with_logs(dumps)
+    named = read_kinds(fail_on, (*FINDING_KINDS, ANY))
+    answers = source.answers()
+    findings = answers.findings(group)
+    if not findings:
+        refuse_unknown(answers, group)
+    if since is not None or until is not None:
+        warn_of_window(source.console, answers, since, until)
+    gate = source.gate(answers, new_since)
+    if (new or new_since is not None) and source.tables is None:
+        raise UsageError("--new goes with --tables: log files do not say what was known before")
+    rows = [
+        row
+        for row in findings
+        if row.score >= min_score
+        and (min_level is None or Level(row.level).rank <= min_level.rank)
+        and (since is None or row.until_ms >= parse_time(since))
+        and (until is None or row.since_ms <= parse_time(until))
+        and (not (new or new_since) or gate.news.is_first_seen(row))
+    ]
+    least = (min_level or gate.settings.min_level) if ANY in named else None
+    failing = [row for row in rows if (least or row.kind in named) and gate.counts(row, [*named], least=least)]
+    if form in (GateFormat.JUNIT, GateFormat.GITHUB):
+        print_ci(form, "findings", [_gate_line(row, fails=row in failing) for row in rows])
+    else:
+        as_json = source.json or form is GateFormat.JSON
+        print_lines([plain(row) if as_json else _line(row) for row in rows], as_json=as_json, title="findings")
+    for note in gate.notes():
+        source.console.note(note)
+    if failing:
+        raise typer.Exit(FAILED_GATE)
+    if named:
+        refuse_unproven(answers, "no finding that --fail-on names", group)
+
+
+def _gate_line(row: FindingRow, *, fails: bool) -> GateLine:
+    about = f"group {row.group_id}" if row.group_id is not None else "the cluster"
+    subject = f", {row.subject}" if row.subject is not None else ""
+    return GateLine(row.kind, f"{about}{subject}", row.detail, Level(row.level), fails)
+
+
+def _line(row: FindingRow) -> Line:
+    return {
+        "level": row.level,
+        "group": row.group_id,
+        "finding": row.kind,
+        "value": row.value,
+        "threshold": row.threshold,
+        "about": row.subject,
+        "detail": row.detail,
+        "from": utc(row.since_ms),
+        "until": GOES_ON if row.is_open else utc(row.until_ms),
+        "log": _evidence(row),
+        "history": None if row.history_complete else "incomplete",
+    }
+
+
+def _evidence(row: FindingRow) -> str:
+    """Where the first records that prove a finding lie; the log is named where it is not that of groups."""
+    log = "" if row.log_topic == GROUP_LOG else f"{row.log_topic} "
+    return log + " ".join(f"{at.partition}:{at.offset}" for at in row.evidence[:2])
