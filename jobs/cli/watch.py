@@ -7,12 +7,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
 import typer
 
+from coordinator_core.audit.finding_rows import FindingRow, Level
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.certainty import LogGaps
@@ -24,13 +27,14 @@ from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
 from jobs.cli.watch_lines import lines
 from jobs.cli.watch_metrics import watched_facts
+from jobs.gates import Gate
 from jobs.metrics.families import GroupFacts, MetricNames
 from jobs.metrics.server import served
 from jobs.queries.from_logs.given import counted_by, given_logs, given_share_state, given_topics
 from jobs.settings import load
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import GROUP_TOPICS
-from jobs.watch.events import FindingArose, WatchEvent
+from jobs.watch.events import FindingEvent, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.followed_log import Reached
 from jobs.watch.new_rows import LogPlace, NewRows
@@ -107,9 +111,12 @@ def watch_command(
         typer.Option(
             "--webhook",
             metavar="URL",
-            help="Post each new finding as JSON: alerts if URL is that of Alertmanager (/api/v2/alerts), else with a "
-            "text, as Slack takes it.",
+            help="Post findings as JSON when they begin, grow much and end: alerts if URL is that of Alertmanager "
+            "(/api/v2/alerts), else with a text, as Slack takes it. Alarms and warnings, unless --min-level says else.",
         ),
+    ] = None,
+    min_level: Annotated[
+        Level | None, typer.Option("--min-level", help="Leave out findings of a lower level, in lines and posts.")
     ] = None,
     listen: Annotated[
         str | None,
@@ -126,7 +133,8 @@ def watch_command(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Follow the coordinator's log: one line when a rebalance begins, one when it ends, and each new finding.
+    """Follow the coordinator's log: one line when a rebalance begins, one when it ends, and findings as they begin and
+    end.
 
     It reads what is there first, without a word about it. Of a running cluster it also tells when a group's lag gets
     worse or better. Stop it with Ctrl-C.
@@ -134,24 +142,37 @@ def watch_command(
     console = Console.of(context)
     chosen = load(config, flags={"audit.profile": profile})
     with ExitStack() as stack:
-        hook = None if webhook is None else stack.enter_context(closing(Webhook(webhook, console.warn)))
+        hook = None
+        if webhook is not None:
+            hook = stack.enter_context(closing(Webhook(webhook, console.warn, chosen.cluster)))
         source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
         saved = None if state is None else stack.enter_context(closing(StateFile(state, source.identify())))
         groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn)
         watch = Watch(source, groups, saved, console)
 
+        def counts(row: FindingRow, least: Level) -> bool:
+            gate = Gate(chosen.gates, datetime.now(UTC).date())
+            return (group is None or row.group_id == group) and gate.counts(row, least=least)
+
         def tell(event: WatchEvent, *, is_repeated: bool) -> None:
-            if group is None or event.row.group_id == group:
+            if isinstance(event, FindingEvent):
+                if hook is not None and counts(event.row, min_level or chosen.gates.min_level):
+                    hook.post(event)
+                is_shown = counts(event.row, min_level or Level.NOTICE)
+            else:
+                is_shown = group is None or event.row.group_id == group
+            if is_shown:
                 for line in lines(event, groups, as_json=as_json, explained=show_sentences, is_repeated=is_repeated):
                     typer.echo(line)
-                if hook is not None and isinstance(event, FindingArose):
-                    hook.post(event.row)
+
+        def go_on() -> Iterator[FindingRow]:
+            return (row for row in groups.findings() if counts(row, min_level or chosen.gates.min_level))
 
         if listen is not None:
             shown = names or [MetricNames.LAG_EXPORTER]
             port = stack.enter_context(served(listen, lambda: watch.facts(chosen.cluster, shown)))
             console.note(f"metrics at port {port}")
-        watch.run(tell, PAUSE_S if log else 0)
+        watch.run(tell, PAUSE_S if log else 0, None if hook is None else partial(hook.repeat, go_on))
 
 
 class Watch:
@@ -168,13 +189,15 @@ class Watch:
         self._has_news = False
         self._is_begun = False
 
-    def run(self, tell: Callable[..., None], pause_s: float) -> None:
-        """Tell each event until a signal asks to stop."""
+    def run(self, tell: Callable[..., None], pause_s: float, repeat: Callable[[], None] | None = None) -> None:
+        """Tell each event until a signal asks to stop; ``repeat`` is called in each round."""
         # Stopped at once, it leaves what it saved last, and notes of each line since.
         with suppress(KeyboardInterrupt), _signals(self._stop):
             self.begin()
             while not self._is_stopped:
                 self.tell_round(tell)
+                if repeat is not None:
+                    repeat()
                 if time.monotonic() - self._saved_s > SAVE_S:
                     self.save()
                 if not self._is_stopped:

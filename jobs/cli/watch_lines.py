@@ -10,7 +10,7 @@ from coordinator_core.records import LogPosition
 from jobs.cli.output import cell, utc
 from jobs.cli.rebalance_text import causes_text, effects, epochs
 from jobs.formatting import json_text, plain
-from jobs.watch.events import LagChanged, LagStatusRow, RebalanceBegan, RebalanceEnded, WatchEvent
+from jobs.watch.events import CHANGES, LagChanged, LagStatusRow, RebalanceBegan, RebalanceEnded, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 
 REPEATED = "(perhaps told before)"
@@ -39,7 +39,9 @@ def _as_json(event: WatchEvent) -> dict[str, object]:
     if isinstance(event, RebalanceEnded):
         verdict = None if event.verdict is None else event.verdict.verdict
         return {"event": "rebalance_ended", **plain(event.row), "verdict": verdict}
-    return {"event": "lag" if isinstance(event, LagChanged) else "finding", **plain(event.row)}
+    if isinstance(event, LagChanged):
+        return {"event": "lag", **plain(event.row)}
+    return {"event": "finding", "change": CHANGES[type(event)], **plain(event.row)}
 
 
 def _words(event: WatchEvent) -> Iterator[str]:
@@ -64,9 +66,10 @@ def _proof_and_sentence(event: WatchEvent) -> tuple[LogPosition | None, str]:
         sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
         return event.row.finished or event.row.at, sentence
     assert not isinstance(event, LagChanged)
-    about = f" {event.row.subject}" if event.row.subject else ""
-    newest = max(event.row.evidence, default=None, key=lambda position: position.offset)
-    return newest, f"finding {event.row.kind}{about}: {event.row.detail}"
+    row, change = event.row, CHANGES[type(event)]
+    about = f" {row.subject}" if row.subject else ""
+    newest = max(row.evidence, default=None, key=lambda position: position.offset)
+    return newest, f"{row.level} {row.kind}{about} {change}: {row.detail}"
 
 
 def _lag_text(row: LagStatusRow) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.history.rows import RebalanceRow
@@ -41,6 +41,25 @@ class FindingArose(NamedTuple):
     row: FindingRow
 
 
+class FindingGrew(NamedTuple):
+    """A finding that was reported has grown much since, or goes on again."""
+
+    key: GroupKey
+    row: FindingRow
+
+
+class FindingEnded(NamedTuple):
+    """A finding that went on is over."""
+
+    key: GroupKey
+    row: FindingRow
+
+
+FindingEvent = FindingArose | FindingGrew | FindingEnded
+CHANGES: Final = {FindingArose: "began", FindingGrew: "grew", FindingEnded: "ended"}
+"""What happened with a finding, in a word."""
+
+
 class LagStatusRow(NamedTuple):
     """The lag of a group when its status changed."""
 
@@ -60,15 +79,47 @@ class LagChanged(NamedTuple):
     row: LagStatusRow
 
 
-WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose | LagChanged
+WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose | FindingGrew | FindingEnded | LagChanged
+
+GROWTH: Final = 2
+"""A finding has grown much once its value is this many times the value that was reported last."""
 
 
 class ReportedFinding(NamedTuple):
-    """A finding that was reported, and the time (ms) up to which it was seen to last."""
+    """What is kept of a finding that was reported; ``value`` and ``level`` are those of the last report."""
 
     kind: str
     subject: str | None
+    level: str
+    value: int
+    threshold: int
+    since_ms: int
     until_ms: int
+    is_open: bool
+    detail: str
+
+    @classmethod
+    def of(cls, row: FindingRow) -> ReportedFinding:
+        """Return what is kept of a finding."""
+        return cls(*(getattr(row, name) for name in cls._fields))
+
+    def ended(self, key: GroupKey, now_ms: int) -> FindingRow:
+        """Return the finding as it was when it was seen last, over by ``now_ms``."""
+        group_id = None if key == CLUSTER else key[1]
+        kept = {name: value for name, value in self._asdict().items() if name not in ("kind", "until_ms", "is_open")}
+        level = Level(kept.pop("level"))
+        return make_finding(
+            FindingKind[self.kind.upper()], **kept, evidence=(), level=level, group_id=group_id, until_ms=now_ms
+        )
+
+    def is_same(self, row: FindingRow) -> bool:
+        """Whether a row of the same kind and subject is this finding: both share time."""
+        return row.since_ms <= self.until_ms and self.since_ms <= row.until_ms
+
+    def has_grown(self, row: FindingRow) -> bool:
+        """Whether the row has grown much since the last report, or goes on again."""
+        is_graver = Level(row.level).rank < Level(self.level).rank
+        return is_graver or row.value >= GROWTH * max(self.value, 1) or (row.is_open and not self.is_open)
 
 
 @dataclass(slots=True)
@@ -76,13 +127,12 @@ class Reported:
     """What was reported of a group.
 
     ``began`` and ``ended`` are offsets of rebalances: those of a group follow each other. ``findings`` has the last
-    time (ms) of each finding: one of the same kind and subject is another one if it began later. ``lag`` is the last
-    status.
+    finding of each kind and subject: one that began later than it was seen is another one. ``lag`` is the last status.
     """
 
     began: int = -1
     ended: int = -1
-    findings: dict[tuple[str, str | None], int] = field(default_factory=dict)
+    findings: dict[tuple[str, str | None], ReportedFinding] = field(default_factory=dict)
     lag: str | None = None
 
     def note(self, event: WatchEvent) -> None:
@@ -92,25 +142,38 @@ class Reported:
                 self.began = max(self.began, event.row.at.offset)
             case RebalanceEnded():
                 self.ended = max(self.ended, event.row.at.offset)
-            case FindingArose():
-                self.see(event.row)
+            case FindingArose() | FindingGrew() | FindingEnded():
+                self.findings[event.row.kind, event.row.subject] = ReportedFinding.of(event.row)
             case LagChanged():
                 self.lag = event.row.status
 
-    def knows(self, finding: FindingRow) -> bool:
-        """Whether a finding was reported that shares its time."""
-        until_ms = self.findings.get((finding.kind, finding.subject))
-        return until_ms is not None and finding.since_ms <= until_ms
+    def changes(self, key: GroupKey, rows: Iterable[FindingRow], now_ms: int) -> Iterator[FindingEvent]:
+        """Yield what changed with the findings of a group that are ``rows`` now; it counts as reported then."""
+        there = set()
+        for row in sorted(rows, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
+            name = row.kind, row.subject
+            known = self.findings.get(name)
+            if known is None or row.since_ms > known.until_ms:
+                if known is not None and known.is_open:
+                    yield from self._noted(FindingEnded(key, known.ended(key, known.until_ms)))
+                yield from self._noted(FindingArose(key, row))
+            elif not known.is_same(row):  # an earlier one
+                continue
+            elif known.is_open and not row.is_open:
+                yield from self._noted(FindingEnded(key, row))
+            elif known.has_grown(row):
+                yield from self._noted(FindingGrew(key, row))
+            else:
+                self.findings[name] = ReportedFinding.of(row)._replace(level=known.level, value=known.value)
+            there.add(name)
+        for name, known in list(self.findings.items()):
+            if known.is_open and name not in there:
+                yield from self._noted(FindingEnded(key, known.ended(key, max(now_ms, known.until_ms))))
 
-    def see(self, finding: FindingRow) -> None:
-        """Note up to when a finding that was reported lasts."""
-        key = finding.kind, finding.subject
-        self.findings[key] = max(self.findings.get(key, 0), finding.until_ms)
+    def _noted(self, event: FindingEvent) -> Iterator[FindingEvent]:
+        self.note(event)
+        yield event
 
     def forget(self, before_ms: int) -> None:
         """Forget findings that were last seen before a time."""
-        self.findings = {key: until_ms for key, until_ms in self.findings.items() if until_ms >= before_ms}
-
-    def parts(self) -> Iterator[ReportedFinding]:
-        """Yield the findings as they are stored."""
-        return (ReportedFinding(*key, until_ms) for key, until_ms in self.findings.items())
+        self.findings = {name: known for name, known in self.findings.items() if known.until_ms >= before_ms}

@@ -42,7 +42,7 @@ from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_reader import LogRow
-from jobs.watch.events import CLUSTER, FindingArose, GroupKey, LagChanged, Reported, WatchEvent
+from jobs.watch.events import CLUSTER, FindingEvent, GroupKey, LagChanged, Reported, WatchEvent
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_log import FollowedLog, Reached
 from jobs.watch.followed_share_state import FollowedShareState
@@ -358,14 +358,14 @@ class FollowedGroups:
         if group is not None:
             yield from group.rebalances(is_settled=is_settled)
 
-    def _look(self, key: GroupKey) -> Iterator[FindingArose]:
-        """Make the findings of a group again; yield the new ones."""
+    def _look(self, key: GroupKey) -> Iterator[FindingEvent]:
+        """Make the findings of a group again; yield what changed with them."""
         group = self.groups.get(key)
         history = self.history(key)
         reported = self.reported.setdefault(key, Reported()) if group is None else group.reported
         rows = findings(history, self._limits)
         before = dict(reported.findings)
-        yield from _new(key, rows, reported)
+        yield from reported.changes(key, rows, history.now_ms)
         reported.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
             group.findings, group.sessions = rows, list(lost_sessions(history))
@@ -373,11 +373,12 @@ class FollowedGroups:
         elif key[1] in self.shares:
             self.shares[key[1]].findings = rows
 
-    def _cluster_findings(self) -> Iterator[FindingArose]:
+    def _cluster_findings(self) -> Iterator[FindingEvent]:
         sessions = in_order(session for group in self.groups.values() for session in group.sessions)
         is_whole = all(log.is_whole for log in self._logs_of(Family.GROUP))
         self.of_cluster = list(stood_still(sessions, self._limits, lambda since_ms: is_whole))
-        yield from _new(CLUSTER, self.of_cluster, self.reported.setdefault(CLUSTER, Reported()))
+        now_ms = max((log.last_ms for log in self.logs.values()), default=0)
+        yield from self.reported.setdefault(CLUSTER, Reported()).changes(CLUSTER, self.of_cluster, now_ms)
 
 
 def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
@@ -387,13 +388,3 @@ def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:
         if row.offset > end:
             log.lose(end, row.offset - 1)
         end = row.offset + 1
-
-
-def _new(key: GroupKey, rows: list[FindingRow], reported: Reported) -> Iterator[FindingArose]:
-    """Yield the findings that were not reported; each is reported as it is yielded."""
-    for row in sorted(rows, key=lambda row: (row.since_ms, -row.score, row.kind, row.subject or "")):
-        event = FindingArose(key, row)
-        is_new = not reported.knows(row)
-        reported.note(event)
-        if is_new:
-            yield event

@@ -41,14 +41,25 @@ from coordinator_core.history.rows import (
 from coordinator_core.records import Family
 from coordinator_core.state_json import VERSION, StateForm
 from jobs.sources.files import FAMILIES
-from jobs.watch.events import FindingArose, GroupKey, LagChanged, RebalanceBegan, Reported, ReportedFinding, WatchEvent
+from jobs.watch.events import (
+    CHANGES,
+    FindingArose,
+    FindingEnded,
+    FindingGrew,
+    GroupKey,
+    LagChanged,
+    RebalanceBegan,
+    Reported,
+    ReportedFinding,
+    WatchEvent,
+)
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import MOST_RANGES, FollowedGroups
 from jobs.watch.followed_log import FollowedLog, LastRow, Reached
 from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.new_rows import LogPlace
 
-FORM: Final = f"1.{VERSION}"
+FORM: Final = f"2.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
 BUSY_S: Final = 0.5
@@ -78,11 +89,11 @@ class StoredReports:
     @classmethod
     def of(cls, reported: Reported) -> StoredReports:
         """Return the form in which it is stored."""
-        return cls(reported.began, reported.ended, reported.lag, list(reported.parts()))
+        return cls(reported.began, reported.ended, reported.lag, list(reported.findings.values()))
 
     def reported(self) -> Reported:
         """Return it as a watch has it."""
-        findings = {(finding.kind, finding.subject): finding.until_ms for finding in self.findings}
+        findings = {(finding.kind, finding.subject): finding for finding in self.findings}
         return Reported(self.began, self.ended, findings, self.lag)
 
 
@@ -388,11 +399,12 @@ def _decoded_rows(text: str) -> list[AuditedRow]:
 
 
 def _line(event: WatchEvent) -> str:
-    """Return what identifies an event: of a finding its kind and subject, and the time up to which it is reported."""
+    """Return what identifies an event: of a finding its kind, its subject and what happened, and then what is kept."""
     of: list[Any]
     match event:
-        case FindingArose():
-            of = ["finding", event.row.kind, event.row.subject, event.row.until_ms]
+        case FindingArose() | FindingGrew() | FindingEnded():
+            known = ReportedFinding.of(event.row)
+            of = ["finding", known.kind, known.subject, CHANGES[type(event)], *known[2:]]
         case LagChanged():
             of = ["lag", event.row.status]
         case _:
@@ -403,7 +415,7 @@ def _line(event: WatchEvent) -> str:
 def _identity(line: str) -> str:
     """Return what a line has in common with the same event of a later look."""
     parts = json.loads(line)
-    return json.dumps(parts[:5] if parts[2] == "finding" else parts)
+    return json.dumps(parts[:6] if parts[2] == "finding" else parts)
 
 
 def _note(groups: FollowedGroups, line: list[Any]) -> None:
@@ -415,7 +427,7 @@ def _note(groups: FollowedGroups, line: list[Any]) -> None:
             reported.began = max(reported.began, offset)
         case ["ended", offset]:
             reported.ended = max(reported.ended, offset)
-        case ["finding", kind, subject, until_ms]:
-            reported.findings[kind, subject] = max(reported.findings.get((kind, subject), 0), until_ms)
+        case ["finding", kind, subject, _, *kept]:
+            reported.findings[kind, subject] = ReportedFinding(kind, subject, *kept)
         case ["lag", status]:
             reported.lag = status

@@ -1,11 +1,14 @@
-"""Findings posted to another system as JSON, in the form that it takes."""
+"""Findings posted to another system as JSON, in the form that it takes, when they begin, grow and end."""
 
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
 from coordinator_core.audit.finding_rows import FindingRow
@@ -13,37 +16,60 @@ from coordinator_core.errors import UsageError
 from jobs.formatting import plain
 from jobs.secret_values import remember_url
 from jobs.sources.bounded_warnings import Warn
+from jobs.watch.events import CHANGES, FindingEnded, FindingEvent
 
 TIMEOUT_S: Final = 5.0
 """How long a receiver may take: the watch waits meanwhile."""
 ALERTS_PATH: Final = "/api/v2/alerts"
 """The path of Alertmanager's API that takes alerts."""
+SLACK: Final = "hooks.slack.com"
+"""The host of Slack's incoming webhooks."""
+REPEAT_S: Final = 60.0
+"""How often what goes on is posted again to Alertmanager, which takes for resolved what it has not heard of for its
+``resolve_timeout``, 5 minutes by default."""
 
 
 class Webhook:
-    """Posts each finding to a URL, one after the other, beside the watch; what fails is a warning."""
+    """Posts findings to a URL, one after the other, beside the watch; what fails is a warning.
 
-    def __init__(self, url: str, warn: Warn) -> None:
+    ``cluster`` is its name in what is posted. ``clock`` gives seconds.
+    """
+
+    def __init__(self, url: str, warn: Warn, cluster: str, clock: Callable[[], float] = time.monotonic) -> None:
         """Raises UsageError for a URL that is not one of HTTP."""
         if not url.startswith(("http://", "https://")):
             raise UsageError("invalid --webhook: use http://HOST/PATH or https://HOST/PATH")
         remember_url(url)
-        self._url, self._warn = url, warn
+        self._url, self._warn, self._cluster, self._clock = url, warn, cluster, clock
+        self._takes_alerts = url.split("?", 1)[0].endswith(ALERTS_PATH)
+        self._is_slack = urlsplit(url).hostname == SLACK
+        self._repeated_s = clock()
         self._sender = ThreadPoolExecutor(1)
 
-    def post(self, finding: FindingRow) -> None:
-        """Send a finding; return at once."""
-        body = json.dumps([_alert(finding)] if self._takes_alerts else _message(finding)).encode()
-        request = Request(self._url, body, {"Content-Type": "application/json"}, method="POST")
-        self._sender.submit(_send, request).add_done_callback(self._note_failure)
+    def post(self, event: FindingEvent) -> None:
+        """Send what happened with a finding; return at once."""
+        if self._takes_alerts:
+            self._send([_alert(event.row, self._cluster, has_ended=isinstance(event, FindingEnded))])
+        else:
+            text = _text(event, self._cluster)
+            finding = {"change": CHANGES[type(event)], "cluster": self._cluster, "finding": plain(event.row)}
+            self._send({"text": text} if self._is_slack else {"text": text, **finding})
+
+    def repeat(self, findings: Callable[[], Iterable[FindingRow]]) -> None:
+        """Send what goes on again, if it is time to, to a receiver that needs it; return at once."""
+        if not self._takes_alerts or self._clock() - self._repeated_s < REPEAT_S:
+            return
+        self._repeated_s = self._clock()
+        if alerts := [_alert(row, self._cluster, has_ended=False) for row in findings() if row.is_open]:
+            self._send(alerts)
 
     def close(self) -> None:
         """Wait for what is still to be sent."""
         self._sender.shutdown()
 
-    @property
-    def _takes_alerts(self) -> bool:
-        return self._url.split("?", 1)[0].endswith(ALERTS_PATH)
+    def _send(self, body: Any) -> None:
+        request = Request(self._url, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST")
+        self._sender.submit(_post, request).add_done_callback(self._note_failure)
 
     def _note_failure(self, sent: Future[None]) -> None:
         error = sent.exception()
@@ -51,22 +77,41 @@ class Webhook:
             self._warn(f"a finding was not posted: {error}")
 
 
-def _send(request: Request) -> None:
+def _post(request: Request) -> None:
     with urlopen(request, timeout=TIMEOUT_S):
         return
 
 
-def _message(finding: FindingRow) -> dict[str, Any]:
-    """Return the finding with a ``text``, which is what Slack's incoming webhooks show."""
-    return {"text": f"{finding.group_id}: {finding.kind}: {finding.detail}", "finding": plain(finding)}
+def _text(event: FindingEvent, cluster: str) -> str:
+    """Return what happened in a line, which is what Slack's incoming webhooks show; Slack reads ``&``, ``<``, ``>``."""
+    row = event.row
+    about = "the cluster" if row.group_id is None else row.group_id
+    subject = f", {row.subject}" if row.subject else ""
+    times = f"since {_iso(row.since_ms)}" + ("" if row.is_open else f" until {_iso(row.until_ms)}")
+    state = {"began": row.level, "grew": f"{row.level}, more", "ended": "over"}[CHANGES[type(event)]]
+    text = f"[{state}] {row.kind} in {about}{subject} ({cluster}, {times}): {row.detail}"
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _alert(finding: FindingRow) -> dict[str, Any]:
-    """Return the finding as Alertmanager takes it: what identifies it as labels, its text as an annotation."""
-    labels = {"alertname": finding.kind, "group": finding.group_id, "subject": finding.subject or ""}
-    began = datetime.fromtimestamp(finding.since_ms / 1_000, UTC)
-    return {
-        "labels": {name: value for name, value in labels.items() if value},
-        "annotations": {"description": finding.detail},
-        "startsAt": began.isoformat(timespec="milliseconds"),
+def _alert(row: FindingRow, cluster: str, *, has_ended: bool) -> dict[str, Any]:
+    """Return the finding as Alertmanager takes it: what identifies it as labels, its text as an annotation.
+
+    Without an end it is firing, also one that was over when it was found: it resolves by itself.
+    """
+    labels = {
+        "alertname": row.kind,
+        "severity": row.level,
+        "cluster": cluster,
+        "group": row.group_id,
+        "subject": row.subject,
     }
+    alert = {
+        "labels": {name: value for name, value in labels.items() if value},
+        "annotations": {"summary": f"{row.kind} in {row.group_id or 'the cluster'}", "description": row.detail},
+        "startsAt": _iso(row.since_ms),
+    }
+    return alert | ({"endsAt": _iso(row.until_ms)} if has_ended else {})
+
+
+def _iso(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1_000, UTC).isoformat(timespec="milliseconds")

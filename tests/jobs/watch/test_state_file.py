@@ -18,12 +18,13 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.errors import InputError
-from coordinator_core.records import Family
+from coordinator_core.records import Family, LogPosition
 from jobs.cli.console import Console
 from jobs.cli.watch import Watch
 from jobs.cli.watch_lines import lines
-from jobs.watch.events import FindingArose, WatchEvent
+from jobs.watch.events import CHANGES, Reported, WatchEvent
 from jobs.watch.growing_logs import GrowingLogs
 from jobs.watch.state_file import StateFile
 from tests.jobs.watch.samples import SAMPLES, followed, growing
@@ -59,7 +60,7 @@ class Process:
 
 def identity(line: dict[str, Any]) -> tuple[Any, ...]:
     if line["event"] == "finding":
-        return line["event"], line["group_id"], line["kind"], line["subject"]
+        return tuple(line[name] for name in ("event", "group_id", "kind", "subject", "change", "since_ms", "value"))
     return line["event"], line["group_id"], line["at"]["partition"], line["at"]["offset"]
 
 
@@ -244,8 +245,32 @@ def test_a_finding_is_told_again_when_it_comes_back(tmp_path: Path) -> None:
     groups.begin()
     group = next(each for each in groups.groups.values() if each.findings)
     reported, finding = group.reported, group.findings[0]
-    assert reported.knows(finding)
-    later = finding._replace(since_ms=finding.until_ms + 1, until_ms=finding.until_ms + 2)
-    assert not reported.knows(later)
-    reported.note(FindingArose(group.key, later))
-    assert reported.knows(later)
+    assert changes(reported, finding) == []
+    later = finding._replace(since_ms=finding.until_ms + 1, until_ms=finding.until_ms + 2, is_open=True)
+    assert changes(reported, later)[-1] == "began"
+    assert changes(reported, later) == []
+
+
+def changes(reported: Reported, *rows: FindingRow) -> list[str]:
+    """What is told of a group that has these findings now."""
+    of_kinds = {(row.kind, row.subject) for row in rows}
+    told = reported.changes((Family.GROUP, "g"), rows, 99_999)
+    return [CHANGES[type(event)] for event in told if (event.row.kind, event.row.subject) in of_kinds or not rows]
+
+
+def test_a_finding_is_told_as_it_begins_grows_much_and_ends() -> None:
+    at = LogPosition(0, 5, 1_000)
+    storm = make_finding(
+        FindingKind.REBALANCE_STORM, 10, 10, "", [at], group_id="g", since_ms=1_000, until_ms=2_000, is_open=True
+    )
+    reported = Reported()
+    assert changes(reported, storm) == ["began"]
+    assert changes(reported, storm._replace(value=19, until_ms=3_000)) == []
+    assert changes(reported, storm._replace(value=20, until_ms=4_000)) == ["grew"]
+    assert changes(reported, storm._replace(value=39, until_ms=5_000)) == []
+    assert changes(reported, storm._replace(value=39, until_ms=5_000, level="alarm")) == ["grew"]
+    assert changes(reported, storm._replace(value=39, until_ms=6_000, is_open=False, level="alarm")) == ["ended"]
+    assert changes(reported, storm._replace(value=40, until_ms=7_000, level="alarm")) == ["grew"], "it goes on again"
+    assert changes(reported) == ["ended"], "it is no longer a finding"
+    assert changes(reported) == []
+    assert reported.findings["rebalance_storm", None].until_ms == 99_999

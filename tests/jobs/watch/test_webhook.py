@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.errors import UsageError
 from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
 from jobs.sources.files import find_logs
-from jobs.watch.webhook import Webhook
+from jobs.watch.events import CLUSTER, FindingArose, FindingEnded, FindingEvent, FindingGrew
+from jobs.watch.webhook import REPEAT_S, Webhook
 from tests.shared_data import ROOT
+
+KEY = CLUSTER
 
 
 @contextmanager
@@ -49,32 +53,64 @@ def finding():
     return next(row for history in histories for row in findings(history, limits) if row.kind == "rebalance_storm")
 
 
-def post(url: str, finding: Any) -> list[str]:
+def post(url: str, *events: FindingEvent) -> list[str]:
     warnings: list[str] = []
-    hook = Webhook(url, warnings.append)
-    hook.post(finding)
+    hook = Webhook(url, warnings.append, "east")
+    for event in events:
+        hook.post(event)
     hook.close()
     return warnings
 
 
-def test_a_text_for_chats_and_an_alert_for_alertmanager(finding) -> None:
+def test_a_text_for_chats_and_an_alert_for_alertmanager(finding: FindingRow) -> None:
+    goes_on = finding._replace(is_open=True)
+    events = (FindingArose(KEY, goes_on), FindingGrew(KEY, goes_on), FindingEnded(KEY, finding._replace(is_open=False)))
     with receiver() as (address, received):
-        assert post(f"{address}/services/some", finding) == []
-        assert post(f"{address}/api/v2/alerts", finding) == []
-    message, (alert,) = received
-    assert message["text"].startswith(f"{finding.group_id}: rebalance_storm: ")
-    assert message["finding"]["evidence"][0]["offset"] == finding.evidence[0].offset
-    assert alert["labels"] == {"alertname": "rebalance_storm", "group": finding.group_id}
-    assert alert["annotations"] == {"description": finding.detail}
-    assert alert["startsAt"].endswith("+00:00")
+        assert post(f"{address}/services/some", *events) == []
+        messages = received[:]
+        received.clear()
+        assert post(f"{address}/api/v2/alerts", *events) == []
+    assert [message["change"] for message in messages] == ["began", "grew", "ended"]
+    assert [message["text"].split("]")[0] for message in messages] == ["[warning", "[warning, more", "[over"]
+    assert " until " not in messages[0]["text"]
+    assert " until " in messages[2]["text"]
+    assert messages[0]["finding"]["evidence"][0]["offset"] == finding.evidence[0].offset
+    alerts = [alert for (alert,) in received]
+    of_one = {"alertname": "rebalance_storm", "severity": "warning", "cluster": "east", "group": finding.group_id}
+    assert [alert["labels"] for alert in alerts] == [of_one] * 3, "the same labels: the end resolves the beginning"
+    assert all(alert["startsAt"].endswith("+00:00") for alert in alerts)
+    assert ["endsAt" in alert for alert in alerts] == [False, False, True]
 
 
-def test_what_is_not_taken_is_a_warning(finding) -> None:
+def test_alertmanager_is_told_again_of_what_goes_on(finding: FindingRow) -> None:
+    """It resolves what it does not hear of."""
+    now = [0.0]
+    rows = [finding._replace(is_open=True), finding._replace(is_open=False)]
+    with receiver() as (address, received):
+        for path in ("/api/v2/alerts", "/services/some"):
+            hook = Webhook(address + path, pytest.fail, "east", lambda: now[0])
+            for seconds in (1, REPEAT_S, REPEAT_S + 1):
+                now[0] += seconds
+                hook.repeat(lambda: rows)
+            hook.close()
+    assert [len(alerts) for alerts in received] == [1, 1]
+
+
+def test_slack_gets_a_text_alone_and_reads_it_literally(finding: FindingRow, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr("jobs.watch.webhook._post", lambda request: sent.append(json.loads(request.data)))
+    post("https://hooks.slack.com/services/T/B/x", FindingArose(KEY, finding._replace(detail="<!channel> a & b")))
+    (message,) = sent
+    assert [*message] == ["text"]
+    assert message["text"].endswith(": &lt;!channel&gt; a &amp; b")
+
+
+def test_what_is_not_taken_is_a_warning(finding: FindingRow) -> None:
     with receiver(500) as (address, _):
-        (warning,) = post(address, finding)
+        (warning,) = post(address, FindingArose(KEY, finding))
     assert warning.startswith("a finding was not posted: HTTP Error 500")
 
 
 def test_a_webhook_is_a_url_of_http() -> None:
     with pytest.raises(UsageError, match="invalid --webhook: use http"):
-        Webhook("file:///etc/passwd", pytest.fail)
+        Webhook("file:///etc/passwd", pytest.fail, "east")
