@@ -49,7 +49,8 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     (``topics_version``: with its image), ``endpoint_epoch`` the version of what members know about each other's
     endpoints, ``known_endpoints`` what was last sent about each member's endpoint until its record or its tasks change,
     ``shutdown_member`` the member that asked to shut down the application, ``task_offsets`` what members reported,
-    ``classic`` the members that still speak the classic protocol (KIP-1071, online migration).
+    ``classic`` the members that still speak the classic protocol (KIP-1071, online migration), ``acknowledged`` those
+    that have reported the tasks that they were given (KIP-1071: these are sent until they do).
     """
 
     type: ClassVar = GroupType.STREAMS
@@ -63,6 +64,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
     topics_version: int = -1
     task_offsets: TaskOffsets = field(default_factory=TaskOffsets)
     classic: dict[str, ClassicThread] = field(default_factory=dict)
+    acknowledged: set[str] = field(default_factory=set)
     endpoint_epoch: int = 0
     known_endpoints: dict[str, Fields] = field(default_factory=dict)
     shutdown_member: str | None = None
@@ -117,6 +119,7 @@ class LiveStreamsGroup(LiveEpochGroup[StreamsGroup]):
             self.view.remove_member(member_id)
             self.task_offsets.forget(member_id)
             self.classic.pop(member_id, None)
+            self.acknowledged.discard(member_id)
         elif moves and new is not None:
             # Kafka puts the member into its map again for each of the two records, which can make the map grow.
             self.view.put_member(member_id, process(new))

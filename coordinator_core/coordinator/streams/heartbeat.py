@@ -143,14 +143,19 @@ def _assign(step: _Step, configuration: TopologyOnTopics) -> None:
 
 
 def _answer(step: _Step, topology: ConfiguredTopology) -> Fields:
-    """Return the response: tasks where they changed, endpoints where the member does not know them, and the status."""
+    """Return the response: tasks where they changed or were not acknowledged, endpoints where the member does not know
+    them, and the status.
+    """
     op, group, moved = step.op, step.group, step.moved
     config = op.memory.group_config(group.group_id)
     fields: Fields = {"heartbeatIntervalMs": config.streams_heartbeat_interval_ms}
     if op.memory.profile.is_kip_1071:
         fields["acceptableRecoveryLag"] = min(config.streams_acceptable_recovery_lag, MAX_INT32)
         fields["taskOffsetIntervalMs"] = config.streams_task_offset_interval_ms
-    if step.data["memberEpoch"] == 0 or (moved is not step.member and moved.assigned != step.member.assigned):
+    is_new = step.data["memberEpoch"] == 0 or (moved is not step.member and moved.assigned != step.member.assigned)
+    if is_new:
+        group.acknowledged.discard(moved.member_id)
+    if is_new or (op.memory.profile.is_kip_1071 and not _has_acknowledged(step)):
         fields |= _tasks(moved)
         group.known_endpoints.pop(moved.member_id, None)
         if moved.user_endpoint is not None:
@@ -253,6 +258,17 @@ def _owned(data: StreamsGroupHeartbeatRequest) -> OwnedTasks:
         {tasks["subtopologyId"]: tasks["partitions"] for tasks in data[role] or ()} for role in validation.TASK_FIELDS
     )
     return active, standby, warmup
+
+
+def _has_acknowledged(step: _Step) -> bool:
+    """Whether the member has reported the tasks that it was given: until then, the answer that had them may be lost.
+
+    Releases send tasks once, and call the group stable without them (KIP-1071, section Response Schema).
+    """
+    heard, member_id, owned = step.group.acknowledged, step.moved.member_id, _owned(step.data)
+    if owned is not None and [task_ids(tasks) for tasks in owned] == [*_tasks(step.moved).values()]:
+        heard.add(member_id)
+    return member_id in heard
 
 
 def _tasks(member: StreamsMember) -> Fields:

@@ -134,6 +134,21 @@ def of_the_document(**topics: int) -> Cluster:
     return cluster
 
 
+@pytest.mark.parametrize("in_document", [True, False])
+def test_tasks_are_sent_until_a_member_reports_them(in_document: bool) -> None:
+    """KIP-1071, Response Schema: the answer that had them may be lost. Releases send them once."""
+    cluster = of_the_document(**{"in": 2}) if in_document else Cluster.of({"in": 2}, **AT_ONCE)
+    one = StreamsThread(cluster, "A", topology(0, "in"))
+    one.beat()
+    held, unchanged = one.tasks, dict.fromkeys(ROLES)
+    assert one.active == {0, 1}
+    for _ in range(2):
+        again = one.beat(**unchanged).response
+        assert again is not None
+        assert again["activeTasks"] == (held["activeTasks"] if in_document else None)
+    assert [one.beat(**each).response["activeTasks"] for each in (held, unchanged)] == [None, None]
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
