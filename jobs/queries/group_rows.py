@@ -35,11 +35,13 @@ SAID_BY_NO_RECORD: Final = {
     EventKind.REBALANCE_BEGAN: "rebalance begins",
     EventKind.LEADER_LATE: "leader late",
     EventKind.STATIC_MEMBER_FENCED: "client turned away",
+    EventKind.STATIC_MEMBER_REPLACED: "static member replaced",
     EventKind.CONVERSION_REFUSED: "conversion refused",
     EventKind.WRITE_FAILED: "write failed",
     EventKind.COORDINATOR_UNLOADED: "coordinator away",
     EventKind.COORDINATOR_STOPPED: "broker stops",
     EventKind.COORDINATOR_LOADED: "coordinator back",
+    EventKind.COORDINATOR_FAILED: "coordinator cannot read its log",
     EventKind.COORDINATOR_RELOADS: "coordinator reads its log again",
 }
 """Lines of brokers' application logs that are rows of a history, with their names in a timeline. What other lines say

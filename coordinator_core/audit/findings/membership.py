@@ -16,6 +16,7 @@ from coordinator_core.clients.known_clients import default_client
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import SILENT
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, MembershipRow
+from coordinator_core.records import LogPosition
 
 TOGETHER_MS = 1_000
 """Clients that leave within this time of each other leave together."""
@@ -69,13 +70,30 @@ def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     yield from _deploy(history, limits, wave)
 
 
+POLL_TIMEOUT = "poll timeout has expired"
+"""What a client says that leaves as it was too slow, and comes back by itself (KIP-800)."""
+
+
+def _too_slow(history: GroupHistory) -> set[tuple[str | None, LogPosition | None]]:
+    """Return who went, with which record, as it was too slow, as brokers' logs say: that is not a restart."""
+    return {
+        (event.member_id, event.record)
+        for event in history.events
+        if event.kind == EventKind.MEMBER_TIMED_OUT
+        or (event.kind == EventKind.MEMBER_LEFT and POLL_TIMEOUT in (event.reason or ""))
+    }
+
+
 def _restarts(history: GroupHistory, limits: Thresholds) -> Iterator[_Restart]:
+    too_slow = _too_slow(history)
     for name, rows in _by_client(history).items():
         rows = [row for row in rows if row.instance_id is None and row.client_id is not None]
         alone = _one_at_a_time(rows)
         for gone, back in itertools.pairwise(rows):
             went_on = gone.member_id == back.member_id and gone.group_type != GroupType.CONNECT
             if not alone or gone.left is None or gone.went_by not in GONE or went_on:
+                continue
+            if (gone.member_id, gone.left) in too_slow:
                 continue
             if 0 <= back.joined.timestamp_ms - gone.left.timestamp_ms <= limits.rolling_deploy_gap_ms:
                 yield _Restart(name, gone, back)

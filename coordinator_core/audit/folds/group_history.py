@@ -395,7 +395,7 @@ def _witnessed(by_type: Mapping[type, list[Any]], brokers: Sequence[BrokerEvent]
     return testify(epochs, rebalances, memberships, BrokerLines(without_copies({*events, *near})))
 
 
-OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.LEADER_LATE))
+OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.STATIC_MEMBER_REPLACED, EventKind.LEADER_LATE))
 """Lines that may name no group: their members tell it."""
 
 

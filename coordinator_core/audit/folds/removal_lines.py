@@ -36,12 +36,14 @@ def how_by_lines(how: str, lines: BrokerLines, topic: str, partition: int, at: L
     """
     if how == GROUP_ENDED and deleted_group(lines, at) is not None:
         return GROUP_DELETED
-    if how in (EXPIRED_OR_DELETED, GROUP_ENDED) and expired_offset(lines, topic, partition, at) is not None:
+    if how in (EXPIRED_OR_DELETED, DELETED, GROUP_ENDED) and expired_offset(lines, topic, partition, at) is not None:
         return GROUP_EXPIRED if how == GROUP_ENDED else EXPIRED
     if how not in (EXPIRED_OR_DELETED, DELETED):
         return how
     if deleted_topic(lines, topic, at) is not None:
         return TOPIC_DELETED
+    if removed_by_request(lines, topic, partition, at) is not None:
+        return DELETED
     return or_with_topic(how, reach, at.timestamp_ms)
 
 
@@ -78,15 +80,30 @@ def _is_near(line: BrokerEvent, at: LogPosition) -> bool:
     return is_between(line, at.timestamp_ms - SLACK_MS, at.timestamp_ms + SLACK_MS)
 
 
+def removed_by_request(lines: BrokerLines, topic: str, partition: int, at: LogPosition) -> BrokerEvent | None:
+    """Return the line that says that a request deleted this offset of the group with this tombstone; None: there is
+    none. Coordinators since Kafka 4.0 do not write it.
+    """
+    name = _in_list(f"{topic}-{partition}")
+    named = [line for line in lines.of_kind[EventKind.OFFSETS_REMOVED] if name.search(line.reason or "")]
+    if named and all(line.timestamp_ms is None for line in named):
+        return named[0] if len(named) == 1 else None
+    return next((line for line in named if _is_near(line, at)), None)
+
+
+def _in_list(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+
+
 def _at_once(lines: Iterable[BrokerEvent], at: LogPosition) -> BrokerEvent | None:
-    """Return the line of this log partition that was written just before a record."""
-    return next(
-        (
-            line
-            for line in lines
-            if line.log_partition == at.partition
-            and line.timestamp_ms is not None
-            and 0 <= at.timestamp_ms - line.timestamp_ms <= AT_ONCE_MS
-        ),
-        None,
-    )
+    """Return the line of this log partition that was written just before a record.
+
+    The coordinator before Kafka 4.0 writes one for all its partitions, when it has written the records.
+    """
+    return next((line for line in lines if _is_at_once(line, at)), None)
+
+
+def _is_at_once(line: BrokerEvent, at: LogPosition) -> bool:
+    if line.log_partition is None:
+        return is_between(line, at.timestamp_ms, at.timestamp_ms + (line.duration_ms or 0) + AT_ONCE_MS)
+    return line.log_partition == at.partition and is_between(line, at.timestamp_ms - AT_ONCE_MS, at.timestamp_ms)

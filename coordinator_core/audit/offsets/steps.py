@@ -15,7 +15,7 @@ from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset
+from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset, removed_by_request
 from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, removal_window, shows_deletions
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
@@ -371,8 +371,10 @@ class _RowMaker:
             return _Reason(StepCause.TOPIC_DELETED, line.place)
         if is_past_expiry:
             return _Reason(StepCause.EXPIRED, detail)
-        if not cannot_expire and (line := expired_offset(self._lines, *partition, at)) is not None:
+        if (line := expired_offset(self._lines, *partition, at)) is not None:
             return _Reason(StepCause.EXPIRED, _with_place(detail, line))
+        if (line := removed_by_request(self._lines, *partition, at)) is not None:
+            return _Reason(StepCause.DELETED, _with_place(detail, line))
         if cannot_expire and not shows_deletions(self._commits.reach, now_ms):
             return _Reason(StepCause.UNKNOWN, detail, TOPICS_MISSING)
         if cannot_expire:
