@@ -13,8 +13,9 @@ from itertools import islice
 from typing import Any, Final
 
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
-from coordinator_core.audit.folds.witness import OF_EPOCH, OF_MEMBER
+from coordinator_core.audit.folds.witness import OF_MEMBER
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.later_lines import OF_EPOCH
 from coordinator_core.broker_log.other_clusters import NAMING, of_other_clusters
 from coordinator_core.broker_log.zones import ANCHORS, Epoch, with_zones
 from coordinator_core.history.rows import GroupEpochRow, MembershipRow

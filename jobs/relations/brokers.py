@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.later_lines import OF_EPOCH, later_lines
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.records import GROUP_LOG
 from jobs.tables.reader import TableReader
 from jobs.tables.row_reader import reader
 
@@ -75,6 +78,52 @@ def of_other_clusters(tables: TableReader, cluster: str) -> Iterator[str]:
         cluster=cluster,
     ):
         yield OTHER_CLUSTER.format(row["file"], row["members"])
+
+
+def copy_is_older(line: BrokerEvent, last_ms: Mapping[int, int]) -> str:
+    """Return in words that a log partition goes on behind the end of its copy; ``line`` says so."""
+    partition = -1 if line.log_partition is None else line.log_partition
+    return (
+        f"{GROUP_LOG}-{partition} ends at {utc(last_ms[partition])}, and its coordinator went on: {line.place} names "
+        f"epoch {line.epoch} of group {line.group_id} at {utc(line.timestamp_ms or 0)}. The copy is older than the "
+        "broker's log: what its groups are since then is not known"
+    )
+
+
+def older_copies(tables: TableReader, cluster: str) -> Iterator[str]:
+    """Yield in words which log partitions go on behind the end of what was taken in, as brokers' logs say."""
+    if not has_lines(tables):
+        return
+    last_ms = {
+        row["log_partition"]: row["last_ms"]
+        for row in tables.rows(
+            "SELECT log_partition, max(last_ms) AS last_ms FROM $log_ranges "
+            "WHERE cluster = :cluster AND log_topic = :topic AND last_ms IS NOT NULL GROUP BY log_partition",
+            cluster=cluster,
+            topic=GROUP_LOG,
+        )
+    }
+    read = reader(BrokerEvent)
+    later = [
+        read(row)
+        for row in tables.rows(
+            f"SELECT * FROM ${TABLE} WHERE cluster = :cluster AND {USED} AND kind IN :kinds "
+            "AND timestamp_ms > :since_ms",
+            cluster=cluster,
+            kinds=sorted(map(str, OF_EPOCH)),
+            since_ms=min(last_ms.values(), default=0),
+        )
+    ]
+    epochs = {
+        row["group_id"]: row["epoch"]
+        for row in tables.rows(
+            "SELECT group_id, epoch FROM $group_epochs WHERE cluster = :cluster AND is_open AND group_id IN :groups",
+            cluster=cluster,
+            groups=sorted({line.group_id or "" for line in later}) or [""],
+        )
+    }
+    for line in later_lines(later, last_ms, epochs).values():
+        yield copy_is_older(line, last_ms)
 
 
 ABOUT_REMOVALS: Final = tuple(

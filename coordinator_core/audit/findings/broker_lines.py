@@ -8,8 +8,9 @@ from itertools import groupby
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.folds.witness import SLACK_MS, epochs_not_kept, not_kept, open_beginning, quoted
+from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning, quoted
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.later_lines import SLACK_MS
 from coordinator_core.records import LogPosition
 
 

@@ -12,13 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.later_lines import OF_EPOCH, SLACK_MS
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
-
-SLACK_MS = 5_000
-"""A line and its record may be this far apart: clocks of brokers differ, and a record waits for its batch."""
 
 HOW = {
     EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),
@@ -454,12 +452,6 @@ def open_beginning(epochs: Sequence[GroupEpochRow], lines: BrokerLines) -> Broke
         ),
         None,
     )
-
-
-OF_EPOCH = frozenset(
-    (EventKind.EPOCH_BUMPED, EventKind.TARGET_COMPUTED, EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
-)
-"""Lines that are written together with the record of the epoch or generation that they name."""
 
 
 def not_kept(memberships: Sequence[MembershipRow], lines: Iterable[BrokerEvent], until_ms: int) -> list[BrokerEvent]:

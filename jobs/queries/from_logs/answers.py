@@ -62,6 +62,7 @@ class LogAnswers:
 
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Replay all groups, also if only one is asked for."""
+        self._broker_lines()
         return replay(self.logs, moment, self._warn_once(), self.listed)
 
     def history(self, group_id: str) -> GroupHistory | None:
@@ -82,6 +83,7 @@ class LogAnswers:
         """One pass over the logs, in which the records of the group alone are decoded."""
         from jobs.queries.from_logs.commits import group_commits
 
+        self._broker_lines()
         return group_commits(self.logs, self._warn_once(), group_id, self.listed)
 
     def lag(self, group_id: str | None, ends: EndOffsets | None) -> list[LagPoint]:
@@ -90,6 +92,7 @@ class LogAnswers:
 
         if ends is None:
             raise InputError(NO_ENDS)
+        self._broker_lines()
         return lag_from_logs(self.logs, self._warn_once(), group_id, ends)
 
     def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
@@ -190,9 +193,16 @@ class LogAnswers:
         """Yield the histories of one group or all; targets are judged if there are settings for it."""
         from jobs.queries.from_logs.history import group_histories
 
+        lines = self._broker_lines()
+        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed, lines, self._note)
+
+    def _broker_lines(self) -> LinesByGroup:
+        """Return the lines of brokers' logs, read once: also for answers that do not change by them, as their warnings
+        tell what the logs lack.
+        """
         if self._lines is None:
             self._lines = self.brokers.read(self.logs, self.warn)
-        return group_histories(self.logs, self._warn_once(), group_id, audit, self.listed, self._lines, self._note)
+        return self._lines
 
     def knowledge(self) -> Knowledge:
         """One pass over the logs, unless an answer before was one."""

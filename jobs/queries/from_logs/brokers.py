@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.later_lines import later_lines
 from coordinator_core.broker_log.other_clusters import of_other_clusters
 from coordinator_core.broker_log.zones import Epoch, with_zones
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER
+from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER, copy_is_older
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.sources.files import LogPart
@@ -57,6 +58,8 @@ class BrokerLogs:
         events = with_zones((event for event in events if event.file not in refused), known.written_ms)
         if homeless := sum(event.timestamp_ms is None for event in events):
             warn(NO_ZONE.format(homeless))
+        for line in later_lines(events, known.last_ms, known.epochs).values():
+            warn(copy_is_older(line, known.last_ms))
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for event in events:
             if event.group_id is not None:
@@ -68,20 +71,22 @@ NO_BROKER_LOGS = BrokerLogs()
 
 
 class _Known(NamedTuple):
-    """What the log has of some groups: when each epoch was written (ms), once in each life of its group; and the ids
-    of all members.
+    """What the log has of some groups: when each epoch was written (ms), once in each life of its group; the ids of all
+    members; the last epoch of each; and the time of the last record of each log partition (ms).
     """
 
     written_ms: defaultdict[Epoch, list[int]]
     members: defaultdict[str, set[str]]
+    epochs: dict[str, int]
+    last_ms: dict[int, int]
 
 
 def _known(logs: Iterable[LogPart], groups: set[str]) -> _Known:
-    known = _Known(defaultdict(list), defaultdict(set))
-    newest: dict[str, int] = {}
-    for files in by_partition(logs)[Family.GROUP].values() if groups else ():
+    known = _Known(defaultdict(list), defaultdict(set), {}, {})
+    for partition, files in by_partition(logs)[Family.GROUP].items() if groups else ():
         reader = LogReader(files, lambda message: None)  # the pass that answers warns of what cannot be read
         for row in reader.rows():
+            known.last_ms[partition] = max(known.last_ms.get(partition, 0), row.timestamp)
             if row.kind != Kind.RECORD.value or int.from_bytes(row.key[:2]) not in GROUP_TYPES:
                 continue
             record = reader.decoded(row)
@@ -93,7 +98,7 @@ def _known(logs: Iterable[LogPart], groups: set[str]) -> _Known:
             if record.type not in EPOCH_TYPES:
                 continue
             epoch: int = value.get("generation", value.get("epoch", -1))
-            if newest.get(record.group_id) != epoch:
+            if known.epochs.get(record.group_id) != epoch:
                 known.written_ms[record.group_id, epoch].append(record.at.timestamp_ms)
-            newest[record.group_id] = epoch
+            known.epochs[record.group_id] = epoch
     return known

@@ -22,7 +22,7 @@ from jobs.queries.interface import (
     OwnedBy,
     RebalanceFilter,
 )
-from jobs.relations.brokers import NO_ZONE, of_other_clusters, silent_lines
+from jobs.relations.brokers import NO_ZONE, of_other_clusters, older_copies, silent_lines
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.relations.unreadable import ignored_types
@@ -266,6 +266,7 @@ class StoredAnswers:
         if not has_replayed_all(self.tables, self.cluster):
             yield NOT_REPLAYED
         yield from ignored_types(self.tables, self.cluster)
+        yield from older_copies(self.tables, self.cluster)
         if of_history:
             from jobs.relations.knowledge import missing_of_shares
 

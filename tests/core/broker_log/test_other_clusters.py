@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.broker_log.later_lines import SLACK_MS, later_lines
 from coordinator_core.broker_log.lines import LogReader
 from coordinator_core.broker_log.other_clusters import of_other_clusters
 
@@ -53,3 +54,13 @@ def test_equal_lines_of_one_file_are_several() -> None:
     assert [each.local_ms for each in without_copies([*lines, *copied])] == [each.local_ms for each in lines]
     later = [line._replace(file="b.log", local_ms=(line.local_ms or 0) + 60_000) for line in lines]
     assert len(without_copies([*lines, *later])) == 4
+
+
+def test_a_line_behind_the_end_of_a_copy_that_names_a_new_epoch_shows_that_the_copy_is_old() -> None:
+    bumps = read(*(f"[GroupId g] Bumped group epoch to {epoch} with metadata hash 1." for epoch in range(3, 9)))
+    timed = [each._replace(timestamp_ms=each.local_ms) for each in bumps]
+    end = (timed[1].timestamp_ms or 0) - SLACK_MS
+    assert later_lines(timed, {3: end}, {"g": 4}) == {3: timed[-1]}
+    assert not later_lines(timed, {3: end}, {"g": 8})
+    assert not later_lines(timed, {3: timed[-1].timestamp_ms or 0}, {"g": 4})
+    assert not later_lines(bumps, {3: end}, {"g": 4})
