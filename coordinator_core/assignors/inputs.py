@@ -147,10 +147,17 @@ class ClassicMemberSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClassicGroupSpec:
-    """A classic group; ``memory`` is what the leader's assignor kept from its last round (None: a new assignor)."""
+    """A classic group; ``memory`` is what the leader's assignor kept from its last round (None: a new assignor).
+
+    ``client`` is the leader's client (``assignors.client.clients``), ``leader`` its member id, ``topic_order`` the
+    order in which it knows the topics. The assignors of some clients depend on them.
+    """
 
     members: Mapping[str, ClassicMemberSpec]
     memory: Any = None
+    client: str = "java"
+    leader: str = ""
+    topic_order: Sequence[str] = ()
     type: AssignedGroupType = AssignedGroupType.CLASSIC
 
 

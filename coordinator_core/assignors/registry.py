@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
-from coordinator_core.assignors.client import range as client_range
-from coordinator_core.assignors.client import roundrobin, sticky
+from coordinator_core.assignors.client.clients import CLIENTS, client_assignor
 from coordinator_core.assignors.connect import eager, incremental
-from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs, StreamsGroupSpec, Tasks
+from coordinator_core.assignors.inputs import (
+    AssignedGroupType,
+    Assignment,
+    ClassicGroupSpec,
+    GroupSpecs,
+    StreamsGroupSpec,
+    Tasks,
+)
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.assignors.server import range as server_range
 from coordinator_core.assignors.server import simple, uniform
@@ -24,11 +31,18 @@ Assignor = Callable[[Any, TopicImage, Profile], Assignment[Any]]
 Assign = Callable[[str, GroupSpecs, TopicImage, Profile], Assignment[Any]]
 """The signature of ``assign``: all assignors, chosen by name."""
 
+
+def _as_client(name: str) -> Assignor:
+    """The assignor of that name of the client that leads the group."""
+
+    def assign_as_client(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Any]:
+        return client_assignor(spec.client, name)(spec, image)
+
+    return assign_as_client
+
+
 ASSIGNORS: dict[tuple[AssignedGroupType, str], Assignor] = {
-    (AssignedGroupType.CLASSIC, "range"): client_range.assign_range,
-    (AssignedGroupType.CLASSIC, "roundrobin"): roundrobin.assign_round_robin,
-    (AssignedGroupType.CLASSIC, "sticky"): sticky.assign_sticky,
-    (AssignedGroupType.CLASSIC, "cooperative-sticky"): sticky.assign_cooperative_sticky,
+    **{(AssignedGroupType.CLASSIC, name): _as_client(name) for name in dict.fromkeys(chain(*CLIENTS.values()))},
     (AssignedGroupType.CONNECT, "default"): eager.assign_eager,
     (AssignedGroupType.CONNECT, "compatible"): incremental.assign_incremental,
     (AssignedGroupType.CONNECT, "sessioned"): incremental.assign_incremental,

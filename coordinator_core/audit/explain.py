@@ -21,7 +21,7 @@ from coordinator_core.audit.findings.unassigned import NOT_READY
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, plural
 from coordinator_core.audit.folds.moves import Moves
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
-from coordinator_core.audit.rows import TargetAuditRow, Verdict
+from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
@@ -303,8 +303,14 @@ def _verdict(row: TargetAuditRow, *, has_two_owners: bool) -> str:
         return f"The recomputed assignment is identical to the recorded one{how}."
     if row.verdict == Verdict.UNKNOWN:
         return f"It cannot be verified whether the assignment is right. Missing: {row.missing}."
+    if row.verdict == Verdict.SOUND:
+        return "The assignor of its client cannot be recomputed; the assignment breaks nothing that holds of all."
     more = row.more_differences
     listed = "; ".join(row.differences) + (f"; {more} more" if more > 0 else "")
+    if row.verdict == Verdict.INVALID and row.fitted is not None:
+        return f"The assignment is what the client of its leader computes ({row.fitted}), and breaks a rule: {listed}."
+    if row.basis == Basis.INVARIANTS:
+        return f"The assignor of its client cannot be recomputed; the assignment breaks what holds of all: {listed}."
     return f"Compared with the recomputed assignment it is {row.verdict}: {listed}."
 
 

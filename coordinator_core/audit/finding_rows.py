@@ -62,7 +62,7 @@ class FindingKind(StrEnum):
     RULES_BROKEN = ("rules_broken", Level.ALARM, 10, "violations", "any",
         "The log breaks rules of the protocol.")
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
-        "Target assignments differ from what their assignor computes.")
+        "Target assignments differ from what their assignor computes, or break what holds of all of their kind.")
     ASSIGNMENT_NOT_TAKEN = ("assignment_not_taken", Level.ALARM, 9, "times", "any",
         "A member of a classic group did not read all that it was given, as the partitions that it owned when it "
         "joined again show: its client keeps the last entry of a topic that the leader's lists several times. No "

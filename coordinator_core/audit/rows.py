@@ -15,16 +15,21 @@ class Verdict(StrEnum):
     """The assignor gives exactly what was recorded, in the same order where Kafka's order is known."""
     EQUIVALENT = "equivalent"
     """It differs but breaks no invariant, and balance, stickiness and rack figures are the same."""
+    SOUND = "sound"
+    """Another client made it, whose assignor cannot be recomputed; it breaks no invariant, and is as even and sticky as
+    such an assignor has to be."""
     DIVERGENT = "divergent"
     """It differs in balance, stickiness or rack figures."""
     INVALID = "invalid"
-    """It breaks an invariant of its assignor."""
+    """It breaks an invariant of its assignor; where ``fitted`` is set, that is what the leader's client computes."""
     UNKNOWN = "unknown"
     """The log does not contain all input that the coordinator had."""
 
 
 WRONG = frozenset((Verdict.DIVERGENT, Verdict.INVALID))
-"""Verdicts on targets that the assignor did not give."""
+"""Verdicts on targets that the assignor did not give, or that it should not have given."""
+RIGHT = frozenset((Verdict.IDENTICAL, Verdict.SOUND))
+"""Verdicts on targets at which nobody has to look."""
 
 
 class Basis(StrEnum):
@@ -34,6 +39,8 @@ class Basis(StrEnum):
     """The result of the coordinator's assignor."""
     LEADER = "leader"
     """The result of the assignor of the group's leader."""
+    INVARIANTS = "invariants"
+    """What holds of every assignment of its kind: the assignor of the leader's client cannot be recomputed."""
     KEPT = "kept"
     """The assignment that the same generation had before; in a Connect group on KIP-848 what the workers ran when the
     assignor of one of them failed."""
@@ -60,8 +67,8 @@ class TargetAuditRow(NamedTuple):
     epoch: Annotated[int, "assignment epoch, or generation"]
     at: Annotated[LogPosition, "the record that completes the target"]
     opened: Annotated[LogPosition, "the first record of the operation that made it"]
-    verdict: Annotated[str, "identical, equivalent, divergent, invalid or unknown"]
-    basis: Annotated[str, "assignor, leader, or a copy of what the group had: kept, upgrade or downgrade"]
+    verdict: Annotated[str, "identical, equivalent, sound, divergent, invalid or unknown"]
+    basis: Annotated[str, "assignor, leader, invariants, or a copy of what the group had: kept, upgrade or downgrade"]
     assignor: Annotated[str | None, "the assignor that was recomputed; null: there is none, or it is not known"] = None
     fitted: Annotated[str | None, "the order, the topics, the leader's view or its memory that gives this result"] = (
         None

@@ -12,6 +12,7 @@ import typer
 
 from coordinator_core.assignors.case_files.case_types import run_case
 from coordinator_core.assignors.case_files.comparison import Row, compare_case
+from coordinator_core.assignors.client.clients import CLIENTS
 from coordinator_core.assignors.profiles import DEFAULT, PROFILES, Profile, profile
 from coordinator_core.errors import InputError
 from jobs.cli.console import Console, JsonOption, QuietOption
@@ -36,12 +37,23 @@ JdkOption = Annotated[
     ),
 ]
 
+ClientOption = Annotated[
+    str | None,
+    typer.Option(
+        "--client",
+        metavar="NAME",
+        help=f"Client of the leader of a classic group, or an older release of Kafka's: {', '.join(CLIENTS)}. "
+        "Default: what the case says, else Kafka's own.",
+    ),
+]
+
 
 def assign_command(
     context: typer.Context,
     file: FileArgument = STANDARD_INPUT,
     profile_name: ProfileOption = DEFAULT.name,
     jdk: JdkOption = DEFAULT.jdk,
+    client: ClientOption = None,
     presented: Annotated[
         bool,
         typer.Option(
@@ -56,7 +68,7 @@ def assign_command(
     Invalid lines are reported on standard error and skipped; the exit code is then 1.
     """
     skipped = False
-    for case, behaviour in _cases(file, profile_name, jdk):
+    for case, behaviour in _cases(file, profile_name, jdk, client):
         try:
             expected = run_case(case, behaviour, presented=presented)
         except InputError as error:
@@ -81,6 +93,7 @@ def compare_command(
     ] = None,
     profile_name: ProfileOption = DEFAULT.name,
     jdk: JdkOption = DEFAULT.jdk,
+    client: ClientOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -89,7 +102,7 @@ def compare_command(
     If a case has several rounds, each assignor starts from its own previous result. With --quiet: only the totals of
     each case.
     """
-    for case, behaviour in _cases(file, profile_name, jdk):
+    for case, behaviour in _cases(file, profile_name, jdk, client):
         rows = compare_case(case, behaviour, assignor)
         if quiet:
             rows = [row for row in rows if row.round == "all"]
@@ -102,9 +115,10 @@ def compare_command(
                 print(f"  {line}")
 
 
-def _cases(file: Path, profile_name: str, jdk: int) -> Iterator[tuple[dict[str, Any], Profile]]:
+def _cases(file: Path, profile_name: str, jdk: int, client: str | None) -> Iterator[tuple[dict[str, Any], Profile]]:
     behaviour = profile(profile_name, jdk)
-    return ((case, behaviour) for case in read_lines(file))
+    chosen = {} if client is None else {"client": client}
+    return ((case | chosen, behaviour) for case in read_lines(file))
 
 
 def _table(rows: list[Row]) -> Iterator[str]:

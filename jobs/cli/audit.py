@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator_core.audit.finding_rows import Level
-from coordinator_core.audit.rows import WRONG, TargetAuditRow, Verdict
+from coordinator_core.audit.rows import RIGHT, WRONG, TargetAuditRow, Verdict
 from coordinator_core.groups.rules import NOTICES
 from coordinator_core.groups.violations import Violation
 from coordinator_core.records import SHARE_LOG
@@ -44,7 +44,7 @@ def audit_command(
     ] = "",
     form: FormatOption = GateFormat.TEXT,
 ) -> None:
-    """Show the verdicts on all assignments, list those not identical, and list violations of the protocol rules.
+    """Show the verdicts on all assignments, list those neither identical nor sound, and list violations of rules.
 
     With --json every verdict and every violation is printed; the other forms have what is not identical or broken.
     """
@@ -61,7 +61,7 @@ def audit_command(
         counts[str(row.group_type), row.assignor or "", str(row.basis), str(row.verdict)] += 1
         if as_json:
             print_json({"table": "target_audits", **plain(row)})
-        elif row.verdict != Verdict.IDENTICAL:
+        elif row.verdict not in RIGHT or row.verdict in failing:
             unlike.append(row)
         if row.verdict in failing and gate is not None and gate.counts_verdict(row):
             seen.add(row.verdict)
@@ -79,7 +79,7 @@ def audit_command(
         print_ci(form, "audit", list(_gate_lines(unlike, broken, gate, failing)))
     else:
         print_lines(_tally(counts), as_json=False, title="assignments by verdict")
-        print_lines([_line(row) for row in unlike], as_json=False, title="not identical")
+        print_lines([_line(row) for row in unlike], as_json=False, title="neither identical nor sound")
         print_lines([_violation_line(each) for each in broken], as_json=False, title="rules broken")
     for note in gate.notes() if gate is not None else ():
         source.console.note(note)

@@ -15,10 +15,7 @@ Runner = Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]
 """A case's ``input``, the profile and how to assign -> its ``expected``, with ``presented`` where the kind has it."""
 
 RUNNERS: dict[str, Runner] = {
-    "client-range": client.runner("range"),
-    "client-roundrobin": client.runner("roundrobin"),
-    "client-sticky": client.runner("sticky"),
-    "client-cooperative-sticky": client.runner("cooperative-sticky"),
+    **{f"client-{name}": client.runner(name) for name in client.NAMES},
     "connect-eager": connect.run,
     "connect-incremental": connect.run,
     "hash-order": hash_order.run,
@@ -36,6 +33,8 @@ def run_case(
 ) -> dict[str, Any]:
     """Return the ``expected`` part of one case, ``{"steps": [...]}`` for most kinds.
 
+    Beside its ``assignor`` a case of a classic group may name the ``client`` of the leader; absent: Kafka's own.
+
     ``presented`` keeps what the coordinator gave the assignor.
 
     Raises:
@@ -45,7 +44,8 @@ def run_case(
     if not isinstance(kind, str) or kind not in RUNNERS:
         raise InputError(f"no assignor {kind!r} to run a case; there are {', '.join(sorted(RUNNERS))}")
     try:
-        expected = RUNNERS[kind](case["input"], profile, assign)
+        chosen = {"client": case["client"]} if "client" in case else {}
+        expected = RUNNERS[kind]({**case["input"], **chosen}, profile, assign)
     except INVALID as cause:
         raise InputError(f"case {case.get('id')!r} is no {kind} case: {type(cause).__name__} {cause}") from cause
     if not presented:

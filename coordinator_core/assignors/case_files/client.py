@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
+from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS, remembered
 from coordinator_core.assignors.client.leader import leader_order
-from coordinator_core.assignors.client.sticky import MEMBER_DATA, remembered
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.registry import Assign
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import AssignorError, InputError
+
+NAMES = tuple(dict.fromkeys(chain(*CLIENTS.values())))
+"""The names of the assignors of all clients."""
 
 
 def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str, Any]]:
@@ -22,21 +25,23 @@ def runner(name: str) -> Callable[[Mapping[str, Any], Profile, Assign], dict[str
     """
 
     def run(case: Mapping[str, Any], profile: Profile, assign: Assign) -> dict[str, Any]:
+        client = case.get("client", JAVA)
         broker_racks = {broker["id"]: broker.get("rack") for broker in case["brokers"]}
         memories: dict[str, Any] = {}
         results: list[dict[str, Any]] = []
         for step in case["steps"]:
-            members = leader_order(_members(step["members"]))
+            joined = _members(step["members"])
+            members = leader_order(joined) if client in JAVA_CLIENTS else joined
             memories = {member: memory for member, memory in memories.items() if member in members}
             leader = step["leader"]
-            spec = ClassicGroupSpec(members, memories.get(leader))
+            order = [topic["name"] for topic in step["topics"]]
+            spec = ClassicGroupSpec(members, memories.get(leader), client, leader, order)
             try:
                 assigned = assign(name, spec, _image(step["topics"], broker_racks), profile)
                 results.append({"assignment": {member: _runs(work) for member, work in assigned.members.items()}})
             except AssignorError as error:
                 results.append({"error": error.kind, "message": error.message})
-            if name in MEMBER_DATA:
-                memories[leader] = remembered(name, spec)
+            memories[leader] = remembered(client, name, spec)
         return {"steps": results}
 
     return run

@@ -9,7 +9,8 @@ from typing import Any
 from coordinator_core.assignors import registry
 from coordinator_core.assignors.assignment_metrics import AssignmentMetrics, measure
 from coordinator_core.assignors.case_files.case_types import run_case
-from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, GroupSpecs
+from coordinator_core.assignors.client.clients import CLIENTS
+from coordinator_core.assignors.inputs import AssignedGroupType, Assignment, ClassicGroupSpec, GroupSpecs
 from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.errors import AssignorError, InputError
@@ -79,14 +80,19 @@ class _Recorder:
 def _names(case: Mapping[str, Any], profile: Profile) -> list[str]:
     """The names under which assignors serve the case's type of group."""
     types: set[AssignedGroupType] = set()
+    of_client: dict[str, None] = {}
 
     def noted(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile) -> Assignment[Any]:
         types.add(spec.type)
+        if isinstance(spec, ClassicGroupSpec):
+            of_client.update(dict.fromkeys(CLIENTS.get(spec.client, ())))
         return registry.assign(name, spec, image, profile)
 
     run_case(case, profile, assign=noted)
     if not types:
         raise InputError(f"case {case.get('id')!r} assigns nothing that could be compared")
+    if of_client:
+        return list(of_client)
     return [name for group_type, name in registry.ASSIGNORS if group_type in types]
 
 

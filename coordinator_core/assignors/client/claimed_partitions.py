@@ -1,14 +1,18 @@
 """The partitions that members of a sticky group say they own, and which of these claims count.
 
-Source: Kafka 4.3.1 ``AbstractStickyAssignor.allSubscriptionsEqual`` and ``prepopulateCurrentAssignments``.
+Source: Kafka's ``AbstractStickyAssignor`` of 2.4, 2.6, 3.0, 3.5 and 4.3.1 (``allSubscriptionsEqual``,
+``prepopulateCurrentAssignments``); other clients descend from that of 2.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
+from coordinator_core.java.hash_codes import TOPIC_PARTITION
+from coordinator_core.java.order import hash_order
 
 NO_GENERATION = -1
 
@@ -31,16 +35,23 @@ class ClaimedPartitions:
     """The owners of partitions by the members' claims.
 
     ``owned[m]`` holds the partitions that member m keeps a claim on; ``contested`` those that two members claimed in
-    one generation. ``equal``: Kafka treats all subscriptions as equal.
+    one generation. ``equal``: the client treats all subscriptions as equal. ``former`` names the owner of a partition
+    in an earlier generation. ``any``: some member claims something.
     """
 
     owned: list[list[int]]
     contested: set[int]
     equal: bool
+    former: dict[int, int] = field(default_factory=dict)
+    any: bool = True
 
 
-def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
-    """Return the owners by the members' claims: of two claims to a partition, the one of the later generation counts.
+ClaimRule = Callable[[LeaderView, Sequence[MemberData], int | None], ClaimedPartitions]
+"""Group, what its members say, the largest generation that the leader saw before -> the claims that count."""
+
+
+def latest_of_two(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """Of two claims to a partition, the one of the later generation counts (Kafka 3.5 and later).
 
     The rival's generation is that of its subscription, even if the claims are from its user data: Kafka's sticky
     assignor compares these two.
@@ -72,22 +83,161 @@ def settle(view: LeaderView, data: Sequence[MemberData]) -> ClaimedPartitions:
             if partition in owned[rival]:
                 owned[rival].remove(partition)
             holder[partition] = m
-    return ClaimedPartitions(owned, contested, _all_equal(view))
+    equal = _all_equal(view)
+    former = {} if equal else former_owners(view, data, _largest(memory, data))
+    return ClaimedPartitions(owned, contested, equal, former)
+
+
+def of_latest_generation(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """Only claims of the largest generation count, that the leader remembers included (Kafka 3.0 to 3.4)."""
+    owned: list[list[int]] = [[] for _ in view.members]
+    contested: set[int] = set()
+    holder: dict[int, int] = {}
+    largest = generation_or_none(memory)
+    for m in view.order:
+        generation = data[m].generation
+        if generation_or_none(generation) < largest:
+            continue
+        if generation is not None and generation > largest:
+            largest = generation
+            for claims in owned:
+                claims.clear()
+            contested.clear()
+            holder.clear()
+        for name, number in data[m].partitions:
+            topic = view.partitions.index.get(name)
+            if topic is None:
+                continue
+            partition = view.partitions.of(topic, number)
+            rival = holder.get(partition)
+            holder[partition] = m
+            if rival is None:
+                owned[m].append(partition)
+                continue
+            contested.add(partition)
+            if partition in owned[rival]:
+                owned[rival].remove(partition)
+    equal = _all_equal(view)
+    former = {} if equal else former_owners(view, data, _largest(memory, data))
+    return ClaimedPartitions(owned, contested, equal, former)
+
+
+def of_present_generation(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """As ``of_latest_generation``, without a memory; each claim where subscriptions differ (Kafka 2.6 to 2.8)."""
+    if _all_equal(view):
+        return of_latest_generation(view, data, None)
+    return of_each_generation(view, data, memory)
+
+
+def of_each_generation(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """The claim of the latest generation counts, and the one before it names the former owner (Kafka 2.4 and 2.5).
+
+    Of two in one generation the first counts, or the last where members do not name theirs.
+    """
+
+    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
+        by_generation: dict[int, int] = {}
+        for generation, m in claims:
+            if generation is None or generation not in by_generation:
+                by_generation[generation_or_none(generation)] = m
+        return [by_generation[generation] for generation in sorted(by_generation, reverse=True)]
+
+    return _by_generation(
+        view, data, settle, lambda names: hash_order(TOPIC_PARTITION, names), _same_topics(view, in_order=False)
+    )
+
+
+def first_in_python(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """As ``of_each_generation``, in the order of the claims; in generation 0 the last claim counts (kafka-python,
+    aiokafka).
+    """
+
+    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
+        by_generation: dict[int, int] = {}
+        for generation, m in claims:
+            if not generation or generation not in by_generation:
+                by_generation[generation_or_none(generation)] = m
+        return [by_generation[generation] for generation in sorted(by_generation, reverse=True)]
+
+    return _by_generation(view, data, settle, list, _same_topics(view, in_order=True))
+
+
+def newest_key_first(view: LeaderView, data: Sequence[MemberData], memory: int | None) -> ClaimedPartitions:
+    """As ``of_each_generation``, from the last claimed partition on; one claimed twice in a generation counts as
+    claimed by nobody (librdkafka).
+    """
+
+    def settle(claims: list[tuple[int | None, int]]) -> list[int]:
+        by_generation = sorted(((generation_or_none(each), m) for each, m in claims), key=lambda claim: -claim[0])
+        if any(count > 1 for count in Counter(generation for generation, _ in by_generation).values()):
+            return []
+        return [m for _, m in by_generation]
+
+    return _by_generation(
+        view, data, settle, lambda names: list(reversed(names)), _same_topics(view, in_order=False), nowhere=False
+    )
+
+
+def _by_generation(
+    view: LeaderView,
+    data: Sequence[MemberData],
+    settle: Callable[[list[tuple[int | None, int]]], list[int]],
+    order: Callable[[list[TopicPartition]], Iterable[TopicPartition]],
+    equal: bool,
+    nowhere: bool = True,
+) -> ClaimedPartitions:
+    """Settle the claims to each partition; ``settle`` returns the members that count, the latest first.
+
+    ``nowhere``: claims to partitions that do not exist are claims, too.
+    """
+    claims: dict[TopicPartition, list[tuple[int | None, int]]] = {}
+    for m in view.order:
+        for claimed in data[m].partitions:
+            claims.setdefault(claimed, []).append((data[m].generation, m))
+    owned: list[list[int]] = [[] for _ in view.members]
+    former: dict[int, int] = {}
+    index, counts = view.partitions.index, view.partitions.counts
+    for name, number in order(list(claims)):
+        topic = index.get(name)
+        if topic is None or not 0 <= number < counts[topic]:
+            continue
+        partition = view.partitions.of(topic, number)
+        members = settle(claims[name, number])
+        if members:
+            owned[members[0]].append(partition)
+        if len(members) > 1:
+            former[partition] = members[1]
+    return ClaimedPartitions(owned, set(), equal, former, any=bool(claims) if nowhere else any(owned))
+
+
+def _same_topics(view: LeaderView, *, in_order: bool) -> bool:
+    """Whether all members subscribe to the same of the existing topics, or to equal lists of them."""
+    lists = [topics if in_order else sorted(set(topics)) for topics in view.subscribed]
+    return all(topics == lists[0] for topics in lists)
 
 
 def _all_equal(view: LeaderView) -> bool:
     """Whether all subscribe to the same topics, as Kafka judges: members that come first with no topic do not count."""
+    return len(before_a_difference(view)) == len(view.order)
+
+
+def before_a_difference(view: LeaderView) -> list[int]:
+    """Return the members that Kafka compares before it finds one with other topics; all, if there is none."""
     same: set[str] = set()
     first: Sequence[str] = ()
-    for m in view.order:
+    for place, m in enumerate(view.order):
         topics = view.specs[m].topics
         if same and topics == first:
             continue
         if not same:
             first, same = topics, set(topics)
         elif len(topics) != len(same) or not same.issuperset(topics):
-            return False
-    return True
+            return view.order[:place]
+    return view.order
+
+
+def _largest(memory: int | None, data: Sequence[MemberData]) -> int:
+    return max(map(generation_or_none, [memory, *(member.generation for member in data)]))
 
 
 def former_owners(view: LeaderView, data: Sequence[MemberData], max_generation: int) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """Sticky assignment when all members subscribe to the same topics.
 
-Source: Kafka 4.3.1 ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
+Source: Kafka ``AbstractStickyAssignor.ConstrainedAssignmentBuilder`` of 4.3.1, and of 3.6.2 (``BeforeNumbers``).
 """
 
 from __future__ import annotations
@@ -34,8 +34,11 @@ class ConstrainedAssignment:
     """Gives every member the least share (``min_quota``), and as many members as needed one partition more.
 
     ``work[m]`` are the partitions of member m. ``transfers`` holds partitions that another member may still own, with
-    their new owners.
+    their new owners. ``by_number``: what members keep goes by number, and what returns to its owner is not withheld
+    (Kafka 3.7 and later).
     """
+
+    by_number = True
 
     def __init__(self, view: LeaderView, racks: Racks, by_racks: bool, claims: ClaimedPartitions) -> None:
         if not view.members:
@@ -77,10 +80,12 @@ class ConstrainedAssignment:
             owned = []
             for partition in self.claims.owned[m]:
                 if self.by_racks and self.racks.mismatch(m, partition):
-                    self.revoked[partition] = m
+                    if self.by_number:
+                        self.revoked[partition] = m
                 elif partition not in self.claims.contested:
                     owned.append(partition)
-            owned.sort(key=lambda partition: (number_of[partition], topic_of[partition]))
+            if self.by_number:
+                owned.sort(key=lambda partition: (number_of[partition], topic_of[partition]))
             keep = self._kept(m, len(owned))
             self.work[m] = owned[:keep]
             self.revoked.update(dict.fromkeys(owned[keep:], m))
@@ -128,7 +133,8 @@ class ConstrainedAssignment:
                 else:
                     del self.below[at]
                     turn = at % len(self.below) if self.below else 0
-                    if self.larger < self.larger_expected and len(self.work[m]) + 1 < self.max_quota:
+                    may_grow = self.larger < self.larger_expected or not self.by_number
+                    if may_grow and len(self.work[m]) + 1 < self.max_quota:
                         self.at_min.append(m)
             else:
                 at = self.racks.next_near(partition, self.at_min, 0)
@@ -136,7 +142,8 @@ class ConstrainedAssignment:
                     left.append(partition)
                     continue
                 m = self.at_min.pop(at)
-                self._one_larger()
+                if self.by_number:
+                    self._one_larger()
             self._give(partition, m)
         return left
 
@@ -178,7 +185,9 @@ class ConstrainedAssignment:
 
     def _give(self, partition: int, m: int) -> None:
         self.work[m].append(partition)
-        if self.revoked.get(partition, m) != m or partition in self.claims.contested:
+        owner = self.revoked.get(partition)
+        changes = owner is not None and (owner != m or not self.by_number)
+        if changes or partition in self.claims.contested:
             self.transfers[partition] = m
 
     def _verify(self) -> None:
@@ -197,3 +206,9 @@ class ConstrainedAssignment:
                     f"Consumer: [{self.view.members[m]}] doesn't reach minQuota partitions, "
                     "and no more partitions to be assigned",
                 )
+
+
+class BeforeNumbers(ConstrainedAssignment):
+    """The same in Kafka 3.0 to 3.6: members keep the first partitions of their lists."""
+
+    by_number = False

@@ -1,11 +1,13 @@
-"""Sticky assignment when subscriptions differ: fill up the least loaded, then move partitions while that balances.
+"""Sticky assignment in general: fill up the least loaded, then move partitions while that balances.
 
-Source: Kafka 4.3.1 ``AbstractStickyAssignor.GeneralAssignmentBuilder``.
+Kafka has it where subscriptions differ, its releases before 2.6 and other clients always. Source: Kafka 4.3.1
+``AbstractStickyAssignor.GeneralAssignmentBuilder``; what others do otherwise is data: see ``sticky``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from coordinator_core.assignors.client.claimed_partitions import ClaimedPartitions
 from coordinator_core.assignors.client.constrained import unassigned
@@ -13,12 +15,30 @@ from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.assignors.client.member_loads import MemberLoads
 from coordinator_core.assignors.client.partition_movements import PartitionMovements
 from coordinator_core.assignors.client.racks import Racks
+from coordinator_core.assignors.client.treatment_orders import TreatmentOrder
 from coordinator_core.errors import AssignorError
 from coordinator_core.java.hash_codes import int32
 
 
+@dataclass(frozen=True, slots=True)
+class GeneralRules:
+    """How an algorithm of this kind differs from that of Kafka 3.5 and later.
+
+    ``order``: all partitions in another order where all subscribe to the same. ``moves_by_hash``: a partition that is
+    moved back is the first of a HashSet, else the first that moved. ``substitutes``: one that somebody else has by now
+    is swapped for the one that was wanted (kafka-python). ``fails``: it fails where it looks up a member whose work is
+    settled, as Kafka's does. ``by_one``: a difference of one partition does not count as balance yet.
+    """
+
+    order: TreatmentOrder | None = None
+    moves_by_hash: bool = True
+    substitutes: bool = False
+    fails: bool = True
+    by_one: bool = False
+
+
 class GeneralAssignment:
-    """Works on ``work[m]``, the partitions of member m. ``former`` names owners of an earlier generation.
+    """Works on ``work[m]``, the partitions of member m.
 
     Members whose work cannot change are settled before the others are balanced. If members claim partitions that do not
     exist, Kafka assigns partitions twice and fails in some cases; ``_unsound`` then takes its slow path, which does the
@@ -26,31 +46,39 @@ class GeneralAssignment:
     """
 
     def __init__(
-        self, view: LeaderView, racks: Racks, by_racks: bool, claims: ClaimedPartitions, former: Mapping[int, int]
+        self, view: LeaderView, racks: Racks, by_racks: bool, claims: ClaimedPartitions, rules: GeneralRules
     ) -> None:
         self.view = view
+        self.rules = rules
         self.partitions = view.partitions
         self.racks = racks
         self.by_racks = by_racks
-        self.former = former
+        self.former = claims.former
         self.work = claims.owned
         self.subscribers: list[list[int]] = [[] for _ in view.partitions.topics]
         for m in view.order:
             for topic in view.subscribed[m]:
                 self.subscribers[topic].append(m)
         self.loads = MemberLoads(view, racks, self.subscribers)
-        self.movements = PartitionMovements(view.partitions)
+        self.movements = PartitionMovements(view.partitions, by_hash=rules.moves_by_hash)
         self.must_revoke = False
         self._unsound = view.partitions.any_missing
         self._balanced: bool | None = None
 
-    def build(self) -> None:
-        """Assign everything; raises AssignorError where Kafka's class fails."""
+    def build(self, order: Sequence[int] | None = None) -> None:
+        """Assign everything; raises AssignorError where Kafka's class fails.
+
+        ``order`` has all partitions as they are treated; None: by number of subscribers, topic and number.
+        """
         self._keep_owned()
-        everything = self._by_subscribers(range(self.partitions.total))
+        everything = self._by_subscribers(range(self.partitions.total)) if order is None else order
         kept = self._by_subscribers(partition for held in self.work for partition in held)
-        free = unassigned(everything, kept)
         initial = not kept
+        if order is None:
+            free = unassigned(everything, kept)
+        else:
+            taken = {*kept}
+            free = [partition for partition in everything if partition not in taken]
         self._assign(free)
         self._balance(everything, free, initial)
 
@@ -139,18 +167,24 @@ class GeneralAssignment:
         owner = int(self.loads.owner[partition])
         self._require_active(owner)
         former = self.former.get(partition)
-        if former is not None:
+        if former is not None and self.rules.fails:
             self._require_active(former)
-            if size[owner] > size[former] + 1:
-                return former
+        if former is not None and self.loads.active[former] and size[owner] > size[former] + 1:
+            return former
         if self._unsound and not self._finds_lighter(partition, owner):
             return None
         lightest = self.loads.lightest(self.partitions.topic_of[partition])
         return lightest if lightest is not None and size[owner] > size[lightest] + 1 else None
 
-    def _move(self, partition: int, to: int) -> None:
-        partition = self.movements.instead_of(partition, int(self.loads.owner[partition]), to)
+    def _move(self, wanted: int, to: int) -> None:
+        wanted_from = int(self.loads.owner[wanted])
+        partition = self.movements.instead_of(wanted, wanted_from, to)
         owner = int(self.loads.owner[partition])
+        if self.rules.substitutes and owner != wanted_from:
+            self._hand_over(wanted, wanted_from, owner)
+        self._hand_over(partition, owner, to)
+
+    def _hand_over(self, partition: int, owner: int, to: int) -> None:
         self.movements.record(partition, owner, to)
         self.work[owner].remove(partition)
         self.loads.size[owner] -= 1
@@ -160,9 +194,11 @@ class GeneralAssignment:
     def _is_balanced(self) -> bool:
         if self._balanced is None:
             if not self.loads.active.any():
+                if not self.rules.fails:
+                    return True
                 raise AssignorError("NoSuchElementException", "no member left to balance")
             self._balanced = self.loads.even() or (
-                self._none_can_gain_unsound() if self._unsound else self.loads.none_can_gain()
+                self._none_can_gain_unsound() if self._unsound else self.loads.none_can_gain(by_one=self.rules.by_one)
             )
         return self._balanced
 

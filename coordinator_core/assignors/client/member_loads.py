@@ -73,15 +73,17 @@ class MemberLoads:
         sizes = self.size[self.active]
         return bool(sizes.min() >= sizes.max() - 1)
 
-    def none_can_gain(self) -> bool:
-        """Whether no member could take a partition from one that has at least two more; each partition owned once."""
+    def none_can_gain(self, *, by_one: bool = False) -> bool:
+        """Whether no member could take a partition from one that has at least two more (``by_one``: one more); each
+        partition owned once.
+        """
         # The largest owner of each topic, then the largest among the topics of each subscriber: a member gains only
         # from an owner with at least two partitions more. ``reduceat`` takes the maximum of each stretch of a flat
         # array.
         largest_owner = np.maximum.reduceat(self.size[self.owner], self._first)
         reachable = np.maximum.reduceat(largest_owner[self._chosen], self._chosen_from)
         m = self._choosers
-        gains = self.active[m] & (self.size[m] != self.most[m]) & (self.size[m] + 1 < reachable)
+        gains = self.active[m] & (self.size[m] != self.most[m]) & (self.size[m] + (not by_one) < reachable)
         return not gains.any()
 
     def spread(self) -> int:

@@ -1,9 +1,11 @@
 """The partitions that a sticky assignor has moved, and between which members, so that moves of one topic do not cross.
 
-Source: Kafka 4.3.1 ``AbstractStickyAssignor.PartitionMovements``.
+Source: Kafka 4.3.1 ``AbstractStickyAssignor.PartitionMovements``; other clients keep them in lists.
 """
 
 from __future__ import annotations
+
+from collections.abc import MutableMapping
 
 from coordinator_core.assignors.client.leader_view import PartitionIds, TopicPartition
 from coordinator_core.java.hash_codes import TOPIC_PARTITION
@@ -16,10 +18,12 @@ Pair = tuple[int, int]
 class PartitionMovements:
     """Moves so far: by partition, and by topic and pair of members."""
 
-    def __init__(self, partitions: PartitionIds) -> None:
+    def __init__(self, partitions: PartitionIds, *, by_hash: bool = True) -> None:
+        """Begin without moves; ``by_hash``: of several partitions the first of a HashSet counts, else the oldest."""
         self._partitions = partitions
+        self._by_hash = by_hash
         self._moves: dict[int, Pair] = {}
-        self._by_topic: dict[int, dict[Pair, HashMap[TopicPartition, None]]] = {}
+        self._by_topic: dict[int, dict[Pair, MutableMapping[TopicPartition, None]]] = {}
 
     def instead_of(self, partition: int, owner: int, new_owner: int) -> int:
         """Return the partition to move instead: one of the topic that went from the new owner to the old one, if there
@@ -58,5 +62,5 @@ class PartitionMovements:
         self._moves[partition] = pair
         moved = self._by_topic.setdefault(self._partitions.topic_of[partition], {})
         if pair not in moved:
-            moved[pair] = HashMap(TOPIC_PARTITION)
+            moved[pair] = HashMap(TOPIC_PARTITION) if self._by_hash else {}
         moved[pair][self._partitions.name(partition)] = None

@@ -14,12 +14,14 @@ from coordinator_core.cluster.image import TopicImage
 class Racks:
     """One bit per rack: ``of_member[m]`` (0: the member has none) and ``of_partition[p]`` (0: none known)."""
 
-    def __init__(self, view: LeaderView, image: TopicImage) -> None:
+    def __init__(self, view: LeaderView, image: TopicImage | None) -> None:
+        """Take the racks of members and topics; without an image none counts, as for assignors that know of none."""
         bits: dict[str, int] = {}
-        self.of_member: list[int] = [_bit(bits, spec.rack_id) if spec.rack_id else 0 for spec in view.specs]
+        known = image is not None
+        self.of_member: list[int] = [_bit(bits, spec.rack_id) if known and spec.rack_id else 0 for spec in view.specs]
         self.of_partition: list[int] = [0] * view.partitions.total
         self._counts: dict[int, int] = {}
-        if not any(self.of_member):
+        if image is None or not any(self.of_member):
             return
         masks: dict[tuple[str, ...], int] = {}
         for topic, first in zip(view.partitions.topics, view.partitions.first, strict=False):

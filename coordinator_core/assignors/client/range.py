@@ -1,61 +1,80 @@
-"""The range assignor of consumers: each topic's partitions in consecutive ranges, by racks where that is possible.
+"""The range assignors of consumers: each topic's partitions in consecutive ranges, by racks where that is possible.
 
-Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks).
+Source: Kafka 4.3.1 ``RangeAssignor`` (KIP-345 for static members, KIP-881 for racks). What other clients do otherwise
+is data: see ``clients``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
+from coordinator_core.assignors.client.member_orders import MemberOrder, last_runs, static_first
 from coordinator_core.assignors.client.racks import Racks
-from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec, ClassicMemberSpec
-from coordinator_core.assignors.profiles import Profile
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
-from coordinator_core.java.hash_codes import STRING, utf16
+from coordinator_core.java.hash_codes import STRING
 from coordinator_core.java.order import hash_order
 
 
-def static_first(member_id: str, spec: ClassicMemberSpec) -> tuple[bool, bytes]:
-    """Return a sort key that puts static members before dynamic ones, by instance id and member id (Kafka's
-    ``MemberInfo``).
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range assignor.
+
+    ``members`` is the order in which members are given their ranges. ``last_runs``: members are lost as kafka-python
+    loses them. ``by_racks``: racks count (KIP-881). ``larger_last``: member i of m gets the partitions from i * n / m
+    on, so that the last members get one more, and not the first ones.
     """
-    return spec.instance_id is None, utf16(member_id if spec.instance_id is None else spec.instance_id)
+
+    members: MemberOrder = static_first
+    last_runs: bool = False
+    by_racks: bool = False
+    larger_last: bool = False
+
+    def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
+        """Assign ranges in a classic group; each member's partitions are in the order of the leader's list."""
+        view = LeaderView(spec.members, image)
+        racks = Racks(view, image if self.by_racks else None)
+        work: list[list[int]] = [[] for _ in view.members]
+        subscribers = self._subscribers(view)
+        if self.larger_last:
+            for topic, members in subscribers.items():
+                _give_larger_last(view.partitions.of_topic(topic), members, work)
+            return Assignment(view.result(work))
+        shares = [_TopicShares(view, racks, topic, members) for topic, members in subscribers.items() if members]
+        by_racks = any(topic.by_racks for topic in shares)
+        if by_racks:
+            for alike in _copartitioned(shares):
+                if len(alike) > 1:
+                    _assign_together(alike, work)
+                elif alike[0].by_racks:
+                    alike[0].assign_ranges(work, alike[0].rack_matches)
+        for topic_shares in shares:
+            topic_shares.assign_ranges(work, lambda member, partition: True)
+        if by_racks:
+            for partitions in work:
+                partitions.sort()
+        return Assignment(view.result(work))
+
+    def _subscribers(self, view: LeaderView) -> dict[int, list[int]]:
+        """Each topic's members in assignment order; topics as the leader's map of partitions iterates over them."""
+        names = dict.fromkeys(name for m in view.order for name in view.specs[m].topics)
+        index = view.partitions.index
+        existing = [name for name in hash_order(STRING, list(names)) if name in index]
+        subscribers: dict[int, list[int]] = {index[name]: [] for name in hash_order(STRING, existing)}
+        for m in self.members(view):
+            for topic in dict.fromkeys(view.subscribed[m]):
+                subscribers[topic].append(m)
+        if self.last_runs:
+            return {topic: last_runs(view, ranked, {*ranked}) for topic, ranked in subscribers.items()}
+        return subscribers
 
 
-def assign_range(spec: ClassicGroupSpec, image: TopicImage, profile: Profile) -> Assignment[Sequence[TopicPartition]]:
-    """Assign ranges in a classic group; each member's partitions are in the order of the leader's list."""
-    view = LeaderView(spec.members, image)
-    racks = Racks(view, image)
-    shares = [_TopicShares(view, racks, topic, members) for topic, members in _subscribers(view).items()]
-    work: list[list[int]] = [[] for _ in view.members]
-    by_racks = any(topic.by_racks for topic in shares)
-    if by_racks:
-        for alike in _copartitioned(shares):
-            if len(alike) > 1:
-                _assign_together(alike, work)
-            elif alike[0].by_racks:
-                alike[0].assign_ranges(work, alike[0].rack_matches)
-    for topic in shares:
-        topic.assign_ranges(work, lambda member, partition: True)
-    if by_racks:
-        for partitions in work:
-            partitions.sort()
-    return Assignment(view.result(work))
-
-
-def _subscribers(view: LeaderView) -> dict[int, list[int]]:
-    """Each topic's members in assignment order; topics as the leader's map of partitions iterates over them."""
-    ranked = sorted(view.order, key=lambda m: static_first(view.members[m], view.specs[m]))
-    names = dict.fromkeys(name for m in view.order for name in view.specs[m].topics)
-    index = view.partitions.index
-    existing = [name for name in hash_order(STRING, list(names)) if name in index]
-    subscribers: dict[int, list[int]] = {index[name]: [] for name in hash_order(STRING, existing)}
-    for m in ranked:
-        for topic in dict.fromkeys(view.subscribed[m]):
-            subscribers[topic].append(m)
-    return subscribers
+def _give_larger_last(partitions: range, members: Sequence[int], work: list[list[int]]) -> None:
+    for i, member in enumerate(members):
+        work[member] += partitions[i * len(partitions) // len(members) : (i + 1) * len(partitions) // len(members)]
 
 
 class _TopicShares:

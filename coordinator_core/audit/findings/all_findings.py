@@ -25,7 +25,7 @@ from coordinator_core.audit.findings import (
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, first_of
 from coordinator_core.audit.folds.two_logs import by_log
-from coordinator_core.audit.rows import WRONG
+from coordinator_core.audit.rows import WRONG, TargetAuditRow, Verdict
 from coordinator_core.groups.rules import NOTICES
 from coordinator_core.groups.violations import Violation
 
@@ -54,10 +54,19 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             FindingKind.TARGETS_WRONG,
             len(rows),
             1,
-            f"epochs {epochs}",
+            f"epochs {epochs}{_broken(rows[-1])}",
             [row.at for row in rows],
             is_open=any(row.epoch == present for row in rows),
         )
+
+
+def _broken(row: TargetAuditRow) -> str:
+    """What the last of them breaks, and that its leader's client computes it so."""
+    if row.verdict != Verdict.INVALID or not row.differences:
+        return ""
+    more = f" and {row.more_differences + len(row.differences) - 1} more" if (row.difference_count or 0) > 1 else ""
+    why = "" if row.fitted is None else ", as the client of its leader assigns"
+    return f"; epoch {row.epoch}{why}: {row.differences[0]}{more}"
 
 
 FINDERS: tuple[Finder, ...] = (

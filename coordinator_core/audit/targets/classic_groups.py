@@ -7,10 +7,12 @@ tried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, permutations
 from typing import NamedTuple
 
+from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS, KNOWS_TOPICS_IN_ORDER, readers
 from coordinator_core.assignors.client.leader import (
     ASSIGNS_ALL,
     Serialised,
@@ -19,15 +21,23 @@ from coordinator_core.assignors.client.leader import (
     same_sets,
     subscribed_member,
 )
-from coordinator_core.assignors.client.sticky import MEMBER_DATA
-from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
+from coordinator_core.assignors.inputs import ClassicGroupSpec
 from coordinator_core.assignors.leader_round import LeaderRound, leader_round
 from coordinator_core.assignors.profiles import Profile
 from coordinator_core.assignors.streams.classic_invariants import StreamsConsumer, breaches, streams_consumer
 from coordinator_core.audit.rows import WRONG, Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.gap import TOPICS_MISSING, GroupGap
+from coordinator_core.audit.targets.leader_clients import is_java, leader_clients, with_assignor
 from coordinator_core.audit.targets.leader_views import LeaderMemory, LeaderViews, PossibleView, versions_around
+from coordinator_core.audit.targets.soundness import (
+    STICKY,
+    Given,
+    Joined,
+    breaks_stickiness,
+    breaks_subscriptions,
+    given_to_nobody,
+)
 from coordinator_core.audit.targets.verdict import (
     MOST_DIFFERENCES,
     UNDECIDED,
@@ -40,8 +50,8 @@ from coordinator_core.audit.targets.verdict import (
 )
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
-from coordinator_core.errors import DecodeError, InputError
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from coordinator_core.errors import DecodeError
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.work_units import WorkUnit
 from coordinator_core.record_fields.classic_group import GroupMetadataMemberMetadata, GroupMetadataRecord
@@ -51,20 +61,21 @@ from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subsc
 
 _Blobs = tuple[Blob[ConsumerProtocolSubscription], Blob[ConsumerProtocolAssignment] | None]
 ORDER_FREE = frozenset(("range", "roundrobin"))
-"""Assignors that have one result, whichever client has them: the same sets of partitions."""
+"""Assignors that have one result in each client."""
 AS_SETS = "as sets of partitions: another client's order"
-
-Joined = Mapping[str, ClassicMemberSpec]
-"""By member id, the members with their subscriptions."""
-Given = Mapping[str, Serialised]
-"""By member id, the recorded assignments."""
+MOST_TOPIC_ORDERS = 120
+"""At most this many orders of the topics in a leader's metadata are tried: all of five topics."""
 
 
 class _Attempt(NamedTuple):
-    """What the leader's assignor returns for one view of the topics and one memory of former rounds."""
+    """What the leader's assignor returns, as ``client`` has it, for one view of the topics, one memory of former rounds
+    and one order of the topics.
+    """
 
+    client: str
     view: PossibleView
     memory: int | None
+    topic_order: tuple[str, ...]
     round: LeaderRound
 
 
@@ -129,21 +140,35 @@ class ClassicAudit:
         views = list(possible.possible(self.memory.views.get(self.leader)))
         if not views:
             return self._unknown(TOPICS_MISSING)
+        clients = leader_clients(self.value)
         attempts: list[_Attempt] = []
-        try:
-            for attempt in self._attempts(joined, views):
-                attempts.append(attempt)
-                if _is_exact(attempt.round, logged):
-                    self._note_oldest(attempt, views, joined, logged)
-                    if sum(map(bool, logged.values())) > 1:
-                        self.memory.exact[self.leader] = True
-                    return self._fits(attempt, joined, logged, attempt.view.fitted)
-        except InputError:
-            return self._unknown(f"the assignor {self.protocol!r}, which is not one of Kafka's")
+        for attempt in self._attempts(with_assignor(clients, self.protocol), joined, views):
+            attempts.append(attempt)
+            if attempt.client == JAVA and _is_exact(attempt.round, logged):
+                self._note_oldest(attempt, views, joined, logged)
+                if sum(map(bool, logged.values())) > 1:
+                    self.memory.exact[self.leader] = True
+                return self._fits(attempt, joined, logged, attempt.view.fitted)
+            if attempt.client != JAVA and _is_same(attempt.round, logged):
+                return self._fits_client(attempt, clients, joined, logged)
         same = next((attempt for attempt in attempts if _is_same(attempt.round, logged)), None)
         if same is not None:
             return self._fits(same, joined, logged, f"{same.view.fitted}; {AS_SETS}", kept=attempts[0].round)
-        self._remember(attempts[0].round)
+        if attempts:
+            self._remember(attempts[0].round)
+        if not attempts or not is_java(clients):
+            return self._without_algorithm(clients, attempts, joined, logged, possible, views)
+        return self._differs(attempts, joined, logged, possible, views)
+
+    def _differs(
+        self,
+        attempts: Sequence[_Attempt],
+        joined: Joined,
+        logged: Given,
+        possible: LeaderViews,
+        views: Sequence[PossibleView],
+    ) -> TargetAuditRow:
+        """The verdict on an assignment that none of the attempts gives."""
         made = next((attempt for attempt in attempts if attempt.round.error is None), None)
         if made is None:
             return self._unknown(f"the assignor fails on this input: {attempts[0].round.error}")
@@ -153,15 +178,89 @@ class ClassicAudit:
             judged = UNDECIDED
         return self._row(judged, view=made.view, missing=missing)
 
-    def _attempts(self, joined: Joined, views: Iterable[PossibleView]) -> Iterator[_Attempt]:
-        """Run the assignor on every view, with what the leader remembers, then without; raises InputError."""
-        kept = self.memory.generations.get(self.leader)
-        for memory in dict.fromkeys((kept, None)):
-            for view in views:
-                yield _Attempt(view, memory, self._round(joined, view, memory))
+    def _without_algorithm(
+        self,
+        clients: tuple[str, ...],
+        attempts: Sequence[_Attempt],
+        joined: Joined,
+        logged: Given,
+        possible: LeaderViews,
+        views: Sequence[PossibleView],
+    ) -> TargetAuditRow:
+        """The verdict on an assignment that cannot be computed: does it break what holds of all of its kind?
 
-    def _round(self, joined: Joined, view: PossibleView, memory: int | None) -> LeaderRound:
-        return leader_round(self.protocol, joined, view.image, memory, self.profile)
+        One that breaks nothing may still differ from what the client computes, if its assignor has one result.
+        """
+        broken = self._broken(clients, joined, logged, views)
+        can_be_computed = {attempt.client for attempt in attempts} >= {*clients}
+        if not broken and can_be_computed and self.protocol not in STICKY:
+            return self._differs(attempts, joined, logged, possible, views)
+        judged = Judgement(Verdict.INVALID if broken else Verdict.SOUND, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+        missing = next(self._doubts(judged, joined, logged, possible), None)
+        judged = judged if missing is None else UNDECIDED
+        return self._row(judged, view=views[0], basis=Basis.INVARIANTS, missing=missing)
+
+    def _broken(
+        self, clients: tuple[str, ...], joined: Joined, logged: Given, views: Sequence[PossibleView]
+    ) -> list[str]:
+        """What the assignment breaks that holds of all of its kind: as little as the topics and clients allow."""
+        broken = breaks_subscriptions(joined, logged)
+        # Only a leader that computes by itself asks for the topics of others, and may not know them yet.
+        known = views if self.protocol in STICKY else [view for view in views if not view.unknown]
+        unread = [given_to_nobody(self.protocol, joined, logged, view.image) for view in known]
+        unstuck = [
+            [*breaks_stickiness(self.protocol, joined, logged, read)]
+            for read in readers(clients or tuple(CLIENTS), self.protocol)
+        ]
+        return [*broken, *_fewest(unread), *_fewest(unstuck)]
+
+    def _attempts(self, clients: Iterable[str], joined: Joined, views: Iterable[PossibleView]) -> Iterator[_Attempt]:
+        """Run the assignor on every view, with what the leader remembers, then without, as each of these clients."""
+        kept = self.memory.generations.get(self.leader)
+        for client in clients:
+            for memory in dict.fromkeys((kept, None)) if client in JAVA_CLIENTS else (None,):
+                for view in views:
+                    for order in self._topic_orders(client, joined, view):
+                        yield _Attempt(client, view, memory, order, self._round(client, joined, view, memory, order))
+
+    def _topic_orders(self, client: str, joined: Joined, view: PossibleView) -> Iterable[tuple[str, ...]]:
+        """The orders in which the leader may know the topics, where its assignor depends on that: it is in no log."""
+        if client not in KNOWS_TOPICS_IN_ORDER or self.protocol not in STICKY:
+            return ((),)
+        names = sorted({topic for had in joined.values() for topic in had.topics} & view.image.by_name.keys())
+        return islice(permutations(names), MOST_TOPIC_ORDERS)
+
+    def _round(
+        self, client: str, joined: Joined, view: PossibleView, memory: int | None, topic_order: tuple[str, ...] = ()
+    ) -> LeaderRound:
+        return leader_round(
+            self.protocol,
+            joined,
+            view.image,
+            memory,
+            self.profile,
+            client=client,
+            leader=self.leader,
+            topic_order=topic_order,
+        )
+
+    def _fits_client(
+        self, attempt: _Attempt, clients: tuple[str, ...], joined: Joined, logged: Given
+    ) -> TargetAuditRow:
+        """The row of an assignment that another client, or an older release, than Kafka's of today gives.
+
+        What a client computes can leave partitions without a reader all the same.
+        """
+        fitted = f"{attempt.view.fitted}; as {attempt.client} assigns"
+        row = self._fits(attempt, joined, logged, fitted)
+        if attempt.client in JAVA_CLIENTS or row.verdict != Verdict.IDENTICAL:
+            return row
+        broken = breaks_subscriptions(joined, logged)
+        broken += given_to_nobody(self.protocol, joined, logged, attempt.view.image)
+        if not broken:
+            return row
+        judged = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+        return self._row(judged, view=attempt.view, fitted=fitted)
 
     def _compare(self, made: _Attempt, joined: Joined, logged: Given, views: Iterable[PossibleView]) -> Judgement:
         spec = ClassicGroupSpec(leader_order(joined))
@@ -174,6 +273,7 @@ class ClassicAudit:
             broken,
             str,
             has_one_result=self.protocol in ORDER_FREE or self.leader in self.memory.exact,
+            withheld=_owned(joined) if self.protocol == COOPERATIVE_STICKY else frozenset(),
         )
 
     def _doubts(self, judged: Judgement, joined: Joined, logged: Given, views: LeaderViews) -> Iterator[str]:
@@ -189,7 +289,7 @@ class ClassicAudit:
         if self._is_cut and judged.verdict in WRONG and not _gives_to_two(logged):
             # The generation may have been written before: for other members, or by a consumer group that ended.
             yield self.gap.missing
-        has_memory = self.protocol in MEMBER_DATA
+        has_memory = self.protocol in STICKY
         if judged.verdict is Verdict.DIVERGENT and has_memory and self.leader not in self.memory.generations:
             yield self.gap.missing
 
@@ -199,9 +299,11 @@ class ClassicAudit:
 
         Kafka's sticky assignors do give a partition to two, where the leader does not know all topics yet.
         """
-        if self.protocol in MEMBER_DATA:
-            return any(_breaks_rules({member: joined[member]}, {member: work}) for member, work in logged.items())
-        return _breaks_rules(joined, logged)
+        if self.protocol in STICKY:
+            return any(
+                breaks_subscriptions({member: joined[member]}, {member: work}) for member, work in logged.items()
+            )
+        return bool(breaks_subscriptions(joined, logged))
 
     def _topics_in_doubt(self) -> str | None:
         """What is missing of the topics of that time; None: nothing."""
@@ -218,7 +320,7 @@ class ClassicAudit:
         for view in views[views.index(fitting.view) + 1 :]:
             if view.unknown != fitting.view.unknown:
                 continue
-            if view.at > oldest or not _is_exact(self._round(joined, view, fitting.memory), logged):
+            if view.at > oldest or not _is_exact(self._round(JAVA, joined, view, fitting.memory), logged):
                 break
             oldest = view.at
         self.memory.views[self.leader] = oldest.timestamp_ms, oldest.offset
@@ -319,11 +421,12 @@ def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[Work
     }
 
 
-def _breaks_rules(joined: Joined, logged: Given) -> bool:
-    """Whether a partition is given to two, or to one that does not subscribe to it, whatever topics there are."""
-    given = {unit for work in logged.values() for unit in units(work)}
-    wanted = {member: {unit for unit in given if unit.name in had.topics} for member, had in joined.items()}
-    return bool(broken_invariants(joined, logged, wanted, shared=False, name_of=str))
+def _owned(joined: Joined) -> frozenset[WorkUnit]:
+    return frozenset(WorkUnit("", *partition) for had in joined.values() for partition in had.owned or ())
+
+
+def _fewest(texts: Sequence[list[str]]) -> list[str]:
+    return min(texts, key=len) if texts else []
 
 
 def _gives_to_two(logged: Given) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from coordinator_core.assignors.client.clients import JAVA
 from coordinator_core.assignors.client.leader import recorded
 from coordinator_core.assignors.connect.blobs import CONNECTOR
 from coordinator_core.assignors.connect.work import NO_ERROR, ConnectorsAndTasks, LeaderAssignment, target
@@ -16,6 +17,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.connect_inputs import as_work
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
+from coordinator_core.audit.targets.leader_clients import leader_clients, with_assignor
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.targets.releases import releases, streams_profile
 from coordinator_core.cluster.image import TopicImage
@@ -64,7 +66,7 @@ class Round:
     the task counts of a Connect group as far as its assignments show them, ``max_delay_ms`` how long it waits for a
     worker to return, and ``asks_again`` whether another rebalance follows on its own; a connector itself is its task
     -1. ``is_declared``: the assignment is what workers are to run in the end (Connect on KIP-848), and not one of the
-    rebalances that lead there.
+    rebalances that lead there. ``client`` is that of the leader of a classic group of consumers.
     """
 
     at: LogPosition
@@ -84,6 +86,7 @@ class Round:
     max_delay_ms: int = 0
     asks_again: bool = False
     is_declared: bool = False
+    client: str = JAVA
 
 
 def in_order(happened: Iterable[Round]) -> list[Round]:
@@ -144,7 +147,18 @@ def _generation(record: GroupMetadataRecord, value: GroupMetadataValue, topics: 
         named = recorded(assignment.fields) if assignment else {}
         work[member["memberId"]] = frozenset(WorkUnit("", name, number) for name in named for number in named[name])
     eager = protocol != COOPERATIVE_STICKY
-    return Round(record.at, AssignedType.CLASSIC, protocol, members, version.image, work, eager)
+    led_by = with_assignor(leader_clients(value), protocol)
+    return Round(
+        record.at,
+        AssignedType.CLASSIC,
+        protocol,
+        members,
+        version.image,
+        work,
+        eager,
+        leader=value["leader"] or "",
+        client=led_by[0] if led_by else JAVA,
+    )
 
 
 def _connect(

@@ -85,11 +85,13 @@ def judge(
     name_of: Callable[[str], str],
     *,
     has_one_result: bool = False,
+    withheld: frozenset[WorkUnit] = frozenset(),
 ) -> Judgement:
     """Compare two complete assignments whose records differ.
 
     ``broken`` names the invariants that the recorded one breaks. Equivalent assignments give away the same partitions;
-    nothing is equivalent to the one result that the assignor can have (``has_one_result``).
+    nothing is equivalent to the one result that the assignor can have (``has_one_result``). ``withheld`` may be given
+    to nobody for now (KIP-429).
     """
     figures = [_figures(measure(spec, image, Assignment(members))) for members in (expected, recorded)]
     differing = list(differences(expected, recorded, name_of))
@@ -98,7 +100,9 @@ def judge(
         verdict = Verdict.INVALID
     elif differing and has_one_result:
         verdict = Verdict.DIVERGENT
-    elif not differing or (figures[0] == figures[1] and _holders(expected).keys() == _holders(recorded).keys()):
+    elif not differing or (
+        figures[0] == figures[1] and not (_holders(expected).keys() ^ _holders(recorded).keys()) - withheld
+    ):
         verdict = Verdict.EQUIVALENT
     else:
         verdict = Verdict.DIVERGENT
@@ -139,11 +143,12 @@ def broken_invariants(
     *,
     shared: bool,
     name_of: Callable[[str], str],
+    unwanted: str = "which may not have it",
 ) -> list[str]:
     """Return, in words, the invariants of every assignor that the recorded assignment breaks.
 
     ``wanted`` has, by member, the partitions that it may get (streams: every task, for every member). ``shared``:
-    several members may have one partition (share groups).
+    several members may have one partition (share groups). ``unwanted`` is said of a member that may not have one.
     """
     known = set(members)
     broken = []
@@ -155,7 +160,7 @@ def broken_invariants(
             if member not in known:
                 broken.append(f"{named}: given to {member}, which is not a member")
             elif unit not in wanted.get(member, ()):
-                broken.append(f"{named}: given to {member}, which may not have it")
+                broken.append(f"{named}: given to {member}, {unwanted}")
             if unit in seen:
                 broken.append(f"{named}: given to {member} twice")
             elif not shared and unit.role in EXCLUSIVE_ROLES and unit in holders:

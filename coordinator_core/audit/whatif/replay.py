@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS
 from coordinator_core.assignors.client.leader import leader_order
 from coordinator_core.assignors.inputs import (
     AssignedGroupType,
@@ -33,6 +34,7 @@ from coordinator_core.audit.targets.classic_connect import EAGER
 from coordinator_core.audit.targets.rounds import Round, RoundMember, tasks_of
 from coordinator_core.audit.targets.verdict import units
 from coordinator_core.audit.whatif.connect import Following, changes, following, recorded_step, waited_ms
+from coordinator_core.clients.known_clients import KnownClient
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.errors import InputError
 from coordinator_core.groups.classic.protocols import COOPERATIVE_STICKY
@@ -43,7 +45,7 @@ from coordinator_core.java.order import hash_order
 from coordinator_core.wire.embedded import encode_blob
 
 ROLES = ("active", "standby", "warm-up")
-STICKY_USER_DATA = "StickyAssignorUserData"
+STICKY_USER_DATA, VERSIONED_USER_DATA = "StickyAssignorUserData", "KafkaPythonStickyUserData"
 ANY_LAG = 2**63 - 1
 """The acceptable recovery lag with which every process counts as caught up (KIP-441)."""
 ALL_READ = 1
@@ -186,6 +188,8 @@ def _changed(happened: Round, change: WhatIf) -> Round:
             AssignedGroupType.CONSUMER: AssignedGroupType.CLASSIC,
         }.get(kind, kind)
     assignor(kind, name)
+    # Of an assignor that the client has not, Kafka's own stands for it.
+    client = happened.client if name in CLIENTS[happened.client] else JAVA
     eager = (
         name == EAGER and not happened.is_declared
         if kind is AssignedGroupType.CONNECT
@@ -197,7 +201,14 @@ def _changed(happened: Round, change: WhatIf) -> Round:
     image = _with_partitions(happened.image, change.partitions)
     delay_ms = happened.max_delay_ms if change.delay_ms is None else change.delay_ms
     changed = replace(
-        happened, type=kind, assignor=name, eager=eager, configs=configs, image=image, max_delay_ms=delay_ms
+        happened,
+        type=kind,
+        assignor=name,
+        eager=eager,
+        configs=configs,
+        image=image,
+        max_delay_ms=delay_ms,
+        client=client,
     )
     if happened.topology is None or not change.partitions:
         return changed
@@ -341,10 +352,11 @@ def _spec(round_: Round, previous: Assigned, generation: int) -> GroupSpecs:
         return _streams_spec(round_, previous)
     if round_.type is AssignedGroupType.CLASSIC:
         joined = {
-            member: _joined(had, previous.get(member, NO_UNITS), generation, sticky=round_.assignor == "sticky")
+            member: _joined(had, previous.get(member, NO_UNITS), generation, _user_data(round_))
             for member, had in round_.members.items()
         }
-        return ClassicGroupSpec(leader_order(joined))
+        in_order = leader_order(joined) if round_.client in JAVA_CLIENTS else joined
+        return ClassicGroupSpec(in_order, client=round_.client, leader=round_.leader)
     topics = round_.image.by_name
     specs = {
         member: MemberSpec(
@@ -387,12 +399,19 @@ def _streams_spec(round_: Round, previous: Assigned) -> StreamsGroupSpec:
     return StreamsGroupSpec(threads, round_.subtopologies, configs, round_.stale)
 
 
-def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, *, sticky: bool) -> ClassicMemberSpec:
+def _user_data(round_: Round) -> str | None:
+    """The blob in which members of this client say what they had; None: they do not, or by owned partitions."""
+    if round_.assignor != "sticky":
+        return None
+    return VERSIONED_USER_DATA if round_.client == KnownClient.KAFKA_PYTHON else STICKY_USER_DATA
+
+
+def _joined(had: RoundMember, owned: frozenset[WorkUnit], generation: int, user_data: str | None) -> ClassicMemberSpec:
     held = _by_topic(owned)
     data = None
-    if sticky and owned:
+    if user_data is not None and owned:
         entries = [{"topic": name, "partitions": numbers} for name, numbers in held.items()]
-        data = encode_blob(STICKY_USER_DATA, 1, {"previousAssignment": entries, "generation": generation})
+        data = encode_blob(user_data, 1, {"previousAssignment": entries, "generation": generation})
     return ClassicMemberSpec(
         had.topics,
         [(name, number) for name, numbers in held.items() for number in numbers],

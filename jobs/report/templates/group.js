@@ -124,7 +124,7 @@ function membersOverTime(group, state, selected) {
     if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
   };
   onTimeAxis(place, state, draw);
-  const verdicts = ["identical", "equivalent", "divergent", "invalid", "unknown", "unjudged"].filter((name) => group.rebalances.some((each) => (each.verdict ?? "unjudged") === name));
+  const verdicts = ["identical", "equivalent", "sound", "divergent", "invalid", "unknown", "unjudged"].filter((name) => group.rebalances.some((each) => (each.verdict ?? "unjudged") === name));
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
     el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"));
   const note = `${shown(group.members, group.line.members_seen)} members; numbers are partitions or tasks owned; UTC`;

@@ -11,7 +11,7 @@ from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
 from tests.core.assignors.cases import comparable
 from tests.shared_data import ROOT
 
-OWN_TEST = {"streams-highly-available"}
+OWN_TEST = {"streams-highly-available", "client-RoundRobinAssigner", "client-rack-affinity"}
 """Compared by the rules of ``streams/test_kafka_cases.py``."""
 FILES = [file for file in sorted((ROOT / "tests" / "data" / "vectors").glob("*.jsonl")) if file.stem not in OWN_TEST]
 

@@ -22,7 +22,7 @@ def case(name: str, **step: object) -> dict:
 
 
 def test_an_unknown_assignor_is_named() -> None:
-    with pytest.raises(InputError, match="no assignor 'fair' for classic groups; there are cooperative-sticky"):
+    with pytest.raises(InputError, match="no assignor 'fair' for classic groups; there are RoundRobin"):
         assign("fair", ClassicGroupSpec({}), IMAGE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.assignors.client.sticky import remembered
+from coordinator_core.assignors.client.clients import JAVA, remembered
 from coordinator_core.assignors.inputs import ClassicGroupSpec, ClassicMemberSpec
 from coordinator_core.cluster.image import Topic, TopicImage
 from tests.core.assignors.client.groups import (
@@ -175,4 +175,4 @@ def test_the_leader_remembers_the_largest_generation(memory: int | None, expecte
     image = TopicImage.of([Topic("t", "", 1)])
     members = {"m1": owning(ClassicMemberSpec(["t"]), [("t", 0)], 7)}
     assert run("sticky", members, image, memory).memory == expected
-    assert remembered("sticky", ClassicGroupSpec(members, memory)) == expected
+    assert remembered(JAVA, "sticky", ClassicGroupSpec(members, memory)) == expected

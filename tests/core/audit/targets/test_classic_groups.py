@@ -33,7 +33,8 @@ def topics() -> TopicHistory:
 
 def member(member_id: str, assigned: dict[str, list[int]], subscribed: tuple[str, ...] = ("orders",)) -> Fields:
     entries = [{"topic": topic, "partitions": numbers} for topic, numbers in assigned.items()]
-    subscription = {"topics": list(subscribed), "userData": None}
+    subscription = {"topics": list(subscribed), "userData": None, "ownedPartitions": [], "generationId": -1}
+    subscription |= {"rackId": None}
     assignment = {"assignedPartitions": entries, "userData": None}
     return {
         "memberId": member_id,
@@ -42,8 +43,8 @@ def member(member_id: str, assigned: dict[str, list[int]], subscribed: tuple[str
         "clientHost": "/h",
         "rebalanceTimeout": 60_000,
         "sessionTimeout": 45_000,
-        "subscription": encode_blob("ConsumerProtocolSubscription", 0, subscription),
-        "assignment": encode_blob("ConsumerProtocolAssignment", 0, assignment),
+        "subscription": encode_blob("ConsumerProtocolSubscription", 3, subscription),
+        "assignment": encode_blob("ConsumerProtocolAssignment", 3, assignment),
     }
 
 

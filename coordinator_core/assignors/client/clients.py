@@ -1,0 +1,166 @@
+"""The clients of classic groups of consumers, and what the assignors of each do: one family, and data for each.
+
+Source: each client's own code in words, proven by recorded groups; Kafka's releases by their classes. An assignor that
+is not here cannot be recomputed: those of sarama and franz-go walk Go maps, whose order is random, and applications
+bring their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from coordinator_core.assignors.client.claimed_partitions import (
+    first_in_python,
+    newest_key_first,
+    of_each_generation,
+    of_latest_generation,
+    of_present_generation,
+)
+from coordinator_core.assignors.client.constrained import BeforeNumbers
+from coordinator_core.assignors.client.general import GeneralRules
+from coordinator_core.assignors.client.member_orders import as_joined, by_id, two_static_by_instance
+from coordinator_core.assignors.client.range import Range
+from coordinator_core.assignors.client.roundrobin import RoundRobin, by_text, of_leader
+from coordinator_core.assignors.client.stealing import StealingAssignment
+from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
+from coordinator_core.assignors.client.treatment_orders import TreatmentOrder, by_hash, by_number, newest_first
+from coordinator_core.assignors.client.user_data import (
+    Reader,
+    cooperative_data,
+    cooperative_user_data,
+    owned_data,
+    owned_or_sticky_data,
+    owned_without_generation,
+    sticky_data,
+    sticky_data_of_generation,
+    versioned_sticky_data,
+)
+from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
+from coordinator_core.cluster.image import TopicImage
+from coordinator_core.errors import InputError
+
+ClientAssignor = Callable[[ClassicGroupSpec, TopicImage], Assignment[Any]]
+
+JAVA: Final = "java"
+"""Kafka's own consumer, 3.7 and later."""
+OLDER_JAVA = ("java-3.5", "java-3.0", "java-2.6", "java-2.4")
+"""Kafka's own consumer of older releases: 3.5 and 3.6, 3.0 to 3.4, 2.6 to 2.8, 2.4 and 2.5."""
+JAVA_CLIENTS = (JAVA, *OLDER_JAVA)
+KNOWS_TOPICS_IN_ORDER = frozenset(("librdkafka",))
+"""Clients whose sticky assignors depend on the order of topics in the leader's metadata."""
+SORTED = TreatmentOrder(by_number, from_end=True)
+BEFORE_RACKS = GeneralRules(by_one=True)
+IN_2_4 = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)
+IN_LIBRDKAFKA = GeneralRules(TreatmentOrder(newest_first, sorted=True), moves_by_hash=False, fails=False, by_one=True)
+IN_KAFKA_PYTHON = GeneralRules(SORTED, moves_by_hash=False, substitutes=True, fails=False, by_one=True)
+IN_AIOKAFKA = GeneralRules(SORTED, moves_by_hash=False, fails=False, by_one=True)
+
+CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
+    JAVA: {
+        "range": Range(by_racks=True),
+        "roundrobin": RoundRobin(),
+        "sticky": Sticky(sticky_data),
+        "cooperative-sticky": Sticky(cooperative_data, hand_over=without_transfers),
+    },
+    "java-3.5": {
+        "range": Range(by_racks=True),
+        "roundrobin": RoundRobin(),
+        "sticky": Sticky(sticky_data, equal=BeforeNumbers),
+        "cooperative-sticky": Sticky(cooperative_data, equal=BeforeNumbers, hand_over=without_transfers),
+    },
+    "java-3.0": {
+        "range": Range(),
+        "roundrobin": RoundRobin(),
+        "sticky": Sticky(sticky_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, by_racks=False),
+        "cooperative-sticky": Sticky(
+            cooperative_user_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, without_transfers, by_racks=False
+        ),
+    },
+    "java-2.6": {
+        "range": Range(),
+        "roundrobin": RoundRobin(),
+        "sticky": Sticky(
+            sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True
+        ),
+        "cooperative-sticky": Sticky(
+            cooperative_user_data,
+            of_present_generation,
+            StealingAssignment,
+            BEFORE_RACKS,
+            without_transfers,
+            by_racks=False,
+            reads_once=True,
+        ),
+    },
+    "java-2.4": {
+        "range": Range(),
+        "roundrobin": RoundRobin(),
+        "sticky": Sticky(sticky_data, of_each_generation, None, IN_2_4, by_racks=False),
+        "cooperative-sticky": Sticky(
+            owned_without_generation, of_each_generation, None, IN_2_4, without_transfers, by_racks=False
+        ),
+    },
+    "librdkafka": {
+        "range": Range(two_static_by_instance, by_racks=True),
+        "roundrobin": RoundRobin(two_static_by_instance),
+        "cooperative-sticky": Sticky(owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns),
+    },
+    "franz-go": {"range": Range(), "roundrobin": RoundRobin()},
+    "sarama": {"range": Range(by_id), "roundrobin": RoundRobin(by_id, by_text)},
+    "kafka-go": {
+        "range": Range(by_id, larger_last=True),
+        "roundrobin": RoundRobin(by_id, restarts=True),
+        "rack-affinity": Range(as_joined),
+    },
+    "kafkajs": {"RoundRobinAssigner": RoundRobin(by_id, of_leader, to_anyone=True)},
+    "platformatic": {"roundrobin": RoundRobin(as_joined, of_leader, to_anyone=True)},
+    "aiokafka": {
+        "range": Range(by_id),
+        "roundrobin": RoundRobin(by_id),
+        "sticky": Sticky(sticky_data_of_generation, first_in_python, None, IN_AIOKAFKA, by_racks=False),
+    },
+    "kafka-python": {
+        "range": Range(last_runs=True),
+        "roundrobin": RoundRobin(last_runs=True, fails_on_skip=True),
+        "sticky": Sticky(versioned_sticky_data, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False),
+        "cooperative-sticky": Sticky(owned_data, first_in_python, None, IN_KAFKA_PYTHON, owned_stays, by_racks=False),
+    },
+}
+"""By client, its assignors that can be recomputed, by the names that a group's records carry."""
+
+READERS: Mapping[tuple[str, str], Reader] = {
+    ("franz-go", "sticky"): sticky_data,
+    ("franz-go", "cooperative-sticky"): owned_or_sticky_data,
+    ("sarama", "sticky"): sticky_data,
+    ("sarama", "cooperative-sticky"): cooperative_data,
+    **{
+        (client, name): assignor.read
+        for client, assignors in CLIENTS.items()
+        for name, assignor in assignors.items()
+        if isinstance(assignor, Sticky)
+    },
+}
+"""By client and name of a sticky assignor: how it reads what members own."""
+
+
+def client_assignor(client: str, name: str) -> ClientAssignor:
+    """Return the assignor of that name as a client has it; raises InputError if it has none that can be recomputed."""
+    assignors = CLIENTS.get(client)
+    if assignors is None:
+        raise InputError(f"no client {client!r}; there are {', '.join(CLIENTS)}")
+    try:
+        return assignors[name]
+    except KeyError:
+        raise InputError(f"no assignor {name!r} of {client}; there are {', '.join(assignors)}") from None
+
+
+def remembered(client: str, name: str, spec: ClassicGroupSpec) -> int | None:
+    """Return what the assignor keeps after a round of this group, even if the round itself fails; None: nothing."""
+    assignor = client_assignor(client, name)
+    return assignor.remembered(spec) if isinstance(assignor, Sticky) else None
+
+
+def readers(clients: Sequence[str], name: str) -> list[Reader]:
+    """Return how these clients read what members of a group with that assignor own, each way once."""
+    return list(dict.fromkeys(READERS[client, name] for client in clients if (client, name) in READERS))
