@@ -133,12 +133,18 @@ def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
     return rows.join(known, same, "left").where(keep).select(*rows.columns)
 
 
+OTHER_LOG: Final = (
+    ", so they are not of the same log: give each cluster its own name (--cluster). If they are copies that two "
+    "brokers have of it, one has records that were never replicated: take both in at once, into new tables"
+)
+
+
 def _other_log(taken_source: Column) -> Column:
     """Return the error message for a row that is another record than the one from ``taken_source``."""
     return F.concat(
         F.concat_ws("-", "log_topic", F.col("log_partition").cast("string")),
         *(F.lit(" offset "), "log_offset", F.lit(": "), "source", F.lit(" has a different record than ")),
-        *(taken_source, F.lit(", so they are not of the same log: give each cluster its own name (--cluster)")),
+        *(taken_source, F.lit(OTHER_LOG)),
     )
 
 

@@ -19,6 +19,7 @@ from jobs.errors import one_line
 from jobs.sources import kafka_columns
 from jobs.sources.archives import is_archive
 from jobs.sources.bounded_warnings import Warn
+from jobs.sources.copies import tails_in_words, without_tails
 from jobs.sources.files import (
     KNOWN_TOPICS,
     LOG_SUFFIX,
@@ -165,7 +166,9 @@ def _open(
 
 
 def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str], warn: Warn) -> Dump:
-    logs = find_logs(files, topics=topics, snapshots=True, warn=warn)
+    logs = without_tails(find_logs(files, topics=topics, snapshots=True, warn=warn))
+    for tail in tails_in_words(logs):
+        warn(tail)
     refuse_empty_files(files, logs)
     segments = [log for log in logs if not log.is_snapshot]
     known = layouts(spark, segments)

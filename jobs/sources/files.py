@@ -12,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coordinator_core.cluster.image import MOST_PARTITIONS
 from coordinator_core.errors import InputError
@@ -109,7 +110,7 @@ class LogFile:
     If it was printed (``printed.logs``), ``texts`` are the files in which it is, ``path`` the first one of them, and
     ``member`` the name that a broker would give its segment. Topic and partition come from the name of the folder
     (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is UNKNOWN_PARTITION.
-    ``size`` is in bytes.
+    ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated (``copies``).
     """
 
     path: str
@@ -119,6 +120,7 @@ class LogFile:
     partition: int = UNKNOWN_PARTITION
     member: str = ""
     texts: tuple[str, ...] = ()
+    upto: int | None = None
 
     @property
     def name(self) -> str:
@@ -157,11 +159,21 @@ class LogFile:
 
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
         """Yield its records as Arrow batches with the columns ``LOG_COLUMNS``, and its damaged byte ranges."""
+        return self.parts_within(0, self.size)
+
+    def parts_within(self, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
+        """Yield the same of a range of its bytes (see ``read_columns``); a text is not divided."""
+        for part in self._all_within(start, stop):
+            kept = part if self.upto is None or isinstance(part, Damage) else _before(part, self.upto)
+            if isinstance(kept, Damage) or kept.num_rows:
+                yield kept
+
+    def _all_within(self, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
         if self.texts:
-            yield from self._printed().parts()
+            yield from self._printed().parts() if start < stop == self.size else ()
             return
         with self.open() as read_at:
-            yield from read_columns(read_at, self.size, name=self.name)
+            yield from read_columns(read_at, self.size, start, stop, name=self.name)
 
     @property
     def is_placed(self) -> bool:
@@ -170,6 +182,10 @@ class LogFile:
 
     def _printed(self) -> PrintedLog:
         return next(log for log in printed_logs(self.texts).logs if log.name == self.member)
+
+
+def _before(rows: pa.RecordBatch, upto: int) -> pa.RecordBatch:
+    return rows.filter(pc.less(pc.coalesce(rows.column("offset"), rows.column("batch_last_offset")), upto))
 
 
 def find_logs(

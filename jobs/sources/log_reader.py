@@ -17,6 +17,7 @@ from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
+from jobs.sources.copies import tails_in_words
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
@@ -132,6 +133,8 @@ class LogReader:
         self.losses, self.gaps = 0, self._no_gaps()
         overlap = _Overlap(self._files)
         strange: set[str] = set()
+        for tail in tails_in_words(self._files):
+            self._warn(tail)
         for number, file in enumerate(self._files):
             folder = file.name.rpartition("/")[0]
             if folder in strange:

@@ -25,9 +25,9 @@ from pyspark.sql.types import StructType
 from coordinator_core.errors import LogFormatError
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
-from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.framing import layout
 from coordinator_core.wire.transactions import TransactionOutcome, holes, markers, outcomes
+from jobs.sources.copies import without_tails
 from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
 from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
@@ -131,7 +131,7 @@ class SegmentsReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the ranges by topic, partition and offset. Small files share a task: each task has a fixed cost."""
-        logs = find_logs(self.paths, topics=self.topics, snapshots=True)
+        logs = without_tails(find_logs(self.paths, topics=self.topics, snapshots=True))
         ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
             for log, following in pairwise([*(log for log in logs if not log.is_snapshot), None])
@@ -199,15 +199,12 @@ def read_range(wanted: Range, topic: str) -> Iterator[pa.RecordBatch]:
 
 def _parts(log: LogFile, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
     """Yield the parts of a range. A file that is not a log becomes damage, so that the other files are still read."""
-    if log.texts:
-        yield from log.parts() if start < stop == log.size else ()
-        return
-    with log.open() as read_at:
-        try:
-            yield from read_columns(read_at, log.size, start, stop, name=log.name)
-        except LogFormatError as error:
+    try:
+        yield from log.parts_within(start, stop)
+    except LogFormatError as error:
+        with log.open() as read_at:
             data = read_at(0, min(log.size, 1 << 20))
-            yield Damage(DamageKind.FORMAT, 0, log.size, error.cause, data)
+        yield Damage(DamageKind.FORMAT, 0, log.size, error.cause, data)
 
 
 def _parts_behind(wanted: Range) -> list[pa.RecordBatch | Damage]:
