@@ -59,6 +59,8 @@ class Sentence(NamedTuple):
     source: str = OWN_LOG
 
 
+READS_ANOTHER = "reads another config topic than others (two Connect clusters with one group.id), or cannot read it"
+
 CAUSES = {
     CauseKind.MEMBER_JOINED: "{member} joined",
     CauseKind.MEMBER_LEFT_OR_EXPIRED: "{member} left, or its session expired",
@@ -87,6 +89,7 @@ CAUSES = {
     CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",
     CauseKind.PARTITIONS_REVOKED: "partitions revoked by the previous rebalance were to be assigned",
     CauseKind.CONNECTORS_CHANGED: "connectors or tasks changed: {topics}",
+    CauseKind.CONFIGS_DIFFER: f"{{member}} {READS_ANOTHER}",
     CauseKind.DELAY_ELAPSED: "the group's rebalance delay elapsed",
     CauseKind.GROUP_UPGRADED: "the group moved to the new protocol",
     CauseKind.GROUP_DOWNGRADED: "the group moved back to the classic protocol",

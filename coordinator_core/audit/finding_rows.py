@@ -142,6 +142,10 @@ class FindingKind(StrEnum):
     CONVERSION_REFUSED = ("conversion_refused", Level.WARNING, 5, "times", "any",
         "A broker's application log says that the group was not converted to the other protocol, and why: the member "
         "that asked for it could not join.")
+    CONFIGS_DIFFER = ("configs_differ", Level.ALARM, 7, "times", "configs_differ_times",
+        "A Connect worker came back again and again with a config offset below that of the assignment that it had, or "
+        "the leader could not read what a worker had read: two Connect clusters have one group.id and two config "
+        "topics, or a worker cannot read its topic. The worker runs nothing, and the group rebalances.")
     STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "static_expired_times",
         "A static member did not return within its session timeout.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,

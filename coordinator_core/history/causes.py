@@ -67,6 +67,10 @@ class CauseKind(StrEnum):
     PARTITIONS_REVOKED = "partitions_revoked"
     """Second half of an incremental rebalance: what the first half took away is given out."""
     CONNECTORS_CHANGED = "connectors_changed"
+    CONFIGS_DIFFER = "configs_differ"
+    """A Connect worker does not find in its config topic what it was assigned, or the leader not what another worker
+    has read: they read two topics, or one of them cannot read it.
+    """
     DELAY_ELAPSED = "delay_elapsed"
     """The scheduled rebalance delay of Connect is over, or the time at which Kafka Streams wanted to go on."""
     GROUP_UPGRADED = "group_upgraded"

@@ -181,6 +181,32 @@ def connect_causes(open_history: OpenHistory, step: Transition, work: set[WorkUn
     return [cause(CauseKind.CONNECTORS_CHANGED, step.at, topics=names, detail=detail)]
 
 
+def config_causes(old: ClassicGroup, new: ClassicGroup, at: LogPosition) -> list[Cause]:
+    """Return a cause for each Connect worker that comes back without what it was assigned (see ``DistributedHerder``:
+    it forces a rebalance), and one where the leader could not read what another worker had read.
+
+    A worker reads its config topic to the end before it runs an assignment or joins.
+    """
+    if CONNECT_PROTOCOL_TYPE not in (old.protocol_type, new.protocol_type):
+        return []
+    causes = []
+    before = {member_id: assignment(old, member) for member_id, member in old.members.items()}
+    assigned = {subscription(old, member).url: before[member_id] for member_id, member in old.members.items()}
+    for member_id, member in new.members.items():
+        joined = subscription(new, member)
+        given = assigned.get(joined.url, NO_ASSIGNMENT).config_offset
+        due = max((offset for offset in (joined.assigned_offset, given) if offset is not None), default=None)
+        if joined.config_offset is not None and due is not None and joined.config_offset < due:
+            detail = f"it came back with config offset {joined.config_offset} after it was assigned at {due}"
+            causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=member_id, detail=detail))
+    if any(each.is_mismatch for each in before.values()):
+        offsets = {member_id: subscription(old, member).config_offset for member_id, member in old.members.items()}
+        ahead = max(offsets, key=lambda member_id: -1 if offsets[member_id] is None else offsets[member_id] or 0)
+        detail = f"the leader could not read its config topic up to offset {offsets[ahead]}, which this worker has read"
+        causes.append(cause(CauseKind.CONFIGS_DIFFER, at, member=ahead, detail=detail))
+    return causes
+
+
 def _config_offset(group: ClassicGroup) -> int | None:
     """The newest config offset that a worker has read."""
     offsets = (subscription(group, member).config_offset for member in group.members.values())

@@ -25,6 +25,7 @@ from coordinator_core.history.classic_causes import (
     Transition,
     are_workers_of_kip_848,
     assignment,
+    config_causes,
     connect_causes,
     follow_up_causes,
     leave_out_topics_known,
@@ -143,7 +144,7 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
     old, new, topics, assigned, _, missing, at = completed
     open_history, last = writer.open_history, writer.open_history.epoch
     taken = [unit for changed in assigned.changes for unit in changed.taken]
-    open_history.changes += subscription_causes(old, new, at)
+    open_history.changes += [*subscription_causes(old, new, at), *config_causes(old, new, at)]
     if last is None and missing is None and are_workers_of_kip_848(new):
         open_history.changes = [cause(CauseKind.GROUP_DOWNGRADED, at)]
     elif last is not None and last.members:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -118,7 +118,7 @@ class ClassicSubscription(NamedTuple):
     """What a member of a classic group asked for: topics (consumer), or its config offset (Connect).
 
     ``owned`` is what it had when it joined, of the assignment of ``generation``; None: it does not say of which.
-    ``url`` is that of a Connect worker.
+    ``url`` is that of a Connect worker, and ``assigned_offset`` the config offset of the assignment that it brings.
     """
 
     topics: frozenset[str]
@@ -127,6 +127,7 @@ class ClassicSubscription(NamedTuple):
     owned: frozenset[WorkUnit] = frozenset()
     generation: int | None = None
     url: str | None = None
+    assigned_offset: int | None = None
 
 
 class ClassicAssignment(NamedTuple):
@@ -136,7 +137,8 @@ class ClassicAssignment(NamedTuple):
     rebalance again. ``incremental``: ``held`` depends on the member's subscription too. ``revoked`` counts what an
     incremental Connect assignment revokes, or what a cooperative consumer owned and is not assigned (KIP-429).
     ``listed_twice`` is what the assignment lists more than once. ``not_last`` is what only earlier entries of a topic
-    list that has several: a client that keeps the last entry does not read it.
+    list that has several: a client that keeps the last entry does not read it. ``config_offset`` is that for which a
+    Connect assignment was made; ``is_mismatch``: the leader could not read the config topic up to there.
     """
 
     held: Held
@@ -146,8 +148,12 @@ class ClassicAssignment(NamedTuple):
     incremental: bool = False
     listed_twice: tuple[WorkUnit, ...] = ()
     not_last: frozenset[WorkUnit] = frozenset()
+    config_offset: int | None = None
+    is_mismatch: bool = False
 
 
+CONFIG_MISMATCH: Final = 1
+"""The error of Connect assignments that workers cannot run: the leader lacks what another worker read."""
 NO_SUBSCRIPTION = ClassicSubscription(frozenset(), None, None)
 NO_ASSIGNMENT = ClassicAssignment({})
 _NEVER = 2**63 - 1
@@ -165,7 +171,9 @@ def classic_subscription(protocol_type: str, protocol: str | None, data: bytes) 
         running = blob_of(ConnectProtocolAssignment, worker.nested)
         had = _connect_work(running.fields["assignment"] or ()) if running is not None else set()
         owned = frozenset(map(_of_worker, had))
-        return ClassicSubscription(frozenset(), worker.fields["configOffset"], None, owned, url=worker.fields["url"])
+        offset, url = worker.fields["configOffset"], worker.fields["url"]
+        assigned = None if running is None else running.fields["configOffset"]
+        return ClassicSubscription(frozenset(), offset, None, owned, url=url, assigned_offset=assigned)
     consumer = blob_of(ConsumerProtocolSubscription, blob)
     if consumer is not None:
         fields = consumer.fields
@@ -267,7 +275,16 @@ def _connect_assignment(
         held.setdefault((role, connector), set()).add(task)
     started = ((entry["connector"], task) for entry in fields["assignment"] or () for task in entry["tasks"])
     twice = _repeated(map(_of_worker, started))
-    return ClassicAssignment(held, len(revoked), fields.get("delay") or 0, None, blob.version > 0, twice)
+    return ClassicAssignment(
+        held,
+        len(revoked),
+        fields.get("delay") or 0,
+        None,
+        blob.version > 0,
+        twice,
+        config_offset=fields["configOffset"],
+        is_mismatch=fields["error"] == CONFIG_MISMATCH,
+    )
 
 
 def _of_worker(work: tuple[str, int]) -> WorkUnit:

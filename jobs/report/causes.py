@@ -54,6 +54,7 @@ FAMILY_OF = {
     CauseKind.TOPIC_METADATA_CHANGED: CauseFamily.TOPICS,
     CauseKind.REGEX_RESOLVED: CauseFamily.TOPICS,
     CauseKind.CONNECTORS_CHANGED: CauseFamily.TOPICS,
+    CauseKind.CONFIGS_DIFFER: CauseFamily.CHANGED,
     CauseKind.PARTITIONS_REVOKED: CauseFamily.FOLLOW_UP,
     CauseKind.DELAY_ELAPSED: CauseFamily.FOLLOW_UP,
     CauseKind.WARMUP_CAUGHT_UP: CauseFamily.FOLLOW_UP,

@@ -26,6 +26,7 @@ class Thresholds:
     stood_still_groups: int
     fenced_times: int
     static_expired_times: int
+    configs_differ_times: int
     imbalance_units: int
     imbalance_ratio: float
     unassigned_partitions: int

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
@@ -15,6 +16,8 @@ from tests.core.real_logs import unpacked
 REPORTS = unpacked("reports") / "reports"
 DEAD_LETTERS = REPORTS / "dead_letters"
 """A share group with a dead-letter queue, and one whose queue names a topic that there is not (4.4.0)."""
+TWO_CLUSTERS = REPORTS / "two_clusters"
+"""Two Connect clusters with one group.id, each with its own config topic (4.3.1)."""
 
 
 def printed(*command: str, logs: Path) -> list[dict[str, Any]]:
@@ -71,3 +74,16 @@ def test_history_names_the_log_of_share_state() -> None:
     result = CliRunner().invoke(app, ["history", "shipping", "--log", str(DEAD_LETTERS)])
     assert "share: sent to the dead-letter queue" in result.stdout
     assert "__share_group_state 0:15" in result.stdout
+
+
+@pytest.mark.parametrize("generation", [5, 6, 7])
+def test_the_worker_of_another_cluster_is_a_cause(generation: int) -> None:
+    asked = ["explain", f"connect-cluster@{generation}", "--log", str(TWO_CLUSTERS)]
+    (said,) = (line for line in CliRunner().invoke(app, asked).stdout.splitlines() if "config topic" in line)
+    assert "connect-127.0.0.1:21182 at 127.0.0.1) reads another config topic than others" in said
+    assert "(it came back with config offset -1 after it was assigned at 4)" in said
+
+
+def test_two_connect_clusters_with_one_group_id_are_an_alarm() -> None:
+    (row,) = (row for row in printed("findings", logs=TWO_CLUSTERS) if row["level"] == "alarm")
+    assert (row["kind"], row["subject"], row["value"]) == ("configs_differ", "connect-127.0.0.1:21182 at 127.0.0.1", 3)
