@@ -27,7 +27,7 @@ from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
-from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.causes import READS_ANOTHER, CauseKind
 from coordinator_core.history.rows import (
     DOWNGRADED,
     NO_COMPUTING_WORKER,
@@ -58,8 +58,6 @@ class Sentence(NamedTuple):
     evidence: tuple[LogPosition, ...] = ()
     source: str = OWN_LOG
 
-
-READS_ANOTHER = "reads another config topic than others (two Connect clusters with one group.id), or cannot read it"
 
 CAUSES = {
     CauseKind.MEMBER_JOINED: "{member} joined",

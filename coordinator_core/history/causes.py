@@ -79,6 +79,9 @@ class CauseKind(StrEnum):
     """The log shows no cause, or begins too late to show it."""
 
 
+READS_ANOTHER = "reads another config topic than others (two Connect clusters with one group.id), or cannot read it"
+"""What is said of a worker for which the configurations differ."""
+
 DEPARTED = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 """Causes that leave open how a member went."""
 

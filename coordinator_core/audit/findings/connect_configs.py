@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from coordinator_core.audit.explain import READS_ANOTHER
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.history.causes import CauseKind
+from coordinator_core.history.causes import READS_ANOTHER, CauseKind
 from coordinator_core.history.rows import Cause
 
 
