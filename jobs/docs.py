@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from coordinator_core.audit import finding_rows as findings
+from coordinator_core.clients import known_clients, mixtures, writers
 from coordinator_core.groups import rules
 from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
@@ -56,6 +57,49 @@ Kafka's Admin client. Messages have the field `note`, `warning` or `error`.
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed."""
 
+CLIENTS: Final = """\
+Most consumers are not Java. In a classic group the leader is a client, and it assigns as its own library does. No
+record names the library; what a member writes into its subscription, and what a leader writes into the assignments,
+tell it.
+
+The columns `client`, `client_certainty` and `client_release` of `memberships`, and `client` and `client_certainty` of
+`target_audits` (the leader's) have the answer, `describe` has it for each member. The certainty is
+
+- `certain`: no other known client writes so;
+- `likely`: others write so, too, but only this one has the member's client id or rebalance timeout by default, or the
+  others are releases that are superseded for years;
+- `one of several`: nothing decides between the clients that are named, as in `kafka-go or platformatic`;
+- `unknown`: no known client writes so.
+
+A member's client is told from all subscriptions that it has sent, so that the answer may become more certain. A
+member of a consumer group (KIP-848) is told by the id that it chose: franz-go's ends with `==`, Java writes the
+letters of URLs (`-` and `_`), librdkafka those of MIME (`+` and `/`), and @platformatic/kafka a plain UUID. There the
+broker assigns.
+"""
+CLIENTS_MIX: Final = """
+## Which clients do not work together
+
+The clients of one group read each other's subscriptions and assignments, and not all can. The findings
+`clients_clash` (it may happen), `member_left_out`, `generations_failed` and `assignment_not_taken`
+([findings](findings.md)) name the members. Generations that no client completes are not written: their numbers are
+missing.
+
+Of a topic that an assignment lists several times, franz-go, sarama, kafka-go and kafkajs keep the last entry, others
+put the entries together. `owners` and `history` give a member only what its client reads.
+
+The round robin of kafkajs and of @platformatic/kafka leaves out, or gives to members that do not want them,
+partitions of topics to which not all members subscribe (finding `unwanted_partitions`). kafka-python gives nothing to
+some members of a group that has both static and dynamic ones.
+"""
+CLIENTS_WRITE: Final = """
+## What they write
+
+By assignor, the user data of subscriptions and, where the client leads, of assignments. Empty is of length 0; kept is
+the layout of Kafka's sticky assignor: the partitions of before and their generation. A version that is cut short ends
+before the fields that it adds to an older one: Kafka's own clients and brokers do not read it, and this tool reads it
+as the older one.
+"""
+
 SCENARIOS: Final = """\
 `coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster:
 `__consumer_offsets-*`, `__cluster_metadata-0`, for share groups `__share_group_state-*`, and for Connect groups on
@@ -73,6 +117,7 @@ def pages() -> dict[str, str]:
         "tables.md": ("Tables", _tables()),
         "rules.md": ("Protocol rules", _grid(rules.document_rows())),
         "findings.md": ("Findings", _grid(findings.document_rows())),
+        "clients.md": ("Clients", _clients()),
         "records.md": ("Record types", _records()),
         "commands.md": ("Commands", _commands()),
         "scenarios.md": ("Scenarios", _scenario()),
@@ -91,6 +136,15 @@ def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+
+
+def _clients() -> Iterator[str]:
+    yield CLIENTS
+    yield from _grid(known_clients.document_rows())
+    yield CLIENTS_MIX
+    yield from _grid(mixtures.document_rows())
+    yield CLIENTS_WRITE
+    yield from _grid(writers.document_rows())
 
 
 def _tables() -> Iterator[str]:

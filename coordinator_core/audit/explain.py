@@ -457,8 +457,9 @@ def _unknown(row: RebalanceRow) -> Iterator[Sentence]:
 def _member(history: GroupHistory, member_id: str | None) -> str:
     if member_id is None:
         return "a member"
-    name = history.client(member_id)
-    return f"member {member_id}" if name == member_id else f"member {member_id} ({name})"
+    name, library = history.client(member_id), history.library(member_id)
+    known = ", ".join(each for each in (None if name == member_id else name, library) if each)
+    return f"member {member_id} ({known})" if known else f"member {member_id}"
 
 
 def _capital(text: str) -> str:

@@ -82,6 +82,19 @@ class Told(NamedTuple):
         return " or ".join(self.clients) or ClientCertainty.UNKNOWN.value
 
 
+ABOUT: Final[Mapping[KnownClient, str]] = {
+    KnownClient.JAVA: "Kafka's own consumer, Kafka Streams, Connect",
+    KnownClient.LIBRDKAFKA: "confluent-kafka for Python, .NET, Go and JavaScript, rdkafka for Rust, Ruby and PHP, kcat",
+    KnownClient.FRANZ_GO: "twmb/franz-go",
+    KnownClient.SARAMA: "IBM/sarama",
+    KnownClient.KAFKA_GO: "segmentio/kafka-go",
+    KnownClient.KAFKAJS: "kafkajs",
+    KnownClient.PLATFORMATIC: "@platformatic/kafka",
+    KnownClient.AIOKAFKA: "aiokafka",
+    KnownClient.KAFKA_PYTHON: "kafka-python",
+}
+"""What each is, or is known as."""
+
 UNKNOWN_CLIENT: Final = Told()
 ONLY_JAVA: Final = Told((KnownClient.JAVA,), ClientCertainty.CERTAIN)
 """A member of a group of a kind that, of the known clients, only Java has: share, streams and Connect."""
@@ -95,3 +108,22 @@ def default_client(client_id: str, among: Iterable[KnownClient] = tuple(KnownCli
 def clients_named(name: str) -> tuple[KnownClient, ...]:
     """Return the clients of ``Told.name``; none where the client is unknown."""
     return () if name == ClientCertainty.UNKNOWN else tuple(map(KnownClient, name.split(" or ")))
+
+
+def document_rows() -> list[dict[str, str]]:
+    """Return the clients for the docs, with what they send by default: a dict for each, by the heads of its columns."""
+    return [
+        {
+            "Client": f"`{client}`",
+            "What it is": ABOUT[client],
+            "Default client id": f"`{DEFAULTS[client].client_id.pattern}`"
+            if DEFAULTS[client].client_id.pattern
+            else "empty",
+            "Default rebalance timeout": _in_seconds(defaults.rebalance_timeout_ms),
+        }
+        for client, defaults in DEFAULTS.items()
+    ]
+
+
+def _in_seconds(timeout_ms: int | None) -> str:
+    return "the session timeout" if timeout_ms is None else f"{timeout_ms // 1000} s"

@@ -94,3 +94,16 @@ def mixtures_of(
         fits = leaders == {mixture.leader} and members <= mixture.members and topics >= mixture.topics
         if fits and (not mixture.protocols or protocol in mixture.protocols):
             yield mixture
+
+
+def document_rows() -> list[dict[str, str]]:
+    """Return the mixtures for the docs: a dict for each, by the heads of its columns."""
+    return [
+        {
+            "Leader": f"`{mixture.leader}`",
+            "Member": ", ".join(f"`{client}`" for client in KnownClient if client in mixture.members),
+            "Assignor": ", ".join(sorted(mixture.protocols)) or "any",
+            "What happens": f"{mixture.consequence.value}: the leader {mixture.why}",
+        }
+        for mixture in MIXTURES
+    ]

@@ -10,7 +10,6 @@ from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.groups.certainty import CERTAIN, Certainty
 from coordinator_core.groups.classic import describe as classic
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import is_connect_group
 from coordinator_core.groups.connect import describe as connect
@@ -26,7 +25,7 @@ from coordinator_core.groups.described import (
 )
 from coordinator_core.groups.group import Group, GroupState
 from coordinator_core.groups.log_partition import log_partition_of
-from coordinator_core.groups.member_clients import clients_of
+from coordinator_core.groups.member_clients import clients_of, is_of_consumers
 from coordinator_core.groups.migration import describe_migration
 from coordinator_core.groups.offsets import Commits, GroupOffsets, TopicPartition
 from coordinator_core.groups.partition_names import topics_in_doubt, unnamed_topics, with_names
@@ -190,7 +189,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         "incompleteLists": _incomplete_lists(group, certainty),
     }
     _note_surroundings(described, group, around)
-    if state is not None and state.members and _is_of_consumers(state):
+    if state is not None and state.members and is_of_consumers(state):
         described["clients"] = {
             member_id: {"client": told.name, "certainty": told.certainty.value, "release": told.release}
             for member_id, told in clients_of(state).items()
@@ -226,13 +225,6 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
         described["offsets"] = describe_offsets(offsets.committed)
         described["offsets_stable"] = describe_offsets(offsets.stable()) if certainty.transactions_are_known else None
     return described
-
-
-def _is_of_consumers(state: GroupState) -> bool:
-    """Whether members of any client can be in such a group; of the known clients only Java has the others."""
-    if isinstance(state, ClassicGroup):
-        return state.protocol_type == CONSUMER_PROTOCOL_TYPE and state.protocol != STREAMS_PROTOCOL
-    return isinstance(state, ConsumerGroup)
 
 
 def _describe_classic(

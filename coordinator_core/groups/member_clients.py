@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from functools import reduce
 
 from coordinator_core.clients.evidence import (
@@ -17,9 +16,9 @@ from coordinator_core.clients.evidence import (
     subscription_writers,
 )
 from coordinator_core.clients.known_clients import ONLY_JAVA, Told
-from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE
+from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.classic.state import ClassicGroup
-from coordinator_core.groups.consumer.state import ConsumerMember
+from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.group import GroupState
 
 
@@ -59,7 +58,17 @@ def _of_generation(group: ClassicGroup) -> dict[str, Told]:
     return told
 
 
-def in_words(told: Iterable[Told]) -> str:
-    """Return how many members each client has, the most first: ``3 java, 1 kafka-go``."""
-    counts = Counter(each.name for each in told)
-    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])))
+def is_of_consumers(state: GroupState | None) -> bool:
+    """Whether members of any client can be in such a group; of the known clients only Java has the others."""
+    if isinstance(state, ClassicGroup):
+        return state.protocol_type == CONSUMER_PROTOCOL_TYPE and state.protocol != STREAMS_PROTOCOL
+    return isinstance(state, ConsumerGroup)
+
+
+def count_clients(state: GroupState | None) -> dict[str, int]:
+    """Return how many members of a group of consumers each client has, by its name; empty for other groups."""
+    return (
+        dict(sorted(Counter(told.name for told in clients_of(state).values()).items()))
+        if is_of_consumers(state)
+        else {}
+    )

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory, client_library
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.broker_log.events import BrokerEvent
@@ -178,7 +178,8 @@ def _moments(rows: Iterable[FoldedRow]) -> Iterator[TimelineEntry]:
             if row.finished is not None and row.finished != row.at:
                 yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", effects(row))
         elif isinstance(row, MembershipRow):
-            who = f"{row.member_id} ({row.client_id} at {row.client_host})"
+            library = client_library(row)
+            who = f"{row.member_id} ({row.client_id} at {row.client_host}{f', {library}' if library else ''})"
             yield TimelineEntry(row.joined, f"member came: {row.came_by}", who)
             if row.away_since is not None:
                 yield TimelineEntry(row.away_since, "static member away", who)

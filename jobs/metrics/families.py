@@ -22,6 +22,7 @@ from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.member_clients import count_clients
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import Family
@@ -118,6 +119,8 @@ class GroupFacts(Collector):
         epoch = _gauge("group_epoch", "Group epoch, or generation of a classic group.", "type")
         about = "1 if the log proves the whole state of the group, 0 if parts are unknown."
         certain = _gauge("group_certain", about, "type")
+        about = "Members of a group of consumers by client library; one may be one of several, or unknown."
+        clients = _gauge("group_clients", about, "type", "client")
         for then in _one_for_each_series(self.groups):
             group, _, certainty = then
             labels = [cluster, group.group_id, _type_of(group)]
@@ -126,10 +129,12 @@ class GroupFacts(Collector):
             certain.add_metric(labels, certainty_label(group, certainty) == CERTAIN_GROUP)
             if state is not None and certainty.members_are_known:
                 members.add_metric(labels, len(state.members))
+                for name, count in count_clients(state).items():
+                    clients.add_metric([*labels, name], count)
             number = state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None)
             if number is not None:
                 epoch.add_metric(labels, number)
-        yield from (info, members, epoch, certain)
+        yield from (info, members, clients, epoch, certain)
         about = "Number of groups by type and state, also 0; unknown: the log does not show the state."
         number_of = GaugeMetricFamily(f"{PREFIX}groups", about, labels=["cluster_name", "type", "state"])
         for group_type, of_state, count in counted_states(self.types_and_states()):

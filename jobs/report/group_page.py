@@ -9,7 +9,7 @@ from coordinator_core.audit.explain import explanations, with_log
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_name
+from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_library, client_name
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.offsets import TopicPartition
@@ -132,7 +132,7 @@ def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
         ]
         yield Member(
             row.member_id,
-            client_name(row),
+            ", ".join(name for name in (client_name(row), client_library(row)) if name),
             row.rack_id,
             row.joined,
             row.came_by,

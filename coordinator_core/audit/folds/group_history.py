@@ -19,6 +19,7 @@ from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.clients.known_clients import ClientCertainty, KnownClient
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
@@ -349,6 +350,11 @@ class GroupHistory:
         name = client_name(known)
         return member_id if name in self.shared_names else name
 
+    def library(self, member_id: str | None) -> str | None:
+        """Return the client library of a member; see ``client_library``."""
+        known = self._members.get(member_id or "")
+        return None if known is None else client_library(known)
+
     @cached_property
     def shared_names(self) -> frozenset[str]:
         """Return the client names that do not identify one client: more members than AT_ONCE had them at the same
@@ -449,6 +455,11 @@ def client_name(row: MembershipRow) -> str:
     if row.client_id is None:
         return row.member_id
     return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
+
+
+def client_library(row: MembershipRow) -> str | None:
+    """Return the client library of a member if it is known not to be Java, of which most is said: None for the rest."""
+    return None if row.client == ClientCertainty.UNKNOWN or KnownClient.JAVA in row.client.split(" or ") else row.client
 
 
 def _shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
