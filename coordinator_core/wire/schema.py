@@ -173,6 +173,11 @@ def broker_messages() -> tuple[Mapping[str, Any], ...]:
     return tuple(message for source in _read("broker_log") for message in source["messages"])
 
 
+def broker_log_faults() -> tuple[Mapping[str, Any], ...]:
+    """Return the known faults of Kafka with which a coordinator cannot load its log partition."""
+    return tuple(fault for source in _read("broker_log") for fault in source["known_faults"])
+
+
 def _root() -> Traversable:
     packaged = files("coordinator_core") / "schemas"
     if packaged.is_dir():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from coordinator_core.audit.folds.witness import line_order
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.failed_loads import failed_loads
 from coordinator_core.broker_log.later_lines import OF_EPOCH, later_lines
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.records import GROUP_LOG
@@ -124,6 +126,23 @@ def older_copies(tables: TableReader, cluster: str) -> Iterator[str]:
     }
     for line in later_lines(later, last_ms, epochs).values():
         yield copy_is_older(line, last_ms)
+
+
+def not_loaded(lines: Iterable[BrokerEvent]) -> Iterator[str]:
+    """Yield in words which log partitions have no coordinator, from lines in any order."""
+    for partition, failed in failed_loads(sorted(lines, key=line_order)).items():
+        since = "" if failed.first.timestamp_ms is None else f" since {utc(failed.first.timestamp_ms)}"
+        yield (
+            f"{GROUP_LOG}-{partition} has no coordinator{since}: it could not be loaded ({failed.first.place}); its "
+            "groups are as the log has them, and serve no client"
+        )
+
+
+def stored_not_loaded(tables: TableReader, cluster: str) -> Iterator[str]:
+    """Yield in words which log partitions have no coordinator, as lines in the tables say."""
+    if has_lines(tables):
+        kinds = [EventKind.COORDINATOR_FAILED.value, EventKind.COORDINATOR_LOADED.value]
+        yield from not_loaded(line for line in other_lines(tables, cluster) if line.kind in kinds)
 
 
 ABOUT_REMOVALS: Final = tuple(

@@ -98,6 +98,7 @@ FINDERS: tuple[Finder, ...] = (
     committed_offsets.floods,
     committed_offsets.open_transactions,
     broker_lines.decisions_not_kept,
+    broker_lines.without_coordinator,
     broker_lines.conversions_refused,
     broker_lines.not_completed,
     large_records.near_limit,

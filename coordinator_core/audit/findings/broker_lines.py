@@ -10,8 +10,10 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import epochs_not_kept, not_kept, open_beginning, quoted
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.failed_loads import failed_loads, known_fault
 from coordinator_core.broker_log.later_lines import SLACK_MS
-from coordinator_core.records import LogPosition
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 
 def decisions_not_kept(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -50,6 +52,28 @@ def _is_near(line: BrokerEvent, other: BrokerEvent) -> bool:
     if line.timestamp_ms is None or other.timestamp_ms is None:
         return False
     return abs(line.timestamp_ms - other.timestamp_ms) <= SLACK_MS
+
+
+def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield that no coordinator could load the log partition of the group by the end of the lines."""
+    present = history.present
+    if present is None and all(row.offset is None for row in history.commits):
+        return
+    for partition, (first, last, times) in failed_loads(history.lines.events).items():
+        since = "" if first.timestamp_ms is None else f" since {utc(first.timestamp_ms)}"
+        fault = known_fault(first)
+        known = "" if fault is None else f"; it may be {fault.issue}: {fault.about} (mended: {fault.mended})"
+        finding = history.finding(
+            FindingKind.NO_COORDINATOR,
+            times,
+            1,
+            f"{GROUP_LOG}-{partition} has no coordinator{since}: it could not be loaded {counted(times, 'time')}, "
+            f"{first.reason or first.text} ({first.place}){known}",
+            [] if present is None else [present.opened],
+            until_ms=last.timestamp_ms,
+            is_open=True,
+        )
+        yield finding if first.timestamp_ms is None else finding._replace(since_ms=first.timestamp_ms)
 
 
 def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

@@ -60,7 +60,7 @@ class BrokerLines:
     """The lines about a group and its log partition, in order of time, by what they speak of."""
 
     def __init__(self, events: Iterable[BrokerEvent]) -> None:
-        self.events = sorted(events, key=_line_order)
+        self.events = sorted(events, key=line_order)
         self.of_epoch: defaultdict[tuple[str, int | None], list[BrokerEvent]] = defaultdict(list)
         self.of_offset: defaultdict[tuple[str | None, int | None], list[BrokerEvent]] = defaultdict(list)
         self.of_kind: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
@@ -109,7 +109,8 @@ def _spans(lines: Iterable[BrokerEvent]) -> Iterator[FileSpan]:
             yield FileSpan(line.file, first[line.file], line.timestamp_ms)
 
 
-def _line_order(event: BrokerEvent) -> tuple[int, str, int]:
+def line_order(event: BrokerEvent) -> tuple[int, str, int]:
+    """Return the key by which lines are in order of time, those of one file as they stand there."""
     at = event.timestamp_ms if event.timestamp_ms is not None else event.local_ms
     return (at or 0, event.file, event.line)
 

@@ -16,7 +16,7 @@ from coordinator_core.broker_log.zones import Epoch, with_zones
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
-from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER, copy_is_older
+from jobs.relations.brokers import NO_ZONE, OTHER_CLUSTER, copy_is_older, not_loaded
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.broker_logs import Zone, read_broker_logs
 from jobs.sources.files import LogPart
@@ -60,6 +60,8 @@ class BrokerLogs:
             warn(NO_ZONE.format(homeless))
         for line in later_lines(events, known.last_ms, known.epochs).values():
             warn(copy_is_older(line, known.last_ms))
+        for words in not_loaded(events):
+            warn(words)
         of_group: defaultdict[str, list[BrokerEvent]] = defaultdict(list)
         for event in events:
             if event.group_id is not None:

@@ -22,7 +22,7 @@ from jobs.queries.interface import (
     OwnedBy,
     RebalanceFilter,
 )
-from jobs.relations.brokers import NO_ZONE, of_other_clusters, older_copies, silent_lines
+from jobs.relations.brokers import NO_ZONE, of_other_clusters, older_copies, silent_lines, stored_not_loaded
 from jobs.relations.moment import AsOf
 from jobs.relations.replay import NOT_REPLAYED, has_replayed_all
 from jobs.relations.unreadable import ignored_types
@@ -267,6 +267,7 @@ class StoredAnswers:
             yield NOT_REPLAYED
         yield from ignored_types(self.tables, self.cluster)
         yield from older_copies(self.tables, self.cluster)
+        yield from stored_not_loaded(self.tables, self.cluster)
         if of_history:
             from jobs.relations.knowledge import missing_of_shares
 

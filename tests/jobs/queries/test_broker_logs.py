@@ -21,6 +21,7 @@ from jobs.queries.interface import RebalanceFilter
 from jobs.settings import load
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.files import find_logs
+from tests.broker_layouts import layouts
 from tests.broker_lines import Told, written
 from tests.shared_data import ROOT
 
@@ -111,6 +112,63 @@ def test_a_file_about_other_groups_changes_nothing_and_is_told(tmp_path: Path) -
 def test_a_path_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         answers(tmp_path / "server.log").rebalances(RebalanceFilter())
+
+
+NOT_LOADED = (
+    "[2030-01-01 00:00:0{second},000] ERROR [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-0 "
+    "with epoch 9 due to java.lang.RuntimeException: Replaying record CoordinatorRecord(key=StreamsGroupMetadataKey("
+    "groupId='g')) from __consumer_offsets-0 at offset 7 failed. ({logger})\n"
+)
+LOADED = (
+    "[2030-01-01 00:00:09,000] INFO [GroupCoordinator id=1] Finished loading of metadata from __consumer_offsets-0 "
+    "with epoch 10 in 3ms where 1ms was spent in the scheduler. Loaded 7 records which total to 90 bytes. ({logger})\n"
+)
+RUNTIME = "org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime"
+
+
+def test_groups_whose_log_partition_could_not_be_loaded_have_no_coordinator(
+    histories: list[GroupHistory], tmp_path: Path
+) -> None:
+    text, _ = written(histories)
+    failures = "".join(NOT_LOADED.format(second=second, logger=RUNTIME) for second in range(2))
+    (tmp_path / "server.log").write_text(text + failures)
+    warnings: list[str] = []
+    rows = [row for row in answers(tmp_path, warnings=warnings).findings(None) if row.kind == "no_coordinator"]
+    own = {each.group_id for each in histories if each.present is not None and each.present.opened.partition == 0}
+    assert own
+    assert {row.group_id for row in rows} >= own
+    assert {(row.value, row.level, row.is_open) for row in rows} == {(2, "alarm", True)}
+    assert "__consumer_offsets-0 has no coordinator since 2030-01-01T00:00:00.000Z" in rows[0].detail
+    assert "KAFKA-20254" in rows[0].detail
+    assert any("__consumer_offsets-0 has no coordinator" in each for each in warnings)
+    (tmp_path / "server.log").write_text(text + failures + LOADED.format(logger=RUNTIME))
+    assert not [row for row in answers(tmp_path).findings(None) if row.kind == "no_coordinator"]
+
+
+def test_the_log_of_another_cluster_with_the_same_groups_is_refused(
+    histories: list[GroupHistory], tmp_path: Path
+) -> None:
+    text, told = written(histories)
+    other = text
+    for number, each in enumerate(told):
+        other = other.replace(each.member_id, f"other-{number}")
+    (tmp_path / "server.log").write_text(other)
+    warnings: list[str] = []
+    rows = answers(tmp_path, warnings=warnings).rebalances(RebalanceFilter())
+    assert rows == answers().rebalances(RebalanceFilter())
+    assert any("is not used" in each or "are not used" in each for each in warnings)
+
+
+def test_lines_in_two_layouts_are_one(histories: list[GroupHistory], tmp_path: Path) -> None:
+    text, _ = written(histories)
+    (tmp_path / "server.log").write_text(text)
+    expected = answers(tmp_path / "server.log").rebalances(RebalanceFilter())
+    (tmp_path / "strimzi.log").write_text(dict(layouts(text))["strimzi"])
+    found = answers(tmp_path).rebalances(RebalanceFilter())
+    assert [row.duration_min_ms for row in found] == [row.duration_min_ms for row in expected]
+    assert [[each.kind for each in row.causes] for row in found] == [
+        [each.kind for each in row.causes] for row in expected
+    ]
 
 
 HOSTILE = "\x1b[31m<script>alert(1)</script>\u202e\x9b2J\x00\r\x07<img src=x onerror=alert(2)>"
