@@ -16,6 +16,7 @@ from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.moved_groups import without_moved
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.state_log import ShareStateLog
+from coordinator_core.groups.simple_groups import without_forgotten
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
@@ -48,7 +49,8 @@ class ReplayedGroups:
     def groups(self) -> Iterator[GroupThen]:
         """Every group that there was or may have been, or that offsets were committed for, by group id."""
         thens = [then for partition in self.partitions for then in partition.groups()]
-        yield from without_moved(sorted(thens, key=lambda then: then.group.group_id))
+        there = without_forgotten(thens, lambda: self.surroundings().oldest_broker)
+        yield from without_moved(sorted(there, key=lambda then: then.group.group_id))
 
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""

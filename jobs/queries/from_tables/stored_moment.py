@@ -13,6 +13,7 @@ from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.describe import Surroundings
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.proven_state import GroupThen
+from coordinator_core.groups.simple_groups import without_forgotten
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import AnyRecord
@@ -59,7 +60,7 @@ class StoredMoment:
 
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
-        return self._groups.all()
+        return without_forgotten(self._groups.all(), lambda: self.surroundings().oldest_broker)
 
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
         """Yield each group as it was before its first record here, and its records in the order of the log."""

@@ -1,0 +1,33 @@
+"""Groups that only committed offsets, and have none left: whether they are still there.
+
+A coordinator of Kafka 4.0 or later ends such a group by a tombstone: in the operation that removes the last expired
+offset, or at the next cleanup (``offsets.retention.check.interval.ms``, 10 minutes) where a request or the deletion of
+a topic removed it. The coordinator before (GroupMetadataManager.cleanupGroupMetadata) forgets it without a record: a
+group of generation 0 has none in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from coordinator_core.groups.proven_state import GroupThen
+
+ENDS_SIMPLE_GROUPS: Final = 22
+"""The lowest ``metadata.version`` of brokers that write a tombstone for such a group (4.0-IV0)."""
+
+
+def without_forgotten(thens: Iterable[GroupThen], oldest_broker: Callable[[], int | None]) -> Iterator[GroupThen]:
+    """Yield the groups that are there or may be, without those that the coordinator has forgotten.
+
+    ``oldest_broker`` returns the lowest ``metadata.version`` that a broker supports. None: it is not known, as in a
+    cluster with ZooKeeper: then a group without offsets counts as forgotten, which it soon is in every release.
+    """
+    for then in thens:
+        if not (_has_nothing_left(then) and (oldest_broker() or 0) < ENDS_SIMPLE_GROUPS):
+            yield then
+
+
+def _has_nothing_left(then: GroupThen) -> bool:
+    offsets, certainty = then.offsets, then.certainty
+    return then.group.is_simple and not (offsets.committed or offsets.pending or certainty.unknown_offsets)
