@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 
 METADATA_VERSION: Final = "metadata.version"
 """The feature whose highest supported level identifies the release of a broker."""
+FIRST_OF_4_0: Final = 22
+"""The lowest level of it that brokers of Kafka 4.0 or later support (4.0-IV0)."""
 
 MISSING: Final = "missing"
 """The name under which a snapshot says why it does not have the settings of a resource."""

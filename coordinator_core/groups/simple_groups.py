@@ -9,12 +9,9 @@ group of generation 0 has none in the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
 
+from coordinator_core.cluster.snapshot_settings import FIRST_OF_4_0
 from coordinator_core.groups.proven_state import GroupThen
-
-ENDS_SIMPLE_GROUPS: Final = 22
-"""The lowest ``metadata.version`` of brokers that write a tombstone for such a group (4.0-IV0)."""
 
 
 def without_forgotten(thens: Iterable[GroupThen], oldest_broker: Callable[[], int | None]) -> Iterator[GroupThen]:
@@ -24,7 +21,7 @@ def without_forgotten(thens: Iterable[GroupThen], oldest_broker: Callable[[], in
     cluster with ZooKeeper: then a group without offsets counts as forgotten, which it soon is in every release.
     """
     for then in thens:
-        if not (_has_nothing_left(then) and (oldest_broker() or 0) < ENDS_SIMPLE_GROUPS):
+        if not (_has_nothing_left(then) and (oldest_broker() or 0) < FIRST_OF_4_0):
             yield then
 
 

@@ -37,7 +37,7 @@ class BrokerAddress(NamedTuple):
 
 
 class FeatureAnswer(NamedTuple):
-    """What a broker said; ``missing`` says why there are no ``features``."""
+    """What a broker said; ``missing`` says why there are no ``features``, or that its release has none."""
 
     broker: int
     features: BrokerFeatures | None
@@ -63,7 +63,8 @@ def _ask_one(address: BrokerAddress, context: ssl.SSLContext | None) -> FeatureA
                 return FeatureAnswer(address.broker, answer, None)
     except (OSError, DecodeError) as error:
         return FeatureAnswer(address.broker, None, f"{address.host}:{address.port}: {_text(error)}")
-    return FeatureAnswer(address.broker, None, f"{address.host}:{address.port}: brokers before Kafka 2.4 do not say")
+    said = f"{address.host}:{address.port}: brokers before Kafka 2.4 do not say"
+    return FeatureAnswer(address.broker, BrokerFeatures({}, None), said)
 
 
 def _exchanged(address: BrokerAddress, context: ssl.SSLContext | None, version: int) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, ResourceKind
+from coordinator_core.cluster.snapshot_settings import FIRST_OF_4_0, METADATA_VERSION, ResourceKind
 from jobs.sources import broker_features
 from jobs.sources.broker_features import BrokerAddress, FeatureAnswer
 
@@ -64,12 +64,22 @@ def take(config: Mapping[str, str], time_ms: int, warn: Callable[[str], None]) -
     place = {"timestamp_ms": time_ms, "cluster_id": cluster.cluster_id}
     taken += [{**row, **place} for row in feature_rows(answers)]
     brokers = broker_rows(admin, sorted(address.broker for address in addresses))
-    for noun, asked in (("configs of brokers", brokers), ("configs of groups", group_rows(admin))):
+    groups = group_rows(admin) if have_group_configs(answers) else iter(())
+    for noun, asked in (("configs of brokers", brokers), ("configs of groups", groups)):
         try:
             taken += [{**row, **place} for row in asked]
         except KafkaException as error:
             warn(f"the snapshot has no {noun}: {error.args[0].str()}")
     return taken
+
+
+def have_group_configs(answers: Sequence[FeatureAnswer]) -> bool:
+    """Whether no broker is known to be older than Kafka 4.0: those have no configs of groups.
+
+    They take the request for an error of theirs, and write it into their application log with a stack trace.
+    """
+    known = [answer.features.supported for answer in answers if answer.features is not None]
+    return all(supported.get(METADATA_VERSION, 0) >= FIRST_OF_4_0 for supported in known)
 
 
 def feature_rows(answers: Sequence[FeatureAnswer]) -> Iterator[SnapshotRow]:

@@ -329,3 +329,23 @@ def test_settings_of_snapshots_count_beside_the_metadata_log(tmp_path):
     described = [json.loads(line) for line in run("describe", "--all", "--json", *options).stdout.splitlines()]
     assigned = {(each.get("describe_consumer") or {}).get("partitionAssignor") for each in described}
     assert "range" in assigned
+
+
+@pytest.mark.parametrize(
+    ("supported", "asked"),
+    [
+        ([{}], False),
+        ([{"metadata.version": 21}], False),
+        ([{"metadata.version": 22}], True),
+        ([None], True),
+        ([], True),
+    ],
+)
+def test_brokers_before_4_0_are_not_asked_for_configs_of_groups(supported, asked):
+    answers = [
+        FeatureAnswer(number, None if levels is None else BrokerFeatures(levels, None), None)
+        for number, levels in enumerate(supported)
+    ]
+    assert cluster_snapshot.have_group_configs(answers) is asked
+    older = FeatureAnswer(9, BrokerFeatures({"metadata.version": 7}, None), None)
+    assert not cluster_snapshot.have_group_configs([*answers, older])
