@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import takewhile
 from typing import NamedTuple
 
+from coordinator_core.audit.away_sentences import about_absence
 from coordinator_core.audit.broker_sentences import (
     about_assignor,
     about_beginning,
@@ -188,7 +189,7 @@ def _explained(
         *_sentences(rebalance, about_assignor(rebalance, history.lines)),
         *_revocations(history, rebalance),
         *_ending(history, rebalance),
-        *_sentences(rebalance, about_coordinator(rebalance, history.lines)),
+        *_absence(history, rebalance),
         *_sentences(rebalance, about_refusals(rebalance, history.lines)),
         *_moves(history, rebalance, changed, twice),
         *_broken(history, rebalance),
@@ -199,6 +200,14 @@ def _explained(
 def _sentences(row: RebalanceRow, texts: Iterable[str]) -> Iterator[Sentence]:
     """What brokers' application logs say; the sentences name file and line."""
     return (Sentence(text, (row.at,)) for text in texts)
+
+
+def _absence(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
+    """When the coordinator was away: as a broker's log says, or else the metadata log."""
+    told = [*_sentences(row, about_coordinator(row, history.lines))]
+    yield from told
+    if not told:
+        yield from (Sentence(text, proof, METADATA) for text, proof in about_absence(row, history.away))
 
 
 def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -282,8 +291,9 @@ def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -
             text = "No worker could compute one: none supports the versions of all others (FATAL)."
             yield Sentence(text, (row.at,))
         return
-    when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
-    yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
+    if row.members_after != 0:  # nothing is assigned to a group without members
+        when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
+        yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
     yield from _topics(epoch)
     if epoch is not None and epoch.assignment_error:
         text = f"The assignor reported error {epoch.assignment_error}: the workers keep what they run."

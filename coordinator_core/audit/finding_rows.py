@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, Self
 
@@ -57,8 +57,13 @@ class FindingKind(StrEnum):
         return kind
 
     # fmt: off
+    COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
+        "milliseconds without a coordinator", "coordinator_away_ms",
+        "Partitions of the coordinator's log had no leader, by the metadata log: their groups had no coordinator. "
+        "Whether the broker was shut down by plan is said, and which groups it was. It is about the cluster.")
     TWO_OWNERS = ("two_owners", Level.ALARM, 10, "milliseconds for which two had them", "any",
-        "Two members had the same partitions, tasks or connectors at the same time: records are processed twice.")
+        "Two members had the same partitions, tasks or connectors at the same time: records that both read are "
+        "processed twice.")
     RULES_BROKEN = ("rules_broken", Level.ALARM, 10, "violations", "any",
         "The log breaks rules of the protocol.")
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
@@ -106,6 +111,9 @@ class FindingKind(StrEnum):
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "expired_partitions",
         "Committed offsets were removed while the group or the topic still existed: its consumers restart "
         "elsewhere.")
+    COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
+        "Two jobs commit for one group id by turns, without joining it: each overwrites the offsets of the other, and "
+        "one that starts again reads on from there.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
     SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "share_archived",
@@ -201,6 +209,11 @@ class FindingRow(NamedTuple):
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
     log_topic: Annotated[str, "topic of the log in which these records lie"]
     history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
+    covered: Annotated[
+        bool,
+        "true if a finding about the cluster says it of many groups at once: lists leave it out, unless a group is "
+        "asked for",
+    ] = False
 
 
 def make_finding(
@@ -240,12 +253,21 @@ def make_finding(
     )
 
 
-def urgency(row: FindingRow) -> tuple[int, bool, float, str, str, str, int]:
-    """Return the key by which findings are sorted: the most pressing level first, in it those about the cluster, then
-    the highest score.
+def urgency(row: FindingRow) -> tuple[bool, int, float, str, str, str, int]:
+    """Return the key by which findings are sorted: those about the cluster first, as they explain others, then the
+    most pressing level, then the highest score.
     """
     about = row.kind, row.subject or "", row.since_ms
-    return Level(row.level).rank, row.group_id is not None, -row.score, row.group_id or "", *about
+    return row.group_id is not None, Level(row.level).rank, -row.score, row.group_id or "", *about
+
+
+def listed(rows: Iterable[FindingRow], group_id: str | None = None) -> list[FindingRow]:
+    """Return the findings as they are listed, the most urgent first: of all groups without what is covered, of one
+    group as if it was the only one.
+    """
+    if group_id is None:
+        return sorted((row for row in rows if not row.covered), key=urgency)
+    return sorted((row._replace(covered=False) for row in rows if row.group_id == group_id), key=urgency)
 
 
 def score(kind: FindingKind, value: int, threshold: int) -> float:

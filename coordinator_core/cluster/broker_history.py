@@ -209,6 +209,11 @@ class BrokerHistory:
         """Return the times over which brokers were away, in the order in which they began, as far as the log shows."""
         return self._absences
 
+    @property
+    def last_change(self) -> LogPosition | None:
+        """Where a broker last came or went; None: nowhere."""
+        return self._changes[-1].at if self._changes else None
+
     def changes(self, after_ms: int, upto_ms: int) -> list[BrokerChange]:
         """Return the brokers that went or came in ``(after_ms, upto_ms]``, in order."""
         return [change for change in self._changes if after_ms < change.at.timestamp_ms <= upto_ms]

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.cluster.coordinators_away import away_at, times_away
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
 from coordinator_core.history.resources import CLASSIC
 from coordinator_core.history.work_units import WorkUnit
-from coordinator_core.records import LogPosition, elapsed_ms
+from coordinator_core.records import LOG_TOPICS, LogPosition, elapsed_ms
 
 LEFT: Final = "left:"
 """How the hint of a member begins whose commits show that its session did not expire."""
-SILENT: Final = "silent"
-"""How the hint of a member begins that had not committed for its session timeout."""
+EXPIRED: Final = "expired:"
+"""How the hint of a member begins whose session expired: that of a static one, which does not end by itself."""
+NOT_SAID: Final = f"{EXPIRED} a static member that leaves says so first, and this one did not"
+COORDINATOR_AWAY: Final = "its coordinator was away"
+"""How the hint of a member begins that could not send heartbeats."""
+SLOW_POLL: Final = "it did not poll in time:"
+"""How the hint of a member begins that left a little later than its rebalance timeout after it got partitions."""
+SHORTEST_SESSION_MS: Final = 1_000
+"""No session timeout is shorter, where the log does not say it: brokers refuse less than 45 s unless told otherwise."""
 NO_COMMIT: Final = "it committed nothing of what it had"
 """The hint of a member without a commit of its partitions since it got them; it may have had, and committed, others."""
 WELL_WITHIN: Final = 2
@@ -58,7 +67,7 @@ def departure_hint(
     """
     open_history = writer.open_history
     membership = open_history.memberships.get(member_id)
-    if membership is None or not open_history.commits or open_history.type == SHARE or at.timestamp_ms < 0:
+    if membership is None or open_history.type == SHARE or at.timestamp_ms < 0:
         return None
     times = [
         (open_history.commits.get(topic, {}).get(partition), since.timestamp_ms)
@@ -69,16 +78,60 @@ def departure_hint(
     last = max((time_ms for time_ms, since_ms in times if time_ms is not None and time_ms > since_ms), default=None)
     if not _saw_commits(writer, membership.joined, at, last):
         return None
+    since_ms = max((since_ms for _, since_ms in times), default=membership.joined.timestamp_ms)
+    if (away := _coordinator_away(writer, since_ms if last is None else last, at)) is not None:
+        return away
     if last is None:
         # Of a member whose beginning is not in the log, commits may be missing from before the first record of it.
-        return NO_COMMIT if times and membership.missing is None else None
-    gap = at.timestamp_ms - last
+        if not times or membership.missing is not None:
+            return None
+        slow = _slow_poll(at.timestamp_ms - since_ms, membership.rebalance_timeout_ms)
+        return slow or (NO_COMMIT if open_history.commits else None)
+    return _since_commit(at.timestamp_ms - last, session_timeout_ms, membership.instance_id, may_be_late=may_be_late)
+
+
+def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str | None, *, may_be_late: bool) -> str:
+    """Return what the time since the last commit suggests. That it is long proves nothing: a consumer without new
+    records does not commit. A static member does not leave by itself.
+    """
+    committed = f"it committed {gap_ms} ms before"
+    last = f"its last commit was {gap_ms} ms before"
     if session_timeout_ms is None:
-        return f"its last commit was {gap} ms before"
-    if gap * WELL_WITHIN < session_timeout_ms and not may_be_late:
-        return f"{LEFT} it committed {gap} ms before, well within its session timeout of {session_timeout_ms} ms"
-    silent = f"{SILENT}: " if gap >= session_timeout_ms else ""
-    return f"{silent}its last commit was {gap} ms before, its session timeout is {session_timeout_ms} ms"
+        if gap_ms * WELL_WITHIN < SHORTEST_SESSION_MS and not may_be_late:
+            return f"{LEFT} {committed}, and no session timeout is so short"
+        return last
+    if gap_ms * WELL_WITHIN < session_timeout_ms and not may_be_late:
+        return f"{LEFT} {committed}, well within its session timeout of {session_timeout_ms} ms"
+    last = f"{last}, its session timeout is {session_timeout_ms} ms"
+    if gap_ms < session_timeout_ms:
+        return last
+    return f"{last}; one without new records commits none" if instance_id is None else f"{EXPIRED} {last}"
+
+
+def _slow_poll(waited_ms: int, rebalance_timeout_ms: int | None) -> str | None:
+    """Return what it suggests that a member, so long after it got partitions, left without a commit; None: nothing.
+
+    Clients leave by themselves once they have not polled for max.poll.interval.ms, which they send as their rebalance
+    timeout (KIP-62). The record that shows it may come as much later as the others take to join again.
+    """
+    if rebalance_timeout_ms is None or not 0 < rebalance_timeout_ms <= waited_ms <= 2 * rebalance_timeout_ms:
+        return None
+    return (
+        f"{SLOW_POLL} it was gone {waited_ms} ms after it got partitions and had committed nothing; its rebalance "
+        f"timeout (max.poll.interval.ms) is {rebalance_timeout_ms} ms"
+    )
+
+
+def _coordinator_away(writer: HistoryWriter, since_ms: int, at: LogPosition) -> str | None:
+    """Return that the coordinator was away between the last sign of a member and its end; None: it was not."""
+    if writer.topics is None:
+        return None
+    times = times_away(writer.topics.brokers, LOG_TOPICS[writer.group.family], at.partition)
+    away = away_at(times, since_ms, at.timestamp_ms)
+    if not away:
+        return None
+    until = "" if away[-1].until_ms is None else f" until {utc(away[-1].until_ms)}"
+    return f"{COORDINATOR_AWAY}{until}: no member could send a heartbeat"
 
 
 def _saw_commits(writer: HistoryWriter, joined: LogPosition, at: LogPosition, last_ms: int | None) -> bool:

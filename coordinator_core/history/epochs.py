@@ -31,7 +31,7 @@ from coordinator_core.groups.streams.sources import matched_topics, named_topics
 from coordinator_core.groups.streams.state import StreamsGroup, StreamsMember
 from coordinator_core.groups.subscribed_topics import image_of
 from coordinator_core.history.causes import CauseKind, cause, config_causes, member_changes, member_facts
-from coordinator_core.history.departure_hints import away_hint, departure_hint
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY, NOT_SAID, away_hint, departure_hint
 from coordinator_core.history.epoch_kinds import CONSUMER_KIND, SHARE_KIND, STREAMS_KIND, EpochKind
 from coordinator_core.history.history_writer import TARGET, HistoryWriter
 from coordinator_core.history.memberships import depart, join, left_behind
@@ -93,6 +93,7 @@ def _describe(membership: OpenMembership, member: EpochMember) -> None:
     membership.instance_id = getattr(member, "instance_id", None)
     membership.subscribed_topics = tuple(getattr(member, "subscribed_topic_names", ()))
     membership.subscribed_regex = getattr(member, "subscribed_topic_regex", None) or None
+    membership.rebalance_timeout_ms = getattr(member, "rebalance_timeout_ms", None)
     membership.speaks_classic = isinstance(member, ConsumerMember) and member.classic is not None
     membership.told, writers = client_of(membership.member_id, member, frozenset(membership.writers) or EVERY_WRITER)
     membership.writers = tuple(sorted(writers)) if membership.speaks_classic else ()
@@ -184,6 +185,11 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
         is_classic = isinstance(member, ConsumerMember) and member.classic is not None
         timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking
         membership.hint = departure_hint(writer, member_id, at, timeout_ms, may_be_late=is_late)
+        if (membership.instance_id is not None and not is_classic) and not (membership.hint or "").startswith(
+            COORDINATOR_AWAY
+        ):
+            # The coordinator removes one only as its session expired, or its rebalance timeout: requests cannot.
+            membership.hint = "; ".join(part for part in (NOT_SAID, membership.hint) if part)
 
 
 def _session_timeout(writer: HistoryWriter, kind: EpochKind, member: object, at: LogPosition) -> int | None:

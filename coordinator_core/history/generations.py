@@ -233,6 +233,7 @@ def _describe(membership: OpenMembership, group: ClassicGroup, member: ClassicMe
     membership.client_id, membership.client_host = member.client_id, member.client_host
     membership.rack_id, membership.subscribed_topics = asked.rack_id, tuple(sorted(asked.topics))
     membership.url = asked.url
+    membership.rebalance_timeout_ms = member.rebalance_timeout_ms
     wrote = classic_writers(group.protocol_type, group.protocol, member.subscription)
     _narrow(membership, member, wrote)
 
@@ -392,6 +393,8 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
     # A generation is written again only while the group is stable, so a rebalance that follows began after that.
     began_after = (last.rewritten or last.opened).timestamp_ms if last is not None else -1
     began_before = _began_before_ms(new, at)
+    # Written again for a static member that came back, the record is of long after: the state began with the first one.
+    may_be_again = missing is not None and any(member.instance_id is not None for member in new.members.values())
     untold = missing or no_times(at)
     writer.rows.append(
         RebalanceRow(
@@ -409,7 +412,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             finished=at,
             time_to_target_ms=None,
             time_to_converge_ms=None,
-            duration_min_ms=_lasted_ms(began_before, at),
+            duration_min_ms=None if may_be_again else _lasted_ms(began_before, at),
             duration_max_ms=_lasted_ms(began_after, at),
             members_before=writer.members_before(missing),
             members_after=len(new.members),

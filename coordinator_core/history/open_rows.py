@@ -247,6 +247,7 @@ class OpenMembership:
     missing: str | None = None
     writers: tuple[str, ...] = ()
     told: Told = UNKNOWN_CLIENT
+    rebalance_timeout_ms: int | None = None
 
     @property
     def is_replaced(self) -> bool:
@@ -291,4 +292,5 @@ class OpenMembership:
             self.told.name,
             self.told.certainty.value,
             self.told.release,
+            self.rebalance_timeout_ms,
         )

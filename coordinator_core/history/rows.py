@@ -228,6 +228,11 @@ class MembershipRow(NamedTuple):
     client_release: Annotated[
         str | None, "its release, as far as its client id or what it wrote tells; null: not known"
     ]
+    rebalance_timeout_ms: Annotated[
+        int | None,
+        "its rebalance timeout, when last seen: max.poll.interval.ms of consumers; null: share groups, Connect groups "
+        "on KIP-848",
+    ] = None
 
 
 class AssignmentRow(NamedTuple):

@@ -34,7 +34,7 @@ from jobs.cli.answer_source import AnswerSource, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
-from jobs.cli.rebalance_text import cause_kinds, effects, epochs, rebalance_detail, took_text
+from jobs.cli.rebalance_text import cause_kinds, effects, epochs, idle_text, rebalance_detail, took_text
 from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
 from jobs.formatting import plain
 from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines, steps_not_forward
@@ -163,7 +163,7 @@ def _rebalance_line(row: RebalanceRow) -> Line:
         "members": row.members_after,
         "moved": row.units_moved,
         "lost": row.units_lost,
-        "idle ms": row.idle_ms,
+        "idle ms": idle_text(row),
         "held up by": row.held_up_by or (None if row.broker_away else ", ".join(row.behind) or None),
         "log": f"{row.at.partition}:{row.at.offset}",
         "missing": row.missing,

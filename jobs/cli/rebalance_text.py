@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import Cause, RebalanceRow
 
 
@@ -21,6 +22,15 @@ def took_text(row: RebalanceRow) -> str | None:
     if least == most:
         return f"{least} ms"
     return f"{least} ms or more" if most is None else f"{least} to {most} ms"
+
+
+def idle_text(row: RebalanceRow) -> str | None:
+    """Return the time without an owner (ms); that of a classic group is a bound, as no record says when its rebalance
+    began. None: unknown.
+    """
+    if row.idle_ms is None:
+        return None
+    return f"{row.idle_ms} or more" if row.idle_ms and row.group_type == GroupType.CLASSIC else f"{row.idle_ms}"
 
 
 def cause_kinds(causes: Iterable[Cause]) -> str:
@@ -55,7 +65,7 @@ def effects(row: RebalanceRow) -> str:
         took and f"took {took}",
         row.units_moved and f"{row.units_moved} moved",
         row.units_lost and f"{row.units_lost} lost",
-        row.idle_ms and f"idle {row.idle_ms} ms",
+        row.idle_ms and f"idle {idle_text(row)} ms",
         row.held_up_by and f"held up by {row.held_up_by}",
     )
     return ", ".join(part for part in parts if part)

@@ -15,13 +15,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.stood_still import stood_still
+from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Storm, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.records import LogPosition
 from jobs.collection import no_cycle_search
 from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
@@ -29,8 +31,8 @@ from jobs.pipeline.decoded_runs import newest_runs
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
-from jobs.relations.logs import LogFacts
-from jobs.relations.sessions import stored_lost_sessions
+from jobs.relations.logs import LogFacts, topics_at_end
+from jobs.relations.sessions import stored_lives, stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables, few
@@ -68,7 +70,11 @@ def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
         changed = _changed(tables, newest, json.loads(before or "{}"), json.loads(note))
         parts = parts_here(tables)
         with no_cycle_search():
-            rows = _in_spark(tables, changed, limits) if parts is None else _here(tables, changed, limits, parts)
+            if parts is None:
+                tables.replace(FINDINGS, _in_spark(tables, changed, limits))
+                rows = _with_those_of_clusters(tables, sorted(changed), limits)
+            else:
+                rows = _here(tables, changed, limits, parts)
         tables.replace(FINDINGS, rows, note)
     known_findings.note(tables, night)
     counts = tables.engine().rows("SELECT kind, count(*) AS findings FROM $findings GROUP BY kind")
@@ -127,8 +133,22 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
                 changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, ends)
                 of_groups = (row for history in changed_ones for row in findings(history, limits))
                 new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
-        new += _about_cluster(tables, cluster, limits)
-    return pa.concat_tables([few(FINDINGS, kept), few(FINDINGS, new)])
+    about, storms = list[dict[str, Any]](), dict[str, list[Storm]]()
+    for cluster in changed:
+        of_cluster = (_row(row) for row in (*kept, *new) if row["cluster"] == cluster and row["kind"] in COVERED)
+        found, storms[cluster] = _about_cluster(tables, cluster, of_cluster, limits)
+        about += [{"cluster": cluster, **row._asdict()} for row in found]
+    parts_of_table = [_marked(kept, storms), _marked(new, storms), about]
+    return pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
+
+
+def _marked(rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[Storm]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows, those of clusters with their storms by what these cover."""
+    for row in rows:
+        covered = row["covered"]
+        if row["cluster"] in storms:
+            covered = row["kind"] in COVERED and any(each.covers(_row(row)) for each in storms[row["cluster"]])
+        yield {**row, "covered": covered}
 
 
 def _divided(tables: Tables, cluster: str, wanted: list[str] | None, parts: int) -> Iterator[list[str] | None]:
@@ -146,17 +166,69 @@ def _divided(tables: Tables, cluster: str, wanted: list[str] | None, parts: int)
         yield wanted[begin : begin + size]
 
 
-def _about_cluster(tables: Tables, cluster: str, limits: Thresholds) -> list[dict[str, Any]]:
-    """Return the rows about the cluster itself, which no group's own history shows."""
-    sessions = stored_lost_sessions(tables.engine(), cluster)
-    shows_all = stored_knowledge(tables.engine(), cluster).shows_all_since
-    return [{"cluster": cluster, **row._asdict()} for row in stood_still(sessions, limits, shows_all)]
+def _row(row: Mapping[str, Any]) -> FindingRow:
+    """Return a row of the table, or one that is new, as the core has it."""
+    evidence = tuple(LogPosition(**at) if isinstance(at, Mapping) else at for at in row["evidence"])
+    return FindingRow(**{name: row[name] for name in FindingRow._fields} | {"evidence": evidence})
+
+
+def _about_cluster(
+    tables: Tables, cluster: str, of_groups: Iterable[FindingRow], limits: Thresholds
+) -> tuple[list[FindingRow], list[Storm]]:
+    """Return the rows about the cluster itself, which no group's own history shows, and the storms among them."""
+    engine = tables.engine()
+    signs = ClusterSigns(tuple(stored_lost_sessions(engine, cluster)), tuple(stored_lives(engine, cluster)))
+    shows_all = stored_knowledge(engine, cluster).shows_all_since
+    return about_cluster(signs, topics_at_end(engine, cluster), of_groups, limits, shows_all)
+
+
+def _with_those_of_clusters(tables: Tables, clusters: Iterable[str], limits: Thresholds) -> Rows:
+    """Return the rows of the table, which has those of the groups, with those of the clusters: storms that many groups
+    have at once are known only once the findings of all groups are.
+    """
+    rows, about = tables.read(FINDINGS), list[dict[str, Any]]()
+    columns = [name for name in FINDINGS.schema.names if name != "covered"]
+    covering = []
+    for cluster in clusters:
+        read = "SELECT * FROM $findings WHERE cluster = :cluster AND kind = :kind AND group_id IS NOT NULL"
+        of_kind = tables.engine().rows(read, cluster=cluster, kind=str(FindingKind.REBALANCE_STORM))
+        found, storms = _about_cluster(tables, cluster, map(_row, of_kind), limits)
+        about += [{"cluster": cluster, **row._asdict()} for row in found]
+        covering += [
+            (cluster, group_id, storm.row.since_ms, storm.row.until_ms) for storm in storms for group_id in storm.groups
+        ]
+    kinds_covered = ", ".join(sql_text(kind) for kind in sorted(COVERED))
+    places = _covering(tables, covering).hint("broadcast")
+    condition = (
+        f"f.cluster = c.cluster AND f.group_id = c.group_id AND f.kind IN ({kinds_covered}) "
+        "AND f.since_ms BETWEEN c.first_ms AND c.last_ms"
+    )
+    parts = [
+        rows.alias("f").join(places.alias("c"), expr(condition), how).selectExpr(*columns, f"{covered} AS covered")
+        for how, covered in (("left_semi", "true"), ("left_anti", "false"))
+    ]
+    parts += [sent(tables.spark, few(FINDINGS, about))] if about else []
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _covering(tables: Tables, rows: Iterable[tuple[str, str, int, int]]) -> DataFrame:
+    cluster, group_id, first_ms, last_ms = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return sent(
+        tables.spark,
+        pa.table(
+            {
+                "cluster": pa.array(cluster, pa.string()),
+                "group_id": pa.array(group_id, pa.string()),
+                "first_ms": pa.array(first_ms, pa.int64()),
+                "last_ms": pa.array(last_ms, pa.int64()),
+            }
+        ),
+    )
 
 
 def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
-    """Return the rows of the table, computed by Spark."""
-    about = [row for cluster in sorted(changed) for row in _about_cluster(tables, cluster, limits)]
-    parts = [sent(tables.spark, few(FINDINGS, about))] if about else []
+    """Return the rows about groups, computed by Spark."""
+    parts = []
     for cluster, groups in sorted(changed.items()):
         chosen = None if groups is None else _frame(tables, groups)
         parts.append(_findings_of(tables, cluster, limits, chosen))

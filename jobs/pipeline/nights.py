@@ -19,7 +19,7 @@ NEWEST: Final = """(
 COUNTS: Final = {
     "groups": "SELECT count(DISTINCT group_id) AS number FROM $group_epochs WHERE cluster = :cluster AND is_open",
     "rebalances": "SELECT count(*) AS number FROM $rebalances WHERE cluster = :cluster",
-    "findings": "SELECT count(*) AS number FROM $findings WHERE cluster = :cluster",
+    "findings": "SELECT count(*) AS number FROM $findings WHERE cluster = :cluster AND NOT coalesce(covered, FALSE)",
     "violations": "SELECT count(*) AS number FROM $violations WHERE cluster = :cluster",
     "wrong_targets": "SELECT count(*) AS number FROM $target_audits WHERE cluster = :cluster "
     "AND verdict IN ('divergent', 'invalid')",

@@ -1,12 +1,16 @@
-"""The sessions of a cluster that ended and whose members came back under the same member ids."""
+"""What findings about a cluster are made from: sessions that ended and whose members came back under the same member
+ids, and the lives of its groups.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.audit.findings.coordinator_away import GroupLife
 from coordinator_core.audit.findings.stood_still import LOST, LostSession
+from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import LEFT
-from coordinator_core.records import LogPosition
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from jobs.tables.reader import TableReader
 
 RETURNED = (
@@ -20,6 +24,23 @@ RETURNED = (
     "AND gone_ms IS NOT NULL AND back_ms IS NOT NULL "
     "ORDER BY gone_ms, gone_partition, gone_offset, member_id"
 )
+
+
+LIVES = f"""
+SELECT group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_LOG}' ELSE '{GROUP_LOG}' END AS topic,
+  e.opened.partition AS log_partition, min(e.opened.timestamp_ms) AS first_ms,
+  CASE WHEN count(e.ended.timestamp_ms) = count(*) THEN max(e.ended.timestamp_ms) END AS last_ms
+FROM $group_epochs AS e WHERE e.cluster = :cluster
+GROUP BY group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_LOG}' ELSE '{GROUP_LOG}' END,
+  e.opened.partition
+ORDER BY group_id, topic, log_partition
+"""
+
+
+def stored_lives(tables: TableReader, cluster: str) -> Iterator[GroupLife]:
+    """Yield over which times the groups of a cluster were in the partitions of coordinators' logs."""
+    for row in tables.rows(LIVES, cluster=cluster):
+        yield GroupLife(row["group_id"], row["topic"], row["log_partition"], row["first_ms"], row["last_ms"])
 
 
 def stored_lost_sessions(tables: TableReader, cluster: str) -> Iterator[LostSession]:

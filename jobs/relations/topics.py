@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
+from coordinator_core.cluster.broker_history import COORDINATED
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, coordinators_away
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
@@ -36,6 +38,28 @@ SAYS_SOMETHING: Final = (
     f"NOT coalesce(record_type = {MetadataRecordType.NO_OP.value} AND log_offset = batch_base, FALSE)"
 )
 """Controllers write a no-op twice a second, mostly as a batch of its own, which then says nothing."""
+OF_BROKERS: Final = ", ".join(
+    str(each.value)
+    for each in (
+        MetadataRecordType.REGISTER_BROKER,
+        MetadataRecordType.UNREGISTER_BROKER,
+        MetadataRecordType.FENCE_BROKER,
+        MetadataRecordType.UNFENCE_BROKER,
+        MetadataRecordType.BROKER_REGISTRATION_CHANGE,
+        MetadataRecordType.BEGIN_TRANSACTION,
+        MetadataRecordType.END_TRANSACTION,
+        MetadataRecordType.ABORT_TRANSACTION,
+    )
+)
+COORDINATED_TOPICS: Final = f"topic_record.value.name IN ({', '.join(repr(name) for name in sorted(COORDINATED))})"
+COORDINATED_IDS: Final = (
+    f"SELECT topic_record.value.topicId FROM $cluster_records WHERE cluster = :cluster AND {COORDINATED_TOPICS}"
+)
+OF_COORDINATORS: Final = (
+    f"(record_type IN ({OF_BROKERS}) OR {COORDINATED_TOPICS} OR partition_record.value.topicId IN ({COORDINATED_IDS}) "
+    f"OR partition_change_record.value.topicId IN ({COORDINATED_IDS}))"
+)
+"""The records that say who coordinates groups: of brokers, and of the partitions of the logs of coordinators."""
 RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
 LISTED: Final = (
     "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster"
@@ -82,6 +106,12 @@ def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     if history is not None:
         history.snapshots = read_settings(tables, cluster)
     return history
+
+
+def stored_coordinators_away(tables: TableReader, cluster: str) -> AwayByPartition:
+    """Return when log partitions had no coordinator; only the records of brokers and of these partitions are read."""
+    history = _of_log(tables, cluster, OF_COORDINATORS)
+    return NEVER_AWAY if history is None else coordinators_away(history.brokers)
 
 
 def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
@@ -167,8 +197,8 @@ def _of_snapshots(tables: TableReader, cluster: str) -> TopicHistory | None:
     return history if len(history) else None
 
 
-def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
-    """Return the history in the metadata log; None where nothing of it was taken in."""
+def _of_log(tables: TableReader, cluster: str, which: str = SAYS_SOMETHING) -> TopicHistory | None:
+    """Return the history in the metadata log, by the records ``which``; None where nothing of it was taken in."""
     seen = _seen_log(tables, cluster)
     if seen is None:
         return None
@@ -179,7 +209,7 @@ def _of_log(tables: TableReader, cluster: str) -> TopicHistory | None:
         )
         begin = Snapshot(list(_records(content)), seen.begin.at)
     log = tables.rows(
-        f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} AND ({SAYS_SOMETHING} OR log_offset = :first) ORDER BY log_offset",
+        f"SELECT {RECORD} {OF_CLUSTER} AND {IN_LOG} AND ({which} OR log_offset = :first) ORDER BY log_offset",
         cluster=cluster,
         first=seen.first,
     )

@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import Level, urgency
-from coordinator_core.audit.findings.stood_still import (
-    LostSession,
-    ShowsAll,
-    all_shown,
-    in_order,
-    lost_sessions,
-    stood_still,
-)
+from coordinator_core.audit.finding_rows import Level, listed, urgency
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
+from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import RebalanceRow
@@ -91,9 +85,10 @@ def build(
     groups: list[GroupDetail] = []
     opened: list[Opened] = []
     worst: list[tuple[RebalanceRow, Worst]] = []
-    sessions: list[LostSession] = []
+    signs, at_end = list[ClusterSigns](), NO_TOPICS
     for history in histories:
-        sessions += lost_sessions(history)
+        signs.append(ClusterSigns.of(history))
+        at_end = history.topics
         topics = history.topics.partitions
         groups.append(detail(history, limits, source.ends)._replace(lag=source.lags.get(history.group_id, ())))
         rebalances = [row for part in by_log(history) for row in part.rebalances]
@@ -113,7 +108,8 @@ def build(
     last = max((end for end in ends if end is not None), default=None)
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
-    findings += stood_still(in_order(sessions), limits, shows_all)
+    of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), at_end, findings, limits, shows_all)
+    findings = listed([*marked(findings, storms), *of_cluster])
     return Report(
         format=FORMAT,
         software=source.software,

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingRow
-from coordinator_core.audit.findings.stood_still import LostSession
+from coordinator_core.audit.findings.of_cluster import NO_SIGNS, ClusterSigns
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import GatheredRow
 from coordinator_core.audit.folds.tallies import GroupTallies
@@ -30,7 +30,7 @@ MOST_VERDICTS: Final = 16
 
 @dataclass(slots=True)
 class FollowedGroup:
-    """A group and its folds. ``findings`` are those of the last look, ``sessions`` what that shows of lost sessions.
+    """A group and its folds. ``findings`` are those of the last look, ``signs`` what that shows of the cluster.
 
     ``ended`` are rebalances that are over and not reported yet. ``stored`` is the number of the last record whose rows
     are in the state file, ``is_changed`` whether anything came since.
@@ -43,7 +43,7 @@ class FollowedGroup:
     tallies: GroupTallies = field(default_factory=GroupTallies)
     reported: Reported = field(default_factory=Reported)
     findings: list[FindingRow] = field(default_factory=list)
-    sessions: list[LostSession] = field(default_factory=list)
+    signs: ClusterSigns = NO_SIGNS
     ended: list[RebalanceRow] = field(default_factory=list)
     verdicts: deque[TargetAuditRow] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
     stored: int = 0

@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.stood_still import in_order, lost_sessions, stood_still
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, Storm, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import (
@@ -27,6 +27,7 @@ from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.cluster.coordinators_away import NEVER_AWAY, coordinators_away
 from coordinator_core.cluster.metadata_log import MetadataLog
 from coordinator_core.cluster.topic_changes import hole_before
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -88,6 +89,9 @@ class FollowedGroups:
         self._touched: dict[GroupKey, None] = {}
         self._looks = Looks(clock)
         self._counts: tuple[int, dict[str, int]] = 0, {}
+        self._storms: list[Storm] = []
+        self._away = NEVER_AWAY
+        self._is_cluster_changed = False
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -137,6 +141,9 @@ class FollowedGroups:
             if record is not None and not isinstance(record, UnreadableRecord):
                 self._metadata.apply(record)
         self._metadata.finish()
+        before, self._away = self._away, coordinators_away(self._metadata.history.brokers)
+        lasts = any(time.until is None for times in self._away.values() for time in times)
+        self._is_cluster_changed |= lasts or before != self._away
 
     def _feed_row(self, log: FollowedLog, row: LogRow, coverage: Coverage) -> None:
         place = log.place
@@ -269,12 +276,9 @@ class FollowedGroups:
             yield from self._rebalances(key, is_settled=is_settled)
         if not is_settled:
             self._touched |= touched
-        is_any_lost = False
         for key in self._looks.due():
-            before = self.groups[key].sessions if key in self.groups else []
             yield from self._look(key)
-            is_any_lost |= key in self.groups and self.groups[key].sessions != before
-        if is_any_lost:
+        if self._is_cluster_changed:
             yield from self._cluster_findings()
 
     def findings(self) -> Iterator[FindingRow]:
@@ -326,7 +330,7 @@ class FollowedGroups:
         if version != len(self.topics):
             counts = self.topics.partition_counts()
             self._counts = len(self.topics), counts
-        return TopicsAtEnd(counts, self.topics.reach)
+        return TopicsAtEnd(counts, self.topics.reach, self._away)
 
     def _share_logs(self) -> ShareLogs:
         of_state = self._logs_of(Family.SHARE)
@@ -363,22 +367,32 @@ class FollowedGroups:
         group = self.groups.get(key)
         history = self.history(key)
         reported = self.reported.setdefault(key, Reported()) if group is None else group.reported
-        rows = findings(history, self._limits)
+        rows = list(marked(findings(history, self._limits), self._storms))
         before = dict(reported.findings)
-        yield from reported.changes(key, rows, history.now_ms)
+        yield from reported.changes(key, [row for row in rows if not row.covered], history.now_ms)
         reported.forget(history.now_ms - REMEMBERED_MS)
         if group is not None:
-            group.findings, group.sessions = rows, list(lost_sessions(history))
+            signs = ClusterSigns.of(history)
+            self._is_cluster_changed |= signs != group.signs or _storms_in(rows) != _storms_in(group.findings)
+            group.findings, group.signs = rows, signs
             group.is_changed |= reported.findings != before
         elif key[1] in self.shares:
             self.shares[key[1]].findings = rows
 
     def _cluster_findings(self) -> Iterator[FindingEvent]:
-        sessions = in_order(session for group in self.groups.values() for session in group.sessions)
+        self._is_cluster_changed = False
+        signs = ClusterSigns.of_all(group.signs for group in self.groups.values())
+        of_groups = (row for group in self.groups.values() for row in group.findings)
         is_whole = all(log.is_whole for log in self._logs_of(Family.GROUP))
-        self.of_cluster = list(stood_still(sessions, self._limits, lambda since_ms: is_whole))
+        self.of_cluster, self._storms = about_cluster(
+            signs, self._topics_at_end(), of_groups, self._limits, lambda since_ms: is_whole
+        )
         now_ms = max((log.last_ms for log in self.logs.values()), default=0)
         yield from self.reported.setdefault(CLUSTER, Reported()).changes(CLUSTER, self.of_cluster, now_ms)
+
+
+def _storms_in(rows: Iterable[FindingRow]) -> list[FindingRow]:
+    return [row for row in rows if row.kind == FindingKind.REBALANCE_STORM]
 
 
 def _lose_missing(log: FollowedLog, rows: Iterable[LogRow]) -> None:

@@ -10,6 +10,7 @@ from coordinator_core.audit.findings import (
     abandoned,
     balance,
     broker_lines,
+    by_turns,
     committed_offsets,
     connect_configs,
     large_records,
@@ -18,26 +19,31 @@ from coordinator_core.audit.findings import (
     rebalances,
     resets,
     share,
-    stood_still,
     streams,
     two_owners,
     unassigned,
 )
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
+from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, first_of
+from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory, first_of
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG, TargetAuditRow, Verdict
-from coordinator_core.groups.rules import NOTICES
+from coordinator_core.groups.rules import NOTICES, Rule
 from coordinator_core.groups.violations import Violation
 
 Finder = Callable[[GroupHistory, Thresholds], Iterator[FindingRow]]
 
 
 def broken_rules(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for all protocol violations of each log. Notices do not count."""
+    """Yield one finding for all protocol violations of each log. Notices do not count, nor do second owners of which
+    a finding of their own tells.
+    """
     of_logs = defaultdict[bool, list[Violation]](list)
+    told = {span.at for span in two_owners.two_owners_of(history)}
     for row in history.violations:
-        if row.rule not in NOTICES:
+        is_told = row.rule == Rule.ASSIGNED_TO_TWO and row.at in told
+        if row.rule not in NOTICES and not is_told:
             of_logs[row.rule.in_share_state].append(row)
     for in_share_state, rows in of_logs.items():
         kinds = ", ".join(f"{rule} {count}" for rule, count in Counter(row.rule for row in rows).most_common())
@@ -94,6 +100,7 @@ FINDERS: tuple[Finder, ...] = (
     abandoned.zombies,
     committed_offsets.rewound,
     resets.resets,
+    by_turns.by_turns,
     committed_offsets.expired,
     committed_offsets.floods,
     committed_offsets.open_transactions,
@@ -121,14 +128,17 @@ def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
 
 
 def findings_of_cluster(
-    histories: Iterable[GroupHistory], limits: Thresholds, shows_all: stood_still.ShowsAll = stood_still.all_shown
+    histories: Iterable[GroupHistory], limits: Thresholds, shows_all: ShowsAll = all_shown
 ) -> Iterator[FindingRow]:
-    """Yield the findings of all groups of a cluster, group by group, and then those about the cluster itself.
+    """Yield the findings of all groups of a cluster, and those about the cluster itself.
 
     ``shows_all`` is called once all histories were read.
     """
-    sessions: list[stood_still.LostSession] = []
+    signs, of_groups, topics = list[ClusterSigns](), list[FindingRow](), NO_TOPICS
     for history in histories:
-        yield from findings(history, limits)
-        sessions += stood_still.lost_sessions(history)
-    yield from stood_still.stood_still(stood_still.in_order(sessions), limits, shows_all)
+        of_groups += findings(history, limits)
+        signs.append(ClusterSigns.of(history))
+        topics = history.topics
+    of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), topics, of_groups, limits, shows_all)
+    yield from marked(of_groups, storms)
+    yield from of_cluster

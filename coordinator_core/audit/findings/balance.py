@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
 from coordinator_core.history.causes import CauseKind
-from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow, MembershipRow, RebalanceRow
 
 STICKY = frozenset(("uniform", "sticky", "cooperative-sticky"))
 MEMBERS_ONLY = frozenset(
@@ -30,16 +34,41 @@ MEMBERS_ONLY = frozenset(
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield imbalance, empty members and needless moves, over all converged states."""
     moments = list(converged_states(history))
-    yield from _imbalance(history, limits, moments)
-    yield from _empty(history, limits, moments)
+    lasting = [each for each in _with_ends(history, moments) if each.lasted_ms >= limits.uneven_ms]
+    yield from _imbalance(history, limits, lasting)
+    yield from _empty(history, limits, lasting)
     yield from _needless(history, limits, moments)
 
 
-def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
+class _Lasting(NamedTuple):
+    """A converged state, and when the next rebalance ended it (ms), or the log."""
+
+    moment: ConvergedState
+    until_ms: int
+
+    @property
+    def lasted_ms(self) -> int:
+        """For how long all members had what they had then."""
+        return self.until_ms - (self.moment.rebalance.finished or self.moment.rebalance.at).timestamp_ms
+
+
+def _with_ends(history: GroupHistory, moments: Iterable[ConvergedState]) -> Iterator[_Lasting]:
+    """Yield when each state ended. A state that passes at once is no advice: members join one after the other, and a
+    cooperative rebalance takes away first what it gives out then (KIP-429).
+    """
+    starts = sorted((row.at for row in history.rebalances), key=lambda at: at.offset)
+    for moment in moments:
+        done = moment.rebalance.finished or moment.rebalance.at
+        following = bisect_right(starts, done.offset, key=lambda at: at.offset)
+        yield _Lasting(moment, starts[following].timestamp_ms if following < len(starts) else history.now_ms)
+
+
+def _imbalance(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
     """Yield the worst state; groups whose members subscribe to different topics cannot be judged by their loads.
 
     While tasks warm up, they stay where their state is: that does not count as uneven.
     """
+    moments = [state.moment for state in states]
     uneven = [
         moment
         for moment in moments
@@ -55,7 +84,7 @@ def _imbalance(history: GroupHistory, limits: Thresholds, moments: Sequence[Conv
     detail = (
         f"{history.client(most)} had {worst.loads[most]} of {worst.units}, while another of the {len(worst.loads)} "
         f"members had {min(worst.loads.values())}, after the rebalance to {worst.rebalance.to_epoch}; "
-        f"uneven in {len(uneven)} of {len(moments)} stable epochs"
+        f"uneven in {len(uneven)} of {len(moments)} stable epochs that lasted"
     )
     yield history.finding(
         FindingKind.IMBALANCE,
@@ -85,27 +114,67 @@ def _alike(history: GroupHistory, moment: ConvergedState) -> bool:
     return len({(row.subscribed_topics, row.subscribed_regex) for row in rows}) <= 1
 
 
-def _empty(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:
-    idle = [moment for moment in moments if moment.idle >= limits.empty_members and moment.units]
+def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]) -> Iterator[FindingRow]:
+    """Yield the state in which most members had nothing that could have had something."""
+    wants = _Wants(history)
+    empty = [(state, wants.without_work(state.moment)) for state in states]
+    idle = [(state, names) for state, names in empty if len(names) >= limits.empty_members]
     if not idle:
         return
-    worst = max(idle, key=lambda moment: moment.idle)
-    names = sorted({history.client(member_id) or "" for member_id in worst.empty_members})
+    state, members = max(idle, key=lambda each: len(each[1]))
+    moment = state.moment
+    names = sorted({history.client(member_id) or "" for member_id in members})
     detail = (
-        f"{worst.idle} of {len(worst.loads)} members had nothing after the rebalance to {worst.rebalance.to_epoch} "
-        f"({first_of(names, 3)}), with {worst.units} to assign; so in {len(idle)} of {len(moments)} stable epochs"
+        f"{len(members)} of {len(moment.loads)} members had nothing for {state.lasted_ms} ms after the rebalance to "
+        f"{moment.rebalance.to_epoch} ({first_of(names, 3)}), with {moment.units} to assign"
     )
-    positions = [moment.rebalance.finished or moment.rebalance.at for moment in idle]
-    complete = _shows_all_states(history)
+    detail += ": spare members, if it is meant" if moment.units < len(moment.loads) else ""
+    last = idle[-1][0]
     yield history.finding(
         FindingKind.EMPTY_MEMBERS,
-        worst.idle,
+        len(members),
         limits.empty_members,
-        detail,
-        positions,
-        is_open=_holds(history, idle[-1]),
-        complete=complete,
+        f"{detail}; so in {len(idle)} of {len(states)} stable epochs that lasted",
+        [each.moment.rebalance.finished or each.moment.rebalance.at for each, _ in idle],
+        until_ms=last.until_ms,
+        is_open=_holds(history, last.moment),
+        complete=_shows_all_states(history),
     )
+
+
+class _Wants:
+    """Which members of a group could have had something of what was assigned."""
+
+    def __init__(self, history: GroupHistory) -> None:
+        self._members: dict[str, list[MembershipRow]] = defaultdict(list)
+        for row in history.memberships:
+            self._members[row.member_id].append(row)
+
+    def without_work(self, moment: ConvergedState) -> list[str]:
+        """Return the members that had nothing, although they subscribe to a topic that was assigned; tasks and
+        connectors are for all.
+        """
+        return [member_id for member_id in moment.empty_members if self._could_have(member_id, moment)]
+
+    def _could_have(self, member_id: str, moment: ConvergedState) -> bool:
+        if not moment.topics:
+            return moment.units > 0
+        rows = self._members.get(member_id, ())
+        names = {name for row in rows for name in row.subscribed_topics}
+        patterns = {row.subscribed_regex for row in rows if row.subscribed_regex}
+        if not names and not patterns:
+            return moment.units > 0
+        return not names.isdisjoint(moment.topics) or any(
+            _may_match(pattern, topic) for pattern in patterns for topic in moment.topics
+        )
+
+
+def _may_match(pattern: str, topic: str) -> bool:
+    """Whether a topic matches a consumer's regular expression; brokers use RE2/J, whose syntax is nearly the same."""
+    try:
+        return re.fullmatch(pattern, topic) is not None
+    except re.error:
+        return True
 
 
 def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[ConvergedState]) -> Iterator[FindingRow]:

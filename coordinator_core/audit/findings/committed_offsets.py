@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
@@ -25,6 +26,8 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     rebalances = sorted(history.rebalances, key=lambda row: row.at.offset)
     starts = [row.at.offset for row in rebalances]
     for commit in history.commits:
+        if is_by_turns(commit, limits):
+            continue
         for rewind in commit.rewinds:
             taken = [at for at in takers.get((commit.topic, commit.partition), ()) if at.offset < rewind.at.offset]
             if taken and rewind.at.timestamp_ms - taken[-1].timestamp_ms <= limits.rewind_window_ms:
@@ -48,6 +51,7 @@ def _rewound(
     detail = (
         f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} offsets "
         f"in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
+        f"{cut_text([each for each, _ in rewinds])}"
     )
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
@@ -88,6 +92,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             how = "; ".join(f"{ways[way]} {way}" for way in sorted(ways)) if len(ways) > 1 else next(iter(ways))
             times = f", {len(removals)} times in all" if len(removals) > number else ""
             detail = f"committed offsets of {counted(number, 'partition')} of {topic} were removed{times}: {how}"
+            detail += cut_text([commit for commit in history.commits if commit.topic == topic])
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,

@@ -25,7 +25,8 @@ class ConvergedState(NamedTuple):
 
     ``previous`` is the rebalance of the converged state before (None: this is the first one). ``loads`` has the number
     of units of each member, 0 included. Since the state before, ``joined`` members joined, and ``left_to_others`` units
-    moved from a member that stayed to another one. ``copies`` has the members with standby or warm-up tasks;
+    moved from a member that stayed to another one. ``topics`` are those of which partitions were assigned.
+    ``copies`` has the members with standby or warm-up tasks;
     ``warming_up``: some task was still to move to the process that restores its state (KIP-441, KIP-1071).
     """
 
@@ -36,6 +37,7 @@ class ConvergedState(NamedTuple):
     left_to_others: int
     copies: frozenset[str] = frozenset()
     warming_up: bool = False
+    topics: frozenset[str] = frozenset()
 
     @property
     def units(self) -> int:
@@ -74,6 +76,7 @@ class _Sweep:
     owners: dict[WorkUnit, str] = field(default_factory=dict)
     given_up: dict[WorkUnit, str] = field(default_factory=dict)
     copies: Counter[str] = field(default_factory=Counter)
+    topics: Counter[str] = field(default_factory=Counter)
     warmups: int = 0
 
     def present_name(self, member_id: str) -> str:
@@ -95,8 +98,11 @@ class _Begin(NamedTuple):
     offset: int
     member_id: str
     unit: WorkUnit
+    topic: str | None
 
     def apply(self, sweep: _Sweep) -> None:
+        if self.topic is not None:
+            sweep.topics[self.topic] += 1
         sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) + 1
         sweep.owners[self.unit] = self.member_id
 
@@ -107,8 +113,11 @@ class _End(NamedTuple):
     offset: int
     member_id: str
     unit: WorkUnit
+    topic: str | None
 
     def apply(self, sweep: _Sweep) -> None:
+        if self.topic is not None:
+            sweep.topics[self.topic] -= 1
         sweep.loads[self.member_id] = sweep.loads.get(self.member_id, 0) - 1
         if sweep.owners.get(self.unit) == self.member_id:
             del sweep.owners[self.unit]
@@ -173,7 +182,8 @@ def converged_states(history: GroupHistory) -> Iterator[ConvergedState]:
         loads = {member_id: sweep.loads.get(member_id, 0) for member_id in sorted(sweep.members)}
         copies = frozenset(member_id for member_id, count in sweep.copies.items() if count)
         left = sweep.left_to_others()
-        yield ConvergedState(rebalance, previous, loads, joined, left, copies, sweep.warmups > 0)
+        topics = frozenset(topic for topic, count in sweep.topics.items() if count > 0)
+        yield ConvergedState(rebalance, previous, loads, joined, left, copies, sweep.warmups > 0, topics)
         sweep.given_up.clear()
         before, previous = set(sweep.members), rebalance
 
@@ -200,9 +210,10 @@ def _events(history: GroupHistory) -> Iterator[_Event]:
     for row in rows:
         if row.role in counted:
             unit = WorkUnit(row.role, row.resource, row.partition)
-            yield _Begin(row.since.offset, row.member_id, unit)
+            topic = row.topic if row.role == "partition" else None
+            yield _Begin(row.since.offset, row.member_id, unit, topic)
             if row.until is not None:
-                yield _End(row.until.offset, row.member_id, unit)
+                yield _End(row.until.offset, row.member_id, unit, topic)
         elif row.role in SHARED_ROLES:
             yield _Copies(row.since.offset, row.member_id, row.role, 1)
             if row.until is not None:

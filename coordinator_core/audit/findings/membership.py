@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.connect_deploys import advice
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted
+from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted, first_of
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.departure_hints import SILENT
-from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, MembershipRow
+from coordinator_core.history.departure_hints import EXPIRED, SLOW_POLL
+from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
 from coordinator_core.records import LogPosition
 
 TOGETHER_MS = 1_000
@@ -25,7 +26,12 @@ WITHOUT_STATIC_MEMBERS = frozenset(("SHARE", "STREAMS"))
 
 
 def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield clients that repeatedly joined and left after a short stay."""
+    """Yield clients that repeatedly joined and left after a short stay, while the group went on.
+
+    A job that runs now and then, alone or with all its clients, disturbs no other one: each time it begins with an
+    empty group and leaves one behind. Only sessions that expired tell that it failed.
+    """
+    runs = _Runs(history)
     for name, rows in _by_client(history).items():
         if name in history.shared_names or (_has_default_id(rows) and not _one_at_a_time(rows)):
             continue
@@ -36,12 +42,70 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             and row.went_by in GONE
             and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
         ]
+        again = Counter(runs.of(row) for row in short)
+        short = [row for row in short if again[runs.of(row)] > 1 or is_expired(row)]
         if len(short) >= limits.flapping_stays:
-            detail = f"{name} joined and left {len(short)} times, each time after at most {limits.flapping_stay_ms} ms"
+            stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
+            detail = f"{name} joined and left {len(short)} times, after {min(stays)} to {max(stays)} ms each"
+            if (cause := polls_too_slowly(history, short)) is not None:
+                detail += f"; {cause}"
             evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
             yield history.finding(
-                FindingKind.FLAPPING_MEMBER, len(short), limits.flapping_stays, detail, evidence, subject=name
+                FindingKind.FLAPPING_MEMBER,
+                len(short),
+                limits.flapping_stays,
+                detail,
+                evidence,
+                subject=name,
+                is_open=short[-1] is rows[-1] and history.present is not None and history.present.members != (),
             )
+
+
+class _Runs:
+    """The times over which a group had members without a break."""
+
+    def __init__(self, history: GroupHistory) -> None:
+        changes = [(row.joined.offset, 1) for row in history.memberships]
+        changes += [(row.left.offset, -1) for row in history.memberships if row.left is not None]
+        members, self._begins = 0, list[int]()
+        # One that takes another one's place comes with the record that ends the other.
+        for offset, change in sorted(changes, key=lambda each: (each[0], -each[1])):
+            if members == 0 and change > 0:
+                self._begins.append(offset)
+            members += change
+
+    def of(self, row: MembershipRow) -> int:
+        """Return the number of the run in which a member joined."""
+        return bisect_right(self._begins, row.joined.offset)
+
+
+def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> str | None:
+    """Return the words for members that exceed max.poll.interval.ms each time; None: their stays do not show it."""
+    timeouts = {row.rebalance_timeout_ms for row in stays}
+    if len(timeouts) != 1 or not all((row.hint or "").startswith(SLOW_POLL) for row in stays):
+        return None
+    got = _last_assigned(history)
+    waits = [
+        row.left.timestamp_ms - got[row.member_id, row.left].timestamp_ms
+        for row in stays
+        if row.left is not None and (row.member_id, row.left) in got
+    ]
+    if not waits:
+        return None
+    return (
+        f"each time {min(waits)} to {max(waits)} ms after it got partitions and without a commit, a little above its "
+        f"rebalance timeout of {timeouts.pop()} ms, which is its max.poll.interval.ms: its poll loop takes longer"
+    )
+
+
+def _last_assigned(history: GroupHistory) -> dict[tuple[str, LogPosition], LogPosition]:
+    """Return when each member last got partitions before it left, by member and the record that ended them."""
+    got: dict[tuple[str, LogPosition], LogPosition] = {}
+    for row in history.assignments:
+        if row.kind == "current" and row.until is not None:
+            key = row.member_id, row.until
+            got[key] = max(row.since, got.get(key, row.since), key=lambda at: at.offset)
+    return got
 
 
 class _Restart:
@@ -169,34 +233,57 @@ def _remedy(history: GroupHistory, wave: Sequence[_Restart]) -> str | None:
 
 
 def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield instance ids taken over while their member was in the group, and static members that did not return."""
-    fenced, expired = defaultdict(list), defaultdict(list)
-    replaced = {row.replaces: row for row in history.memberships if row.replaces is not None}
+    """Yield instance ids taken over while their member was in the group, and static members that did not return.
+
+    What ended a stay decides: a member may have been replaced in another one.
+    """
+    fenced, expired = defaultdict[str, list[MembershipRow]](list), defaultdict[str, list[MembershipRow]](list)
     for row in history.memberships:
         if row.instance_id is None or row.left is None:
             continue
-        taken = replaced.get(row.member_id)
-        if taken is not None and row.away_since is None and row.hint != AWAY_UNSEEN:
-            fenced[row.instance_id].append(row.left)
-        elif _expired(row):
-            expired[row.instance_id].append(row.left)
-    kinds = (
-        (FindingKind.STATIC_MEMBER_FENCED, fenced, limits.fenced_times, "was taken over while its member was in it"),
-        (
-            FindingKind.STATIC_MEMBER_EXPIRED,
-            expired,
-            limits.static_expired_times,
-            "did not return, or was removed",
-        ),
-    )
-    for kind, by_instance, threshold, fate in kinds:
-        for instance_id, positions in by_instance.items():
-            if len(positions) >= threshold:
-                detail = f"instance {instance_id} {fate}, {counted(len(positions), 'time')}"
-                yield history.finding(
-                    kind, len(positions), threshold, detail, positions, subject=f"instance {instance_id}"
-                )
+        if row.went_by == REPLACED and row.away_since is None and row.hint != AWAY_UNSEEN:
+            fenced[row.instance_id].append(row)
+        elif is_expired(row):
+            expired[row.instance_id].append(row)
+    for instance_id, rows in fenced.items():
+        if len(rows) >= limits.fenced_times:
+            times = counted(len(rows), "time")
+            detail = f"another client took over the instance id {instance_id} of a member in the group, {times}"
+            yield history.finding(
+                FindingKind.STATIC_MEMBER_FENCED,
+                len(rows),
+                limits.fenced_times,
+                detail,
+                [row.left for row in rows if row.left is not None],
+                subject=f"instance {instance_id}",
+            )
+    yield from _not_returned(history, limits, expired)
     yield from _turned_away(history, limits, fenced.keys())
+
+
+def _not_returned(
+    history: GroupHistory, limits: Thresholds, expired: Mapping[str, Sequence[MembershipRow]]
+) -> Iterator[FindingRow]:
+    """Yield one finding for all static members whose sessions expired: a group that is switched off loses all."""
+    often = {name: rows for name, rows in expired.items() if len(rows) >= limits.static_expired_times}
+    if not often:
+        return
+    there = {row.instance_id for row in history.memberships if row.is_open}
+    times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(often.items())]
+    gone = [name for name in often if name not in there]
+    detail = f"{counted(len(often), 'static member')} did not return within the session timeout: {first_of(times)}"
+    if len(gone) < len(often):
+        detail += f"; {len(often) - len(gone)} came back later"
+    elif history.present is not None and history.present.members == ():
+        detail += "; the group has no members since"
+    yield history.finding(
+        FindingKind.STATIC_MEMBER_EXPIRED,
+        sum(len(rows) for rows in often.values()),
+        limits.static_expired_times,
+        detail,
+        [row.left for rows in often.values() for row in rows if row.left is not None],
+        subject=f"instance {next(iter(often))}" if len(often) == 1 else None,
+    )
 
 
 def _turned_away(history: GroupHistory, limits: Thresholds, known: Container[str]) -> Iterator[FindingRow]:
@@ -225,10 +312,10 @@ def _turned_away(history: GroupHistory, limits: Thresholds, known: Container[str
             )
 
 
-def _expired(row: MembershipRow) -> bool:
-    """Whether the session of a static member expired, as far as the log tells or a broker's log says."""
+def is_expired(row: MembershipRow) -> bool:
+    """Whether the session of a member expired, as far as the log tells or a broker's log says."""
     if row.went_by == LEFT_OR_EXPIRED:
-        return row.away_since is not None or (row.hint or "").startswith(("expired", SILENT))
+        return row.away_since is not None or (row.hint or "").startswith(EXPIRED)
     return row.went_by == HOW[EventKind.MEMBER_EXPIRED][1]
 
 

@@ -9,10 +9,25 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.witness import absences_within
+from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow
 
 SETTLED = frozenset(("converged", REACHED_NOT_READY, "emptied", "group deleted", UPGRADED, DOWNGRADED))
 """Outcomes after which a group was stable, or was removed."""
+SECOND_HALF = frozenset(
+    (
+        CauseKind.PARTITIONS_REVOKED,
+        CauseKind.SHARE_STATE_INITIALIZED,
+        CauseKind.DELAY_ELAPSED,
+        CauseKind.WARMUP_CAUGHT_UP,
+        CauseKind.GROUP_UPGRADED,
+        CauseKind.GROUP_DOWNGRADED,
+    )
+)
+"""Causes that go on with what another rebalance began, or move the group to the other protocol as a whole."""
+ARRIVED = frozenset((CauseKind.MEMBER_JOINED, CauseKind.STATIC_MEMBER_RETURNED, CauseKind.STATIC_MEMBER_REPLACED))
+GONE = frozenset(DEPARTED)
+TWICE = 2
 DRIVES_ONE_IN = 3
 """A client is named as the cause of a storm if it caused at least one in this many of its rebalances."""
 
@@ -22,7 +37,7 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
     Those of which the log has no time are left out.
     """
-    rows = [row for row in _in_order(history) if row.at.timestamp_ms >= 0]
+    rows = [row for row in _in_order(history) if row.at.timestamp_ms >= 0 and _disturbs(row)]
     stretch: list[RebalanceRow] = []
     known: set[int] = set()
     begin, following, most = 0, 0, 0
@@ -32,15 +47,50 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         if end - begin + 1 < limits.storm_rebalances:
             continue
         if stretch and stretch[-1].at.offset < rows[begin].at.offset:
-            yield _storm(history, limits, stretch, most)
+            yield from _stormy(history, limits, stretch, most)
             stretch, known, most = [], set(), 0
         # Those before were taken in with an earlier window: a storm of a million rebalances looks at each once.
         stretch += [each for each in rows[max(begin, following) : end + 1] if each.at.offset not in known]
         known.update(each.at.offset for each in rows[max(begin, following) : end + 1])
         following = end + 1
         most = max(most, end - begin + 1)
-    if stretch:
-        yield _storm(history, limits, stretch, most)
+    yield from _stormy(history, limits, stretch, most)
+
+
+def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
+    if rows and not _is_ordinary(history, limits, rows):
+        yield _storm(history, limits, rows, most)
+
+
+def _disturbs(row: RebalanceRow) -> bool:
+    """Whether a rebalance disturbs members that had work: not the second half of one, which gives out what the first
+    half took away, nor one with which a group begins or ends to have members.
+    """
+    if row.members_before == 0 or row.members_after == 0:
+        return False
+    return not row.causes or any(cause.kind not in SECOND_HALF for cause in row.causes)
+
+
+def _is_ordinary(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow]) -> bool:
+    """Whether clients did no more than to start, to be restarted once and to stop: a deploy, or one that scales.
+
+    Each may come and go twice. One that is restarted elsewhere has another name: there may be twice as many as members
+    at a time.
+    """
+    came, went, other = Counter[str](), Counter[str](), 0
+    for row in rows:
+        unexplained = 0
+        for cause in row.causes:
+            counter = came if cause.kind in ARRIVED else went if cause.kind in GONE else None
+            if counter is not None:
+                counter[history.client(cause.member_id) or ""] += 1
+            elif cause.kind not in SECOND_HALF:
+                unexplained = 1
+        other += unexplained or not row.causes
+    size = max((row.members_after or 0 for row in rows), default=0)
+    clients = len(came.keys() | went.keys())
+    repeated = sum(max(count - TWICE, 0) for counter in (came, went) for count in counter.values())
+    return repeated + max(clients - TWICE * size, 0) + other < limits.storm_rebalances
 
 
 def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> FindingRow:

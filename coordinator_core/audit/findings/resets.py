@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.groups.group_type import GroupType
@@ -108,14 +109,17 @@ def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> 
 
 def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
-    for reset in offset_resets(history, rewinds_of(history)):
+    turns = {(each.topic, each.partition) for each in history.commits if is_by_turns(each, limits)}
+    rewinds = (each for each in rewinds_of(history) if (each.topic, each.partition) not in turns)
+    cut = cut_text([each for each in history.commits if (each.topic, each.partition) not in turns])
+    for reset in offset_resets(history, rewinds):
         if reset.offsets >= limits.reset_offsets:
             topics = {partition.topic for partition in reset.partitions}
             yield history.finding(
                 FindingKind.OFFSETS_RESET,
                 reset.offsets,
                 limits.reset_offsets,
-                reset.detail,
+                f"{reset.detail}{cut}",
                 [partition.at for partition in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,
             )

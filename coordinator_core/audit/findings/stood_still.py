@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
+from coordinator_core.audit.away_sentences import FOUND_AGAIN_MS
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.membership import TOGETHER_MS
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -67,12 +68,17 @@ def all_shown(since_ms: int) -> bool:
 
 
 def stood_still(
-    sessions: Iterable[LostSession], limits: Thresholds, shows_all: ShowsAll = all_shown
+    sessions: Iterable[LostSession],
+    limits: Thresholds,
+    shows_all: ShowsAll = all_shown,
+    away: Sequence[FindingRow] = (),
 ) -> Iterator[FindingRow]:
     """Yield a finding for each time at which enough members of enough groups lost their sessions together.
 
-    ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory.
+    ``sessions`` are those of one cluster, by the time at which they ended. One time's sessions are in memory. ``away``
+    are the findings about coordinators that were away: sessions that were lost then, or soon after, are no other story.
     """
+    sessions = (each for each in sessions if not any(_is_behind(each.left, gone) for gone in away))
     together: list[LostSession] = []
     for session in sessions:
         if together and session.left.timestamp_ms - together[-1].left.timestamp_ms > TOGETHER_MS:
@@ -80,6 +86,11 @@ def stood_still(
             together = []
         together.append(session)
     yield from _finding(together, limits, shows_all)
+
+
+def _is_behind(at: LogPosition, away: FindingRow) -> bool:
+    """Whether a session ended while the coordinator was away, or before its clients had to be back."""
+    return away.since_ms <= at.timestamp_ms <= away.until_ms + FOUND_AGAIN_MS
 
 
 def in_order(sessions: Iterable[LostSession]) -> list[LostSession]:

@@ -11,8 +11,10 @@ class Thresholds:
     are in ms.
     """
 
+    coordinator_away_ms: int
     storm_rebalances: int
     storm_window_ms: int
+    storm_groups: int
     never_converges_ms: int
     failed_generations: int
     not_ready_ms: int
@@ -31,11 +33,13 @@ class Thresholds:
     imbalance_ratio: float
     unassigned_partitions: int
     empty_members: int
+    uneven_ms: int
     needless_moves: int
     zombie_ms: int
     rewound_offsets: int
     rewind_window_ms: int
     reset_offsets: int
+    commit_turns: int
     expired_partitions: int
     commits_per_partition_minute: int
     flood_commits: int

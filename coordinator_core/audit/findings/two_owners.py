@@ -47,8 +47,8 @@ class TwoOwners(NamedTuple):
     def meaning(self) -> str:
         """Return what it leads to."""
         if {second.role for _, second in self.units} <= {"partition", "active"}:
-            return "both read them, so that records are processed twice"
-        return "both run them, so that work is done twice"
+            return "records that both read in this time are processed twice"
+        return "work that both do in this time is done twice"
 
 
 def _name(row: AssignmentRow) -> str:

@@ -20,6 +20,7 @@ from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import ClientCertainty, KnownClient
+from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
@@ -111,16 +112,20 @@ NO_SHARE_LOGS = ShareLogs()
 
 class TopicsAtEnd(NamedTuple):
     """What is known of the topics at the end of the logs: the number of partitions by topic name, empty where no topics
-    are known. ``reach``: over which times each change of them is known.
+    are known. ``reach``: over which times each change of them is known. ``away``: when log partitions had no
+    coordinator.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
     reach: TopicReach = NO_REACH
+    away: AwayByPartition = NEVER_AWAY
 
     @classmethod
     def of(cls, topics: TopicHistory | None) -> TopicsAtEnd:
         """Return what a history of topics shows."""
-        return cls() if topics is None else cls(topics.partition_counts(), topics.reach)
+        if topics is None:
+            return cls()
+        return cls(topics.partition_counts(), topics.reach, coordinators_away(topics.brokers))
 
 
 NO_TOPICS = TopicsAtEnd()
@@ -217,6 +222,20 @@ class GroupHistory:
     def lines(self) -> BrokerLines:
         """The events by what they speak of."""
         return BrokerLines(self.events)
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, int]]:
+        """Return the partitions of coordinators' logs, with their topics, in which the group was seen."""
+        of_epochs = {
+            (LOG_TOPICS[Family.CONNECT if row.group_type == GroupType.CONNECT else Family.GROUP], row.opened.partition)
+            for row in self.epochs
+        }
+        return frozenset(of_epochs | {(GROUP_LOG, row.last.partition) for row in self.commits})
+
+    @cached_property
+    def away(self) -> tuple[CoordinatorAway, ...]:
+        """Return when the group had no coordinator, by the metadata log."""
+        return tuple(time for place in sorted(self.places) for time in self.topics.away.get(place, ()))
 
     @property
     def group_type(self) -> str | None:

@@ -445,13 +445,24 @@ def open_beginning(epochs: Sequence[GroupEpochRow], lines: BrokerLines) -> Broke
     present = next((row for row in epochs if row.is_open and row.group_type == GroupType.CLASSIC), None)
     if present is None:
         return None
-    return next(
+    begun = next(
         (
             line
             for line in lines.of_epoch.get((EventKind.REBALANCE_BEGAN, present.epoch), [])
             if line.timestamp_ms is not None and line.timestamp_ms > present.opened.timestamp_ms
         ),
         None,
+    )
+    return None if begun is None or _is_over(present.epoch, begun, lines) else begun
+
+
+def _is_over(generation: int, begun: BrokerEvent, lines: BrokerLines) -> bool:
+    """Whether a later line says that the rebalance from a generation has an end, whose record the log may lack."""
+    began_ms = begun.timestamp_ms or 0
+    return any(
+        (line.epoch or 0) > generation and line.timestamp_ms is not None and line.timestamp_ms >= began_ms
+        for kind in (EventKind.GENERATION_ASSIGNED, EventKind.GROUP_EMPTIED)
+        for line in lines.of_kind[kind]
     )
 
 

@@ -138,14 +138,14 @@ class LogAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """One pass over the logs."""
-        from coordinator_core.audit.finding_rows import urgency
+        from coordinator_core.audit.finding_rows import listed
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined
 
         chosen = self.load_settings()
         histories = combined(self._histories(group_id, chosen.audit))
         rows = findings_of_cluster(histories, chosen.findings, self._shows_all_since)
-        return sorted((row for row in rows if group_id in (None, row.group_id)), key=urgency)
+        return listed(rows, group_id)
 
     def news(self, night: str | None) -> News:
         """Everything is new: log files do not say what was known before."""
@@ -155,7 +155,7 @@ class LogAnswers:
 
     def histories(self) -> AllHistories:
         """One pass over the logs for all of it."""
-        from coordinator_core.audit.finding_rows import urgency
+        from coordinator_core.audit.finding_rows import listed
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
         from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
@@ -180,7 +180,7 @@ class LogAnswers:
             sorted(rebalances, key=_rebalance_order),
             sorted(verdicts, key=_verdict_order),
             sorted(violations, key=_violation_order),
-            sorted(rows, key=urgency),
+            listed(rows),
         )
 
     def rounds(self, group_id: str) -> list[Round]:

@@ -173,10 +173,9 @@ class StoredAnswers:
 
     def findings(self, group_id: str | None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
-        from coordinator_core.audit.finding_rows import FindingRow, urgency
+        from coordinator_core.audit.finding_rows import FindingRow, listed
 
-        rows = self._rows("findings", FindingRow, group_id)
-        return sorted(rows, key=urgency)
+        return listed(self._rows("findings", FindingRow, group_id), group_id)
 
     def news(self, night: str | None) -> News:
         """From the nights that have ended."""

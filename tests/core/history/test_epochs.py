@@ -292,9 +292,12 @@ def test_a_static_member_of_the_classic_protocol_may_have_been_away_before_anoth
 
 
 def test_the_commits_of_a_departed_member_give_a_hint():
-    log = alone(GroupLog()).write(commit("t", 1)).write(*gone("m1"), epoch(3), after_ms=300)
+    log = alone(GroupLog()).write(commit("t", 1)).write(*gone("m1"), epoch(3), after_ms=800)
     (cause,) = log.rebalances()[1].causes
-    assert cause.hint == "its last commit was 300 ms before"
+    assert cause.hint == "its last commit was 800 ms before"
+    log = alone(GroupLog()).write(commit("t", 1)).write(*gone("m1"), epoch(3), after_ms=2)
+    (cause,) = log.rebalances()[1].causes
+    assert cause.hint == "left: it committed 2 ms before, and no session timeout is so short"
 
 
 def test_a_member_that_does_not_revoke_in_time_expired():

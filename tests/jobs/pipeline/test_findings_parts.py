@@ -22,9 +22,11 @@ def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None)
     """The rows of the table, without what stays of it."""
     limits = sample.settings.findings
     if parts is None:
-        rows = findings._in_spark(sample.tables, changed, limits)
+        sample.tables.replace(FINDINGS, findings._in_spark(sample.tables, changed, limits))
+        rows = findings._with_those_of_clusters(sample.tables, changed, limits)
         assert isinstance(rows, DataFrame)
         rows = rows.toArrow()
+        sample.tables.replace(FINDINGS, rows)
     else:
         rows = findings._here(sample.tables, changed, limits, parts)
         assert isinstance(rows, pa.Table)

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, score
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
-from coordinator_core.audit.folds.commits import CommitFold
+from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
     NO_TOPICS,
@@ -59,14 +59,34 @@ def commits(**more: Any) -> PartitionCommits:
 
 
 def test_a_storm_names_the_member_that_drives_it() -> None:
-    rows = [rebalance(e, at(e), causes=(cause("member_joined", f"m{e % 2}", at(e)),)) for e in range(2, 14)]
+    rows = [rebalance(e, at(e), causes=(cause("member_joined", f"m{e % 2}", at(e)),)) for e in range(2, 18)]
     members = [member("m0", at(1), client_id="flaky"), member("m1", at(1), client_id="calm")]
     rows[0] = rows[0]._replace(causes=(cause("member_joined", "m1", at(2)),))
     (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members)
-    assert (storm.value, storm.subject) == (12, "calm at 10.0.0.1")
-    assert "causes: member joined 12;" in storm.detail
+    assert (storm.value, storm.subject) == (16, "calm at 10.0.0.1")
+    assert "causes: member joined 16;" in storm.detail
     assert storm.evidence[0] == at(2)
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
+
+
+def test_clients_that_start_are_restarted_and_stop_make_no_storm() -> None:
+    """Six clients come, go, come and go: 24 rebalances. One that goes on to come and go makes it a storm."""
+    kinds = ("member_joined", "member_left_or_expired") * 2
+    happened = [(kind, f"m{n}") for kind in kinds for n in range(6)]
+    members = [member(f"m{n}", at(1), client_id=f"c{n}") for n in range(6)]
+    rows = [rebalance(e, at(e), causes=(cause(*each, at(e)),), members_after=6) for e, each in enumerate(happened, 2)]
+    assert found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=members) == []
+    more = [rebalance(e, at(e), causes=(cause(kinds[e % 2], "m0", at(e)),), members_after=6) for e in range(30, 40)]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows + more, memberships=members)
+    assert storm.value == 34
+
+
+def test_a_job_that_runs_alone_disturbs_nobody() -> None:
+    rows = [
+        rebalance(e, at(e), causes=(cause("member_joined", "m", at(e)),), members_before=e % 2, members_after=1 - e % 2)
+        for e in range(2, 40)
+    ]
+    assert found(FindingKind.REBALANCE_STORM, rebalances=rows, memberships=[member("m", at(1))]) == []
 
 
 def test_clients_that_drive_a_storm_alike_are_named_in_every_process_alike() -> None:
@@ -179,10 +199,22 @@ def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> No
 
 
 def test_a_client_that_comes_and_goes_flaps() -> None:
-    rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]
-    (row,) = found(FindingKind.FLAPPING_MEMBER, memberships=rows)
+    rows = [member(f"m{n}", at(10 * n), at(10 * n + 5 + n), client_id="c") for n in range(5)]
+    other = member("other", at(0), client_id="o")
+    (row,) = found(FindingKind.FLAPPING_MEMBER, memberships=[other, *rows])
     assert (row.value, row.subject) == (5, "c at 10.0.0.1")
-    assert found(FindingKind.FLAPPING_MEMBER, memberships=rows[1:]) == []
+    assert row.detail == "c at 10.0.0.1 joined and left 5 times, after 5000 to 9000 ms each"
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=[other, *rows[1:]]) == []
+
+
+def test_a_job_that_runs_now_and_then_does_not_flap() -> None:
+    """It leaves the group empty each time, also with several clients; one whose sessions expire fails."""
+    rows = [member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(6)]
+    also = [member(f"k{n}", at(10 * n + 1), at(10 * n + 6), client_id="d") for n in range(6)]
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=rows) == []
+    assert found(FindingKind.FLAPPING_MEMBER, memberships=rows + also) == []
+    failed = [row._replace(hint="expired: its last commit was 5000 ms before") for row in rows]
+    assert [row.value for row in found(FindingKind.FLAPPING_MEMBER, memberships=failed)] == [6]
 
 
 def test_clients_with_one_name_are_not_one_client() -> None:
@@ -274,7 +306,8 @@ def test_a_unit_with_two_owners() -> None:
     (row,) = found(FindingKind.TWO_OWNERS, assignments=held, violations=broken)
     assert (row.value, row.score, row.evidence) == (4_000, 100.0, (at(5), at(9)))
     assert row.detail == (
-        "1 partition had two owners for 4000 ms: a and b had t-0; both read them, so that records are processed twice"
+        "1 partition had two owners for 4000 ms: a and b had t-0; records that both read in this time are processed "
+        "twice"
     )
     assert found(FindingKind.TWO_OWNERS, assignments=held) == []
 
@@ -284,6 +317,9 @@ def test_static_members_fenced_and_expired() -> None:
     new = member("b", at(5), at(60), instance_id="i", replaces="a", away_since=at(10))
     rows = [old, new]
     assert [row.subject for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=rows)] == ["instance i"]
+    # It came back, and its session expired: what ended that stay counts.
+    again = [old, new, member("a", at(70), at(80), instance_id="i")]
+    assert [row.value for row in found(FindingKind.STATIC_MEMBER_FENCED, memberships=again)] == [1]
     assert [row.evidence for row in found(FindingKind.STATIC_MEMBER_EXPIRED, memberships=rows)] == [(at(60),)]
     for may_be_away in ({"away_since": at(3)}, {"hint": AWAY_UNSEEN}):
         returned = [old._replace(**may_be_away), new._replace(left=None)]
@@ -296,8 +332,8 @@ MEMBERS = [member("a", at(1)), member("b", at(1))]
 def test_a_rebalance_that_only_takes_away_leaves_nobody_empty() -> None:
     """With the cooperative protocol a joiner gets what is its in the next rebalance."""
     members = [member("a", at(1)), member("b", at(2))]
-    held = [assignment("a", 0, at(1)), assignment("a", 1, at(1), at(2)), assignment("b", 1, at(3))]
-    first, second = rebalance(2, at(2), finished=at(2)), rebalance(3, at(3), finished=at(3))
+    held = [assignment("a", 0, at(1)), assignment("a", 1, at(1), at(2)), assignment("b", 1, at(100, 100_000))]
+    first, second = rebalance(2, at(2), finished=at(2)), rebalance(3, at(100, 100_000), finished=at(100, 100_000))
     parts = {"epochs": [epoch(3, at(3))], "memberships": members, "assignments": held}
     revoked = second._replace(causes=(cause("partitions_revoked", None, at(2)),))
     assert found(FindingKind.EMPTY_MEMBERS, rebalances=[first, second], **parts)
@@ -688,3 +724,32 @@ def test_processes_that_share_the_default_id_of_their_client_are_not_one_that_fl
     """Two of them are there at once: each process of a host has the id."""
     rows = [member(f"m{n}", at(2 * n), at(2 * n + 3), client_id=client_id) for n in range(LIMITS.flapping_stays)]
     assert bool(found(FindingKind.FLAPPING_MEMBER, memberships=rows)) == merges
+
+
+def taken_by_turns(count: int, **more: Any) -> PartitionCommits:
+    """Two writers: one is at 1,000 times the turn, the other 500 below."""
+    rewinds = tuple(Rewind(at(10 + n), 1_000 * n, 1_000 * n - 500) for n in range(1, count + 1))
+    values = {"partition": 0, "commits": 2 * count, "first": at(1), "last": at(9_000), "offset": 5}
+    return PartitionCommits("t", **(values | {"rewinds": rewinds, "removals": ()} | more))
+
+
+def test_two_jobs_that_commit_by_turns_are_one_finding() -> None:
+    """No administrator is blamed for it."""
+    (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[taken_by_turns(8), taken_by_turns(6, partition=1)])
+    assert (row.value, row.subject, row.until_ms) == (14, "t", at(18).timestamp_ms)
+    assert "2 partitions (t-0, t-1) went back 14 times and forth again, by 500 offsets mostly" in row.detail
+    assert found(FindingKind.OFFSETS_RESET, commits=[taken_by_turns(8)]) == []
+    assert found(FindingKind.COMMITS_BY_TURNS, commits=[taken_by_turns(4)]) == []
+
+
+def test_an_administrator_who_resets_often_takes_no_turns() -> None:
+    rewinds = tuple(Rewind(at(10 + n), 1_000 * n, 0) for n in range(1, 9))
+    commits = [taken_by_turns(8)._replace(rewinds=rewinds)]
+    assert found(FindingKind.COMMITS_BY_TURNS, commits=commits) == []
+    assert len(found(FindingKind.OFFSETS_RESET, commits=commits)) == 8
+
+
+def test_what_is_not_kept_is_said() -> None:
+    (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[taken_by_turns(MOST_KEPT)])
+    assert "the first 1000 of a partition are kept: 1 partition may have more of them" in row.detail
+    assert row.until_ms == at(9_000).timestamp_ms

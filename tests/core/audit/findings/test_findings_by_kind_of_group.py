@@ -155,7 +155,8 @@ def restless(kind: Kind) -> Parts:
 
 
 def flapping(kind: Kind) -> Parts:
-    return {"memberships": [kind.member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]}
+    stays = [kind.member(f"m{n}", at(10 * n), at(10 * n + 5), client_id="c") for n in range(5)]
+    return {"memberships": [kind.member("other", at(0), client_id="o"), *stays]}
 
 
 def deploy(kind: Kind) -> Parts:
@@ -355,10 +356,11 @@ def test_a_topic_may_be_read_under_an_id_without_a_name() -> None:
 
 def test_there_is_a_case_of_every_finding() -> None:
     """But for those on what one kind of group alone has: share state (``test_share``), roles of tasks and epochs of
-    topologies (``test_streams``), clients that lead (``test_mixtures``); and the one that is about no group.
+    topologies (``test_streams``), clients that lead (``test_mixtures``); and those that are about no group.
     """
     elsewhere = {kind for kind in FindingKind if kind.startswith("share_")}
     elsewhere |= {FindingKind.WARMUP_STUCK, FindingKind.TOPOLOGY_HALF_UPDATED, FindingKind.STOOD_STILL}
     elsewhere |= {FindingKind.ASSIGNMENT_NOT_TAKEN, FindingKind.MEMBER_LEFT_OUT, FindingKind.GENERATIONS_FAILED}
-    elsewhere |= {FindingKind.CLIENTS_CLASH, FindingKind.UNWANTED_PARTITIONS}
+    elsewhere |= {FindingKind.CLIENTS_CLASH, FindingKind.UNWANTED_PARTITIONS, FindingKind.COORDINATOR_AWAY}
+    elsewhere |= {FindingKind.COMMITS_BY_TURNS}
     assert {case.finding for case in CASES} == set(FindingKind) - elsewhere

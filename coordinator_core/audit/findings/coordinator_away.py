@@ -1,0 +1,136 @@
+"""Times over which log partitions had no coordinator: no group of theirs could commit, join, or be seen to be alive.
+
+What the clients of these groups did then and right after is a consequence: no finding blames them for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, NamedTuple
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.records import LOG_TOPICS, Family
+
+
+class GroupLife(NamedTuple):
+    """Over which time a group was in a partition of a coordinator's log."""
+
+    group_id: Annotated[str, "the group"]
+    topic: Annotated[str, "topic of the log"]
+    partition: Annotated[int, "its partition"]
+    first_ms: Annotated[int, "when its first epoch began there"]
+    last_ms: Annotated[int | None, "when its last epoch there ended; null: it lasts"]
+
+
+def group_lives(history: GroupHistory) -> Iterator[GroupLife]:
+    """Yield the life of a group in each log partition in which it has epochs."""
+    by_place: dict[tuple[str, int], list[tuple[int, int | None]]] = {}
+    for row in history.epochs:
+        topic = LOG_TOPICS[Family.CONNECT if row.group_type == GroupType.CONNECT else Family.GROUP]
+        ended = None if row.ended is None else row.ended.timestamp_ms
+        by_place.setdefault((topic, row.opened.partition), []).append((row.opened.timestamp_ms, ended))
+    for (topic, partition), spans in sorted(by_place.items()):
+        ends = [end for _, end in spans if end is not None]
+        last = max(ends) if len(ends) == len(spans) else None
+        yield GroupLife(history.group_id, topic, partition, min(begin for begin, _ in spans), last)
+
+
+def coordinator_away(lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for each time over which log partitions had no coordinator for long.
+
+    One that is planned and lasts to the end of the log is none: a log that is copied from a broker which was shut down
+    ends so.
+    """
+    known = list(lives)
+    log_ms = topics.reach.until_ms
+    times = (time for of_partition in topics.away.values() for time in of_partition)
+    counting = [
+        time
+        for time in times
+        if (log_ms if time.until_ms is None else time.until_ms) - time.since.timestamp_ms >= limits.coordinator_away_ms
+        and not (time.until is None and time.is_planned)
+    ]
+    for together in _together(counting):
+        yield _finding(together, known, topics, limits)
+
+
+def _together(times: Iterable[CoordinatorAway]) -> Iterator[list[CoordinatorAway]]:
+    """Yield the times that overlap: the partitions of a broker lose their leader within moments of each other."""
+    found: list[CoordinatorAway] = []
+    end_ms: int | None = 0
+    for time in sorted(times, key=lambda time: (time.since.timestamp_ms, time.topic, time.partition)):
+        if found and end_ms is not None and time.since.timestamp_ms > end_ms:
+            yield found
+            found, end_ms = [], 0
+        found.append(time)
+        end_ms = None if end_ms is None or time.until_ms is None else max(end_ms, time.until_ms)
+    if found:
+        yield found
+
+
+def _finding(
+    times: Sequence[CoordinatorAway], lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Thresholds
+) -> FindingRow:
+    is_open = any(time.until is None for time in times)
+    since_ms = min(time.since.timestamp_ms for time in times)
+    until_ms = topics.reach.until_ms if is_open else max(time.until_ms or 0 for time in times)
+    places = {(time.topic, time.partition) for time in times}
+    groups = sorted(
+        {
+            life.group_id
+            for life in lives
+            if (life.topic, life.partition) in places
+            and life.first_ms <= until_ms
+            and (life.last_ms is None or life.last_ms >= since_ms)
+        }
+    )
+    named = f" ({first_of(groups)})" if groups else ""
+    how = "has been away for at least" if is_open else "was away for"
+    ended = "" if is_open else f" until {utc(until_ms)}"
+    logs = ", ".join(f"{counted(len(ids), 'partition')} of {topic}" for topic, ids in sorted(_by_topic(places).items()))
+    detail = (
+        f"the coordinator of {counted(len(groups), 'group')}{named} {how} {until_ms - since_ms} ms, from "
+        f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader: no group of theirs could commit, join or "
+        "rebalance"
+    )
+    brokers = {time.broker for time in times}
+    return make_finding(
+        FindingKind.COORDINATOR_AWAY,
+        until_ms - since_ms,
+        limits.coordinator_away_ms,
+        detail,
+        [at for time in times for at in (time.since, time.until) if at is not None],
+        subject=f"broker {brokers.pop()}" if len(brokers) == 1 else None,
+        since_ms=since_ms,
+        until_ms=until_ms,
+        is_open=is_open,
+        log_topic=LOG_TOPICS[Family.METADATA],
+        complete=topics.reach.covers(since_ms, until_ms),
+    )
+
+
+def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in places:
+        by_topic.setdefault(topic, []).append(partition)
+    return by_topic
+
+
+def _reason(times: Iterable[CoordinatorAway]) -> str:
+    """Say of each broker whether it was shut down by plan, and when it was fenced."""
+    by_broker = {time.broker: time for time in times}
+    return " and ".join(_fate(by_broker[broker]) for broker in sorted(by_broker))
+
+
+def _fate(time: CoordinatorAway) -> str:
+    fenced = "" if time.fenced is None else f" (fenced at {utc(time.fenced.timestamp_ms)})"
+    if time.is_planned:
+        return f"broker {time.broker} was shut down by plan{fenced}"
+    if time.is_planned is None or time.fenced is None:
+        return f"broker {time.broker} was gone{fenced}"
+    return f"broker {time.broker} was gone without a planned shutdown{fenced}"

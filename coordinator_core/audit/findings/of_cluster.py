@@ -1,0 +1,160 @@
+"""The findings about a cluster itself: what no group's own history shows, and what many groups had at once.
+
+Storms of many groups that begin in the same minute have one cause, or several that no group's own history tells: one
+finding says it of all of them. What each group has to show for it is covered by that, and is left out of lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.findings.coordinator_away import GroupLife, coordinator_away, group_lives
+from coordinator_core.audit.findings.stood_still import (
+    LostSession,
+    ShowsAll,
+    all_shown,
+    in_order,
+    lost_sessions,
+    stood_still,
+)
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.records import GROUP_LOG
+
+SAME_MINUTE_MS = 60_000
+"""Storms that begin within this time of the first one began together; so long before it, its cause may have ended."""
+MOST_NAMED = 5
+"""A finding names at most this many groups."""
+COVERED = frozenset(
+    map(
+        str,
+        (
+            FindingKind.REBALANCE_STORM,
+            FindingKind.FLAPPING_MEMBER,
+            FindingKind.ROLLING_DEPLOY,
+            FindingKind.STATIC_MEMBER_EXPIRED,
+        ),
+    )
+)
+"""What a group in such a storm has to show for it: its members come and go."""
+
+
+class ClusterSigns(NamedTuple):
+    """What the findings about a cluster are made from: of one group, or of all."""
+
+    sessions: tuple[LostSession, ...] = ()
+    lives: tuple[GroupLife, ...] = ()
+
+    @classmethod
+    def of(cls, history: GroupHistory) -> ClusterSigns:
+        """Return what the history of one group shows."""
+        return cls(tuple(lost_sessions(history)), tuple(group_lives(history)))
+
+    @classmethod
+    def of_all(cls, of_groups: Iterable[ClusterSigns]) -> ClusterSigns:
+        """Return what all groups show."""
+        each = list(of_groups)
+        return cls(
+            tuple(session for signs in each for session in signs.sessions),
+            tuple(life for signs in each for life in signs.lives),
+        )
+
+
+NO_SIGNS = ClusterSigns()
+
+
+class Storm(NamedTuple):
+    """A storm of many groups: the finding about it, and the groups."""
+
+    row: FindingRow
+    groups: frozenset[str]
+
+    def covers(self, row: FindingRow) -> bool:
+        """Whether it says what a finding about one group says."""
+        return (
+            row.group_id in self.groups
+            and row.kind in COVERED
+            and self.row.since_ms <= row.since_ms <= self.row.until_ms
+        )
+
+
+def about_cluster(
+    signs: ClusterSigns,
+    topics: TopicsAtEnd,
+    of_groups: Iterable[FindingRow],
+    limits: Thresholds,
+    shows_all: ShowsAll = all_shown,
+) -> tuple[list[FindingRow], list[Storm]]:
+    """Return the findings about a cluster, and the storms among them.
+
+    ``signs`` are those of all groups, ``of_groups`` their findings: of these, storms count.
+    """
+    away = list(coordinator_away(signs.lives, topics, limits))
+    still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
+    storms = list(_storms(of_groups, limits, [*away, *still]))
+    return [*away, *still, *(storm.row for storm in storms)], storms
+
+
+def marked(rows: Iterable[FindingRow], storms: Sequence[Storm]) -> Iterator[FindingRow]:
+    """Yield the findings about groups; what a storm of many groups says of them is marked as covered."""
+    for row in rows:
+        yield row._replace(covered=any(storm.covers(row) for storm in storms))
+
+
+def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[Storm]:
+    together: list[FindingRow] = []
+    of_kind = (row for row in rows if row.kind == FindingKind.REBALANCE_STORM)
+    for row in sorted(of_kind, key=lambda row: (row.since_ms, row.group_id or "", row.until_ms)):
+        if together and row.since_ms - together[0].since_ms > SAME_MINUTE_MS:
+            yield from _storm(together, limits, known)
+            together = []
+        together.append(row)
+    yield from _storm(together, limits, known)
+
+
+def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[Storm]:
+    most: dict[str, int] = {}
+    for row in rows:
+        most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))
+    if len(most) < limits.storm_groups:
+        return
+    since_ms, until_ms = rows[0].since_ms, max(row.until_ms for row in rows)
+    ranked = sorted(most, key=lambda group_id: (-most[group_id], group_id))
+    named = ", ".join(f"{group_id} {most[group_id]}" for group_id in ranked[:MOST_NAMED])
+    more = f" and {len(ranked) - MOST_NAMED} more" if len(ranked) > MOST_NAMED else ""
+    detail = (
+        f"{counted(len(most), 'group')} began to rebalance very often in the same minute, at least "
+        f"{min(most.values())} times within {limits.storm_window_ms // 1000} s each ({named}{more}); "
+        f"{_meanwhile(known, since_ms, until_ms)}"
+    )
+    yield Storm(
+        make_finding(
+            FindingKind.REBALANCE_STORM,
+            max(most.values()),
+            limits.storm_rebalances,
+            detail,
+            [at for row in rows for at in row.evidence[:1]],
+            since_ms=since_ms,
+            until_ms=until_ms,
+            is_open=any(row.is_open for row in rows),
+            log_topic=GROUP_LOG,
+            complete=all(row.history_complete for row in rows),
+        ),
+        frozenset(most),
+    )
+
+
+def _meanwhile(known: Iterable[FindingRow], since_ms: int, until_ms: int) -> str:
+    """Say what else is known of the cluster in this time, and shortly before."""
+    says = {
+        str(FindingKind.COORDINATOR_AWAY): "the coordinator was away",
+        str(FindingKind.STOOD_STILL): "members of several groups lost their sessions",
+    }
+    near = [row for row in known if since_ms - SAME_MINUTE_MS <= row.until_ms and row.since_ms <= until_ms]
+    if not near:
+        return "no cause in the cluster itself is known: something made the clients of all of them come and go"
+    what = "; ".join(f"{says[row.kind]} from {utc(row.since_ms)}" for row in sorted(near, key=lambda row: row.since_ms))
+    return f"meanwhile {what}"

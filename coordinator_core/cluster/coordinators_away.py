@@ -1,0 +1,131 @@
+"""When no broker coordinated the groups of a log partition, as the metadata log says.
+
+The leader of a partition of ``__consumer_offsets`` coordinates its groups. It is away while the partition has no
+leader, or while its leader is fenced or unregistered: clients are not sent to it. Where another broker takes over,
+there is no such time: a broker that failed is fenced once its session has expired, and its partitions get new
+leaders then.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from types import MappingProxyType
+from typing import NamedTuple
+
+from coordinator_core.cluster.broker_history import COORDINATED, NO_LEADER, BrokerAbsence, BrokerHistory
+from coordinator_core.records import LogPosition
+
+
+class CoordinatorAway(NamedTuple):
+    """A time over which a partition of a coordinator's log had no coordinator.
+
+    ``since`` and ``until`` are records of the metadata log; ``until`` is None while it lasts, as far as that log shows.
+    ``broker`` is the one that had led the partition. ``is_planned``: whether it announced that it shuts down; None: its
+    records do not say so. ``fenced`` is where it was fenced: one that shuts down gives its partitions up before.
+    """
+
+    topic: str
+    partition: int
+    broker: int
+    since: LogPosition
+    until: LogPosition | None
+    is_planned: bool | None
+    fenced: LogPosition | None = None
+
+    @property
+    def until_ms(self) -> int | None:
+        """When it ended (ms); None while it lasts."""
+        return None if self.until is None else self.until.timestamp_ms
+
+    def overlaps(self, first_ms: int, last_ms: int) -> bool:
+        """Whether some of it lies between two times, both included."""
+        return self.since.timestamp_ms <= last_ms and (self.until is None or self.until.timestamp_ms >= first_ms)
+
+
+AwayByPartition = Mapping[tuple[str, int], tuple[CoordinatorAway, ...]]
+"""By the topic and the partition of a coordinator's log, in the order of time."""
+
+NEVER_AWAY: AwayByPartition = MappingProxyType({})
+
+
+def coordinators_away(brokers: BrokerHistory) -> AwayByPartition:
+    """Return when the partitions of the logs of coordinators had no coordinator that had one before."""
+    away = {
+        (topic, partition): tuple(_away(brokers, topic, partition))
+        for topic in sorted(COORDINATED)
+        for partition in brokers.partitions(topic)
+    }
+    return {place: times for place, times in away.items() if times}
+
+
+def times_away(brokers: BrokerHistory, topic: str, partition: int) -> tuple[CoordinatorAway, ...]:
+    """Return when one partition had no coordinator, as far as the history of brokers goes by now."""
+    led = brokers.leaders(topic, partition)
+    return _times(brokers, topic, partition, led[-1].at, brokers.last_change) if led else ()
+
+
+@lru_cache(maxsize=1024)
+def _times(
+    brokers: BrokerHistory, topic: str, partition: int, led: LogPosition, changed: LogPosition | None
+) -> tuple[CoordinatorAway, ...]:
+    """What ``brokers`` tell changes with who leads and who is there: ``led`` and ``changed`` are the last changes."""
+    return tuple(_away(brokers, topic, partition))
+
+
+def away_at(times: Iterable[CoordinatorAway], first_ms: int, last_ms: int) -> list[CoordinatorAway]:
+    """Return those that have some of the time between two times, both included."""
+    return [away for away in times if away.overlaps(first_ms, last_ms)]
+
+
+class _Change(NamedTuple):
+    """A partition gets a leader (``leader``), or a broker comes or goes."""
+
+    offset: int
+    at: LogPosition
+    broker: int
+    is_there: bool | None
+
+
+def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[CoordinatorAway]:
+    """Walk through what is written about the leader, all records of one batch at once: they take effect together."""
+    led = [_Change(term.at.offset, term.at, term.leader, None) for term in brokers.leaders(topic, partition)]
+    there: dict[int, bool] = defaultdict(lambda: True)
+    leader, last, gone = NO_LEADER, NO_LEADER, None
+    changes = sorted([*led, *_presence(brokers)], key=itemgetter(0))
+    for _, at_once in groupby(changes, key=lambda change: change.at.timestamp_ms):
+        for change in at_once:
+            if change.is_there is None:
+                leader = change.broker
+            else:
+                there[change.broker] = change.is_there
+        is_served = leader != NO_LEADER and there[leader]
+        if is_served and gone is not None:
+            yield gone._replace(until=change.at)
+            gone = None
+        if is_served:
+            last = leader
+        elif gone is None and last != NO_LEADER:
+            fenced = _fencing(brokers, last, change.at)
+            gone = CoordinatorAway(topic, partition, last, change.at, None, None)
+            if fenced is not None:
+                gone = gone._replace(is_planned=fenced.is_planned, fenced=fenced.since)
+    if gone is not None:
+        yield gone
+
+
+def _presence(brokers: BrokerHistory) -> Iterator[_Change]:
+    for absence in brokers.absences():
+        if absence.since is not None:
+            yield _Change(absence.since.offset, absence.since, absence.broker, is_there=False)
+        if absence.until is not None:
+            yield _Change(absence.until.offset, absence.until, absence.broker, is_there=True)
+
+
+def _fencing(brokers: BrokerHistory, broker: int, at: LogPosition) -> BrokerAbsence | None:
+    """Return the absence of the broker that begins then, or soon after."""
+    of_broker = (absence for absence in brokers.absences() if absence.broker == broker)
+    return next((each for each in of_broker if each.since is not None and each.since.offset >= at.offset), None)

@@ -1,0 +1,69 @@
+"""When log partitions had no coordinator."""
+
+from __future__ import annotations
+
+from coordinator_core.cluster.broker_history import NO_LEADER, BrokerHistory
+from coordinator_core.cluster.coordinators_away import CoordinatorAway, away_at, coordinators_away
+from coordinator_core.records import GROUP_LOG, LogPosition
+
+PLACE = GROUP_LOG, 0
+
+
+def at(offset: int) -> LogPosition:
+    return LogPosition(0, offset, offset * 1_000)
+
+
+def history(*, leader: int = 1) -> BrokerHistory:
+    """Brokers 1 and 2 are there from the beginning, and one of them leads the partition."""
+    brokers = BrokerHistory()
+    for broker in (1, 2):
+        brokers.note_registration(broker, at(broker), fenced=True, tells_shutdown=True)
+        brokers.note_fenced(broker, at(broker + 2), fenced=False)
+    brokers.note_leader(*PLACE, leader, 0, at(5))
+    return brokers
+
+
+def test_a_partition_without_a_leader_has_no_coordinator() -> None:
+    brokers = history()
+    brokers.note_shutdown(1, at(10))
+    brokers.note_leader(*PLACE, NO_LEADER, None, at(11))
+    brokers.note_fenced(1, at(12), fenced=True)
+    brokers.note_registration(1, at(20), fenced=True, tells_shutdown=True)
+    brokers.note_fenced(1, at(21), fenced=False)
+    assert coordinators_away(brokers) == {
+        PLACE: (CoordinatorAway(*PLACE, 1, at(11), None, is_planned=True, fenced=at(12)),)
+    }
+    brokers.note_leader(*PLACE, 1, None, at(22))
+    (away,) = coordinators_away(brokers)[PLACE]
+    assert (away.until, away.until_ms) == (at(22), 22_000)
+    assert away_at([away], 22_000, 30_000) == [away]
+    assert away_at([away], 22_001, 30_000) == []
+
+
+def test_a_leader_that_is_fenced_is_away() -> None:
+    """It did not announce it: its records would have said so."""
+    brokers = history()
+    brokers.note_fenced(1, at(10), fenced=True)
+    brokers.note_fenced(1, at(14), fenced=False)
+    expected = CoordinatorAway(*PLACE, 1, at(10), at(14), is_planned=False, fenced=at(10))
+    assert coordinators_away(brokers) == {PLACE: (expected,)}
+
+
+def test_where_another_broker_takes_over_no_coordinator_is_away() -> None:
+    brokers = history()
+    brokers.note_leader(*PLACE, 2, None, at(10))
+    brokers.note_fenced(1, LogPosition(0, 11, at(10).timestamp_ms), fenced=True)
+    brokers.note_fenced(1, at(20), fenced=False)
+    assert coordinators_away(brokers) == {}
+
+
+def test_records_of_one_batch_take_effect_together() -> None:
+    """A broker is fenced, and its partitions get their new leaders, with the same write."""
+    brokers = history()
+    brokers.note_fenced(1, LogPosition(0, 10, 10_000), fenced=True)
+    brokers.note_leader(*PLACE, 2, None, LogPosition(0, 11, 10_000))
+    assert coordinators_away(brokers) == {}
+
+
+def test_a_partition_that_never_had_a_leader_is_not_missed() -> None:
+    assert coordinators_away(history(leader=NO_LEADER)) == {}
