@@ -41,6 +41,8 @@ class EventKind(StrEnum):
     COORDINATOR_FAILED = "coordinator_failed"
     COORDINATOR_STOPPED = "coordinator_stopped"
     WRITE_FAILED = "write_failed"
+    REQUEST_ALLOWED = "request_allowed"
+    REQUEST_DENIED = "request_denied"
     CONVERSION_REFUSED = "conversion_refused"
 
 

@@ -16,8 +16,16 @@ from coordinator_core.broker_log.layouts import Layout
 from coordinator_core.broker_log.messages import End, Message, find_message, fixed_part, said
 from coordinator_core.broker_log.times import NO_TIME, WrittenTime, resolution_of, time_before, with_zone
 
-NEEDLES: Final = (b"[GroupCoordinator ", b"[GroupMetadataManager ", b"[BrokerServer id=", b"[KafkaServer id=")
-"""Every line of the coordinator, or of its broker's end, has one of these; all other lines can be passed over."""
+NEEDLES: Final = (
+    b"[GroupCoordinator ",
+    b"[GroupMetadataManager ",
+    b"[BrokerServer id=",
+    b"[KafkaServer id=",
+    b" on resource = Group:",
+)
+"""Every line of the coordinator, of its broker's end, or of the authorizer about a group has one of these; all other
+lines can be passed over.
+"""
 
 MOST_TEXT: Final = 500
 MOST_VALUE: Final = 300
@@ -26,7 +34,9 @@ MOST_VALUE: Final = 300
 PREFIX: Final = re.compile(
     r"\[(?P<who>Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
     r"(?: topic=__consumer_offsets partition=(?P<partition>\d{1,9}))?\]:? "
+    r"|(?=Principal = .* on resource = Group:)"
 )
+"""What stands before a message of the coordinator; the authorizer has no such prefix, but words of its own."""
 QUOTED: Final = re.compile(rf'{STRING}|"(?:[^"\\]|\\.|"")*$', re.S)
 """A text in quotes, or the rest of a line behind a quote that does not end."""
 LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
@@ -116,7 +126,7 @@ class LogReader:
         if found is None and part is None and self.informs:
             return
         time, level, is_quoted = text.around.within(text.head)
-        self.informs |= text.prefix["who"].startswith("Group") and level not in QUIET
+        self.informs |= (text.prefix["who"] or "Group").startswith("Group") and level not in QUIET
         if found is None and part is None:
             return
         if found is not None and found.message.end is End.WORDS:
@@ -144,7 +154,7 @@ class LogReader:
                 duration_ms=event.duration_ms,
                 topic=event.topic,
                 partition=event.partition,
-                broker_id=int(text.prefix["broker"]),
+                broker_id=None if text.prefix["broker"] is None else int(text.prefix["broker"]),
                 log_partition=partition,
                 level=level,
                 written=time.text,

@@ -130,6 +130,9 @@ def said(found: Message) -> Iterator[Said]:
             yield Said(EventKind.GROUP_DELETED, group_id)
         return
     reason = fields.get("reason")
+    if kind in (EventKind.REQUEST_ALLOWED, EventKind.REQUEST_DENIED):
+        request = fields["request"] or fields["operation"]
+        reason = f"{fields['who']} at {fields['host']}: {request}"
     if kind == EventKind.TARGET_COMPUTED and (named := JAVA_OBJECT.fullmatch(reason or "")) is not None:
         reason = named[1].lower()
     log = LOG.fullmatch(fields.get("log") or "")

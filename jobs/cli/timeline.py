@@ -52,7 +52,9 @@ def commit_moments(steps: Iterable[CommitStep]) -> Iterator[TimelineEntry]:
         yield TimelineEntry(first.since, WORDS[StepKind(kind)], "; ".join(part for part in parts if part))
 
 
-IN_ITS_REASON: Final = frozenset((EventKind.REBALANCE_BEGAN, EventKind.CONVERSION_REFUSED, EventKind.WRITE_FAILED))
+IN_ITS_REASON: Final = frozenset(
+    (EventKind.REBALANCE_BEGAN, EventKind.CONVERSION_REFUSED, EventKind.WRITE_FAILED, EventKind.REQUEST_DENIED)
+)
 """Lines whose reason says all that their entry does not."""
 
 

@@ -37,6 +37,7 @@ SAID_BY_NO_RECORD: Final = {
     EventKind.STATIC_MEMBER_FENCED: "client turned away",
     EventKind.STATIC_MEMBER_REPLACED: "static member replaced",
     EventKind.CONVERSION_REFUSED: "conversion refused",
+    EventKind.REQUEST_DENIED: "request denied",
     EventKind.WRITE_FAILED: "write failed",
     EventKind.COORDINATOR_UNLOADED: "coordinator away",
     EventKind.COORDINATOR_STOPPED: "broker stops",

@@ -17,6 +17,7 @@ from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset, removed_by_request
 from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, removal_window, shows_deletions
+from coordinator_core.audit.folds.requests import done_by
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.groups.group_type import GroupType
@@ -50,6 +51,14 @@ class StepCause(StrEnum):
     EXPIRED = "expired"
     DELETED = "offsets deleted"
     UNKNOWN = "unknown"
+
+
+REQUESTS: Final = {
+    StepCause.OUTSIDE: ("OffsetCommit", "AlterShareGroupOffsets"),
+    StepCause.DELETED: ("OffsetDelete", "DeleteShareGroupOffsets"),
+    StepCause.GROUP_DELETED: ("DeleteGroups",),
+}
+"""The requests that may have changed an offset, by the cause of the step."""
 
 
 class CommitStep(NamedTuple):
@@ -277,6 +286,8 @@ class _RowMaker:
     def _row(self, step: _Step, before: _Step | None, after: _Step | None) -> CommitStep:
         run, owner = step.run, step.owner
         cause, detail, missing = self._cause(step, before)
+        if cause in REQUESTS and (line := done_by(self._lines, REQUESTS[cause], run.first)) is not None:
+            detail = "; ".join(part for part in (detail, f"by {line.reason} ({line.place})") if part)
         gap = None if self._is_proven(run) else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE
         bounds = [] if step.is_alone else self._doubts(step, before, after)
         is_complete = gap is None and not bounds
