@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 TOPICS_MISSING: Final = (
-    "topics of that time: supply the cluster metadata log, or snapshots of the cluster (command snapshot)"
+    "topics of that time: supply the cluster metadata log (with ZooKeeper there is none), or snapshots of the cluster "
+    "(command snapshot)"
 )
 
 
