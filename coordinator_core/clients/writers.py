@@ -107,9 +107,8 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
     "java": BlobWriter(
         KnownClient.JAVA, "3.4 or later", 3, _JAVA, 3, _JAVA_GIVES, racks=_NULL_RACK, topics_sorted=True
     ),
-    "java 3.2": BlobWriter(KnownClient.JAVA, "3.2 or 3.3", 2, _JAVA, 2, _JAVA_GIVES),
     "java 2.4": BlobWriter(
-        KnownClient.JAVA, "2.4 to 3.1", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _JAVA_GIVES
+        KnownClient.JAVA, "2.4 to 3.3", 1, _JAVA | {"cooperative-sticky": GENERATION | NULL}, 1, _JAVA_GIVES
     ),
     "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, is_old=True),
     "librdkafka": BlobWriter(

@@ -12,8 +12,7 @@ from coordinator_core.record_fields.classic_group import GroupMetadataValue
 
 RELEASES: Final[Mapping[str, tuple[str, ...]]] = {
     "java": (JAVA, "java-3.5", "java-3.0"),
-    "java 3.2": ("java-3.0",),
-    "java 2.4": ("java-2.6", "java-3.0", "java-2.4"),
+    "java 2.4": ("java-3.0", "java-2.6", "java-2.4"),
     "java 0.9": ("java-2.4",),
 }
 """By writer of blobs, the releases of Kafka's own client whose assignors it can have; other writers are one client."""
