@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pyspark.sql.types import ArrayType, DataType, StructType
 
+from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
 from coordinator_core.clients import known_clients, mixtures, writers
 from coordinator_core.groups import rules
@@ -91,6 +92,22 @@ The round robin of kafkajs and of @platformatic/kafka leaves out, or gives to me
 partitions of topics to which not all members subscribe (finding `unwanted_partitions`). kafka-python gives nothing to
 some members of a group that has both static and dynamic ones.
 """
+CLIENTS_ASSIGN: Final = """
+## What they assign
+
+`audit` computes each assignment again as the client of its leader does: `identical` means that, and `fitted` names the
+client where it is not Kafka's of today. Where several clients can have led, each is tried, and the first that gives the
+assignment is named. Of Kafka's own client the log does not show the release: those that write such blobs are tried.
+
+What depends on chance cannot be computed: the sticky assignors of sarama and franz-go walk Go's maps, and those that
+applications bring are unknown. Such an assignment is `sound` if it breaks nothing that holds of all (`basis`
+invariants), else `invalid`, with what is broken: nothing goes to two, nothing to a member that does not subscribe to
+it, no partition of a subscribed topic to nobody, none to a member while another owns it; of the sticky ones, where all
+subscribe to the same: shares differ by one at most, and no more is taken from members than that needs. What a client
+computes may be `invalid` too, where members subscribe to different topics (platformatic, kafkajs).
+
+`assign` and `compare` take these clients as `--client`.
+"""
 CLIENTS_WRITE: Final = """
 ## What they write
 
@@ -143,6 +160,8 @@ def _clients() -> Iterator[str]:
     yield from _grid(known_clients.document_rows())
     yield CLIENTS_MIX
     yield from _grid(mixtures.document_rows())
+    yield CLIENTS_ASSIGN
+    yield from _grid(client_assignors.document_rows())
     yield CLIENTS_WRITE
     yield from _grid(writers.document_rows())
 

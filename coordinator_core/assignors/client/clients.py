@@ -43,10 +43,16 @@ from coordinator_core.errors import InputError
 ClientAssignor = Callable[[ClassicGroupSpec, TopicImage], Assignment[Any]]
 
 JAVA: Final = "java"
-"""Kafka's own consumer, 3.7 and later."""
-OLDER_JAVA = ("java-3.5", "java-3.0", "java-2.6", "java-2.4")
-"""Kafka's own consumer of older releases: 3.5 and 3.6, 3.0 to 3.4, 2.6 to 2.8, 2.4 and 2.5."""
-JAVA_CLIENTS = (JAVA, *OLDER_JAVA)
+"""Kafka's own consumer, in its release of today."""
+RELEASES: Mapping[str, str] = {
+    JAVA: "3.7 and later",
+    "java-3.5": "3.5 and 3.6",
+    "java-3.0": "3.0 to 3.4",
+    "java-2.6": "2.6 to 2.8",
+    "java-2.4": "2.4 and 2.5",
+}
+"""The releases of Kafka's own consumer that each of these stands for."""
+JAVA_CLIENTS = tuple(RELEASES)
 KNOWS_TOPICS_IN_ORDER = frozenset(("librdkafka",))
 """Clients whose sticky assignors depend on the order of topics in the leader's metadata."""
 SORTED = TreatmentOrder(by_number, from_end=True)
@@ -164,3 +170,15 @@ def remembered(client: str, name: str, spec: ClassicGroupSpec) -> int | None:
 def readers(clients: Sequence[str], name: str) -> list[Reader]:
     """Return how these clients read what members of a group with that assignor own, each way once."""
     return list(dict.fromkeys(READERS[client, name] for client in clients if (client, name) in READERS))
+
+
+def document_rows() -> list[dict[str, str]]:
+    """Return the table as text for the docs: a dict for each client, by the heads of its columns."""
+    return [
+        {
+            "Client": f"`{client}`" + (f", {RELEASES[client]}" if client in RELEASES else ""),
+            "Computed": ", ".join(assignors),
+            "Checked only": ", ".join(name for of, name in READERS if of == client and name not in assignors) or "-",
+        }
+        for client, assignors in CLIENTS.items()
+    ]
