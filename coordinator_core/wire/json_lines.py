@@ -40,11 +40,20 @@ FEW_ROWS = 64
 
 
 class Place(NamedTuple):
-    """The place that rows come from: log partition (-1: not known), segment file, and the kind of log."""
+    """The place that rows come from: log partition (-1: not known), segment file, and the kind of log.
+
+    ``folder`` is that of a copy, where there are several of the partition; None: there is one.
+    """
 
     partition: int
     segment: str
     family: Family
+    folder: str | None = None
+
+    @property
+    def names(self) -> Fields:
+        """The fields that name the file."""
+        return {"segment": self.segment} | ({} if self.folder is None else {"folder": self.folder})
 
 
 def line(row: dict[str, Any], place: Place) -> str:
@@ -59,7 +68,7 @@ def _text(value: Fields) -> str:
 def _object(row: dict[str, Any], place: Place) -> Fields:
     producer = {"producerId": row["producer_id"], "producerEpoch": row["producer_epoch"]}
     producer = {**producer, "baseSequence": row["base_sequence"]} if row["producer_id"] >= 0 else {}
-    bounds = {"segment": place.segment, "batchBase": row["batch_base_offset"], "batchLast": row["batch_last_offset"]}
+    bounds = {**place.names, "batchBase": row["batch_base_offset"], "batchLast": row["batch_last_offset"]}
     flags = {"isTransactional": row["is_transactional"], "isControl": row["is_control"]}
     if row["kind"] == Kind.EMPTY.value:
         return {"partition": place.partition, "emptyBatch": True, **bounds, **flags, **producer}
@@ -184,7 +193,7 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     yield from text_columns.integers(column("offset"))
     yield Const(',"timestamp":')
     yield from text_columns.integers(column("timestamp"))
-    yield Const(f',"segment":{json.dumps(place.segment, ensure_ascii=False)},"batchBase":')
+    yield Const(f',{_text(place.names)[1:-1]},"batchBase":')
     yield from text_columns.integers(column("batch_base_offset"))
     yield Const(',"batchLast":')
     yield from text_columns.integers(column("batch_last_offset"))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from enum import Enum, StrEnum
 from typing import Annotated, Any, BinaryIO, TypeVar
 
+import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
@@ -25,11 +26,12 @@ from coordinator_core.wire.batch_format import (
     read_header,
 )
 from coordinator_core.wire.batches import read_columns, read_rows
-from coordinator_core.wire.json_lines import Place, lines
+from coordinator_core.wire.json_lines import Lines, Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
+from jobs.sources.copies import folder_of
 from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
 
 T = TypeVar("T")
@@ -74,12 +76,17 @@ def dump(
             help=f"Topic to print from a folder or archive; default: {MAIN_TOPIC} if present, otherwise all.",
         ),
     ] = None,
+    doubles: Annotated[
+        bool, typer.Option("--doubles", help="Print a record once for each copy of its log partition that has it.")
+    ] = False,
     quiet: QuietOption = False,
     json: JsonOption = False,
 ) -> None:
     """Print the records of log segments, each log partition in offset order.
 
-    Damaged batches are reported on standard error and skipped; the exit code is then 1.
+    Of several copies of a log partition, as of several brokers, a record is printed once, unless --doubles is given;
+    each line of JSON names the folder of its copy. Kafka's formats print all copies. Damaged batches are reported on
+    standard error and skipped; the exit code is then 1.
     """
     if jsonl and style is Format.KAFKA:
         raise typer.BadParameter("--jsonl and --format kafka cannot be used together")
@@ -89,12 +96,17 @@ def dump(
     refuse_empty_files(paths, logs)
     out = VisibleText(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
     printer = Printer(console, out)
+    copies = _places_with_copies(logs)
+    printed: dict[tuple[str, int], set[int]] = {}
     with console.progress(sum(log.size for log in logs), "dump") as advance:
         for log in logs:
             with log.open() as read_at:
                 watched = _watched(read_at, advance)
                 if style is Format.JSONL:
-                    printer.json_lines(log, watched)
+                    place = log.topic, log.partition
+                    folder = folder_of(log) if place in copies else None
+                    seen = None if doubles or folder is None else printed.setdefault(place, set())
+                    printer.json_lines(log, watched, folder, seen)
                 elif formatter is Formatter["dump-log"]:
                     printer.dump_log(log, watched)
                 else:
@@ -115,6 +127,24 @@ def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:
         console.note(f"{path}: printing {MAIN_TOPIC}; {path} also has {others} (choose with --topic)")
         return [log for log in logs if log.topic == MAIN_TOPIC]
     return logs
+
+
+def _places_with_copies(logs: Iterable[LogFile]) -> set[tuple[str, int]]:
+    """Return the log partitions of which these segments are in several folders."""
+    folders: dict[tuple[str, int], set[str]] = {}
+    for log in logs:
+        if log.is_placed and not log.is_snapshot:
+            folders.setdefault((log.topic, log.partition), set()).add(folder_of(log))
+    return {place for place, of_place in folders.items() if len(of_place) > 1}
+
+
+def _without_printed(rows: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
+    """Return the rows that no copy before had, and note them in ``seen``: a row is its offset, key and value."""
+    is_new = []
+    for row in zip(*(rows.column(name).to_pylist() for name in ("offset", "key", "value")), strict=True):
+        is_new.append(hash(row) not in seen)
+        seen.add(hash(row))
+    return rows.filter(pa.array(is_new, pa.bool_()))
 
 
 def _watched(read_at: ReadAt, advance: Callable[[int], None]) -> ReadAt:
@@ -152,13 +182,21 @@ class Printer:
         self.lost = 0
         self.gaps: list[str] = []
 
-    def json_lines(self, log: LogFile, read_at: ReadAt) -> None:
-        """Print one JSON object for each record."""
-        place = Place(log.partition, log.segment, log.family)
+    def json_lines(
+        self, log: LogFile, read_at: ReadAt, folder: str | None = None, seen: set[int] | None = None
+    ) -> None:
+        """Print one JSON object for each record, without those that are ``seen``.
+
+        ``folder`` is that of a copy, where there are several.
+        """
+        place = Place(log.partition, log.segment, log.family, folder)
         errors: list[str] = []
 
+        def rendered(part: pa.RecordBatch) -> Lines:
+            return lines(part if seen is None else _without_printed(part, seen), place)
+
         parts = _ahead(read_columns(read_at, log.size, name=log.name))
-        for part in _ahead(part if isinstance(part, Damage) else lines(part, place) for part in parts):
+        for part in _ahead(part if isinstance(part, Damage) else rendered(part) for part in parts):
             if isinstance(part, Damage):
                 self.damaged(log, part)
                 continue

@@ -53,6 +53,21 @@ def test_directory_file_and_archive_print_the_same(folder, tmp_path):
     assert dump(folder).stdout == dump(folder / SEGMENT).stdout == dump(archive).stdout != ""
 
 
+def test_of_several_copies_each_record_is_printed_once_with_its_folder(tmp_path):
+    """The second copy goes on, and has another record at offset 2: nothing of it is lost."""
+    other = encode_batch([commit(0), commit(1), NewRecord(2, 1, b"\x00\x01", None)])
+    for name, content in (("b1", batch(0)), ("b2", other + batch(3))):
+        copy = tmp_path / name / "__consumer_offsets-3"
+        copy.mkdir(parents=True)
+        (copy / SEGMENT).write_bytes(content)
+    once = dump(tmp_path)
+    assert offsets(once) == [0, 1, 2, 2, 3, 4, 5]
+    folders = [json.loads(text)["folder"] for text in once.stdout.splitlines()]
+    assert folders == [str(tmp_path / name / "__consumer_offsets-3") for name in ["b1"] * 3 + ["b2"] * 4]
+    assert sorted(offsets(dump(tmp_path, "--doubles"))) == sorted([*range(3), *range(6)])
+    assert "folder" not in json.loads(dump(tmp_path / "b1").stdout.splitlines()[0])
+
+
 def test_of_several_topics_the_main_one_is_printed_unless_told(folder, tmp_path):
     other = tmp_path / "__cluster_metadata-0"
     other.mkdir()
