@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.removal_lines import how_by_lines
+from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
@@ -200,7 +201,9 @@ class GroupHistory:
             targets=sorted(by_type[TargetAuditRow], key=lambda row: (row.at.offset, row.group_type)),
             initializations=sorted(by_type[ShareInitializationRow], key=lambda row: (row.since.offset, row[1:5])),
             share_partitions=sorted(by_type[SharePartitionRow], key=_share_order),
-            commits=sorted(_with_removals(by_type[PartitionCommits], witnessed.events, topics.reach)),
+            commits=sorted(
+                _with_removals(by_type[PartitionCommits], witnessed.events, topics.reach, EmptySpans(witnessed.epochs))
+            ),
             commit_counts=sorted(by_type[CommitCount]),
             transactions=sorted(by_type[OpenTransaction]),
             sizes=sorted(by_type[RecordSize], key=lambda row: (row.log_topic, row.record_type or -1)),
@@ -425,13 +428,14 @@ OF_MEMBERS = frozenset((EventKind.STATIC_MEMBER_FENCED, EventKind.STATIC_MEMBER_
 
 
 def _with_removals(
-    rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent], reach: TopicReach
+    rows: Sequence[PartitionCommits], events: Sequence[BrokerEvent], reach: TopicReach, empty: EmptySpans
 ) -> Iterator[PartitionCommits]:
     """Yield the commits with how offsets were removed, as far as topics and a broker's log say so."""
     lines = BrokerLines(events)
 
     def with_cause(row: PartitionCommits, removal: Removal) -> Removal:
-        return removal._replace(how=how_by_lines(removal.how, lines, row.topic, row.partition, removal.at, reach))
+        how = empty.how(removal.how, removal.at)
+        return removal._replace(how=how_by_lines(how, lines, row.topic, row.partition, removal.at, reach))
 
     for row in rows:
         removals = row.removals

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import TopicReach
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.rows import GroupEpochRow
+from coordinator_core.records import LogPosition
 
 SHORTEST_RETENTION_MS: Final = 60_000
 """Least offsets.retention.minutes that a broker accepts: an offset that was removed earlier did not expire."""
@@ -24,6 +28,33 @@ EXPIRED_OR_DELETED: Final = "expired or deleted"
 """How an offset was removed where its tombstone does not tell."""
 OR_WITH_TOPIC: Final = ", or removed with its topic"
 """Added where it is not known whether the topic was deleted."""
+
+
+class EmptySpans:
+    """Since when a classic group was empty: its offsets expire by the time at which it became so, and not by that of
+    their commits (KIP-211). A group whose members a record does not tell may have been empty.
+    """
+
+    def __init__(self, epochs: Iterable[GroupEpochRow]) -> None:
+        self._spans = [
+            (row.opened, None if row.ended is None else row.ended.offset)
+            for row in epochs
+            if row.group_type == GroupType.CLASSIC and not row.members
+        ]
+
+    def may_expire_all(self, at: LogPosition) -> bool:
+        """Whether each offset of the group may have expired with a tombstone at this position, however young it is."""
+        return any(
+            opened.partition == at.partition
+            and opened.offset < at.offset <= (at.offset if end is None else end)
+            and (at.timestamp_ms < 0 or at.timestamp_ms - opened.timestamp_ms >= SHORTEST_RETENTION_MS)
+            for opened, end in self._spans
+        )
+
+    def how(self, how: str, at: LogPosition) -> str:
+        """Return how an offset was removed, where ``how`` rests on its age alone."""
+        as_known = {DELETED: EXPIRED_OR_DELETED, GROUP_DELETED: GROUP_ENDED}
+        return as_known.get(how, how) if self.may_expire_all(at) else how
 
 
 def removal_window(deleted_ms: Any) -> tuple[Any, Any]:

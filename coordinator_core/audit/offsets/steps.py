@@ -16,7 +16,7 @@ from typing import Annotated, Final, NamedTuple
 from coordinator_core.audit.findings.resets import EmptyTimes
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.removal_lines import deleted_group, deleted_topic, expired_offset, removed_by_request
-from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, removal_window, shows_deletions
+from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, EmptySpans, removal_window, shows_deletions
 from coordinator_core.audit.folds.requests import done_by
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
@@ -277,6 +277,7 @@ class _RowMaker:
         self._has_unseen_end = any(row.ended_by == END_NOT_SEEN for row in history.epochs)
         self._commits = commits
         self._lost = history.lost
+        self._empty = EmptySpans(history.epochs)
 
     def rows(self, steps: Sequence[_Step]) -> Iterator[CommitStep]:
         """Yield the rows of the steps of one partition."""
@@ -366,7 +367,8 @@ class _RowMaker:
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
         is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
         detail = None if age_ms is None else f"{age_ms} ms after the commit"
-        cannot_expire = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
+        is_young = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
+        cannot_expire = is_young and not self._empty.may_expire_all(at)
         if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):
             if cannot_expire:
                 return _Reason(StepCause.GROUP_DELETED, detail)

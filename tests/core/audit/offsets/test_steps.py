@@ -144,6 +144,21 @@ def removal(seconds=1, *, group_ends=(), topic_ends=None, reach=EVERYWHEN, **val
     return removed
 
 
+@pytest.mark.parametrize(("empty_s", "members", "young"), [(59, 0, True), (60, 0, False), (60, 1, True)])
+def test_offsets_of_an_empty_classic_group_expire_by_the_time_since_it_is_empty(empty_s, members, young):
+    """KIP-211: an offset that was committed a moment ago goes with the others. Which of them went is not told apart."""
+    log = GroupLog()
+    records = [log.classic(3, [classic_member("m")] * members)]
+    log.offset += empty_s - 2
+    records.append(log.commit("orders", 0, 9))
+    records.append(log.no_commit("orders", 0))
+    assert records[2].at.timestamp_ms - records[0].at.timestamp_ms == empty_s * 1_000
+    for ends, cause in (((), StepCause.DELETED), ([records[2].at._replace(offset=999)], StepCause.GROUP_DELETED)):
+        *_, removed = steps_of(records, group_ends=ends)
+        kept = StepCause.GROUP_ENDED if ends else StepCause.UNKNOWN
+        assert (removed.kind, removed.cause) == ("removed", cause if young else kept)
+
+
 def test_why_an_offset_was_removed():
     assert removal().cause == StepCause.DELETED
     unsure = removal(reach=NO_REACH)
