@@ -370,8 +370,9 @@ def state_as_of(group: Group) -> str | None:
     """Return what the state of a group dates from; None: the moment.
 
     The log of a classic group has completed rebalances only: one that has begun since is in the coordinator's memory.
+    A group that never had a generation has no rebalance.
     """
-    return LAST_REBALANCE if isinstance(group.state, ClassicGroup) else None
+    return LAST_REBALANCE if isinstance(group.state, ClassicGroup) and group.state.generation else None
 
 
 def listing(group: Group, certainty: Certainty = CERTAIN) -> DescribedListing:

@@ -1,4 +1,4 @@
-"""Why an offset was removed, where its age alone does not tell: of a classic group that was empty all offsets expire."""
+"""Why an offset was removed, where its age alone does not tell: an empty classic group loses all of them at once."""
 
 from __future__ import annotations
 
