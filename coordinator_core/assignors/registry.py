@@ -63,6 +63,11 @@ def assignor(group_type: AssignedGroupType, name: str) -> Assignor:
         raise InputError(f"no assignor {name!r} for {group_type} groups; there are {known or 'none'}") from None
 
 
+def is_reproduced(group_type: AssignedGroupType, name: str) -> bool:
+    """Return whether there is an assignor of this name for groups of this type."""
+    return (group_type, name) in ASSIGNORS
+
+
 def assign(name: str, spec: GroupSpecs, image: TopicImage, profile: Profile = DEFAULT) -> Assignment[Any]:
     """Assign the group's topics or tasks to its members.
 

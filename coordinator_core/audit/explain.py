@@ -314,14 +314,15 @@ def _verdict(row: TargetAuditRow, *, has_two_owners: bool) -> str:
         return f"The recomputed assignment is identical to the recorded one{how}."
     if row.verdict == Verdict.UNKNOWN:
         return f"It cannot be verified whether the assignment is right. Missing: {row.missing}."
+    whose = "of its client cannot be recomputed" if row.group_type == "CLASSIC" else f"{row.assignor} is not reproduced"
     if row.verdict == Verdict.SOUND:
-        return "The assignor of its client cannot be recomputed; the assignment breaks nothing that holds of all."
+        return f"The assignor {whose}; the assignment breaks nothing that holds of all."
     more = row.more_differences
     listed = "; ".join(row.differences) + (f"; {more} more" if more > 0 else "")
     if row.verdict == Verdict.INVALID and row.fitted is not None:
         return f"The assignment is what the client of its leader computes ({row.fitted}), and breaks a rule: {listed}."
     if row.basis == Basis.INVARIANTS:
-        return f"The assignor of its client cannot be recomputed; the assignment breaks what holds of all: {listed}."
+        return f"The assignor {whose}; the assignment breaks what holds of all: {listed}."
     return f"Compared with the recomputed assignment it is {row.verdict}: {listed}."
 
 

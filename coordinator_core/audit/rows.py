@@ -16,8 +16,8 @@ class Verdict(StrEnum):
     EQUIVALENT = "equivalent"
     """It differs but breaks no invariant, and balance, stickiness and rack figures are the same."""
     SOUND = "sound"
-    """Another client made it, whose assignor cannot be recomputed; it breaks no invariant, and is as even and sticky as
-    such an assignor has to be."""
+    """An assignor made it that cannot be recomputed: of another client, or of a name that is not known here. It breaks
+    no invariant, and that of a client is as even and sticky as such an assignor has to be."""
     DIVERGENT = "divergent"
     """It differs in balance, stickiness or rack figures."""
     INVALID = "invalid"
@@ -40,7 +40,7 @@ class Basis(StrEnum):
     LEADER = "leader"
     """The result of the assignor of the group's leader."""
     INVARIANTS = "invariants"
-    """What holds of every assignment of its kind: the assignor of the leader's client cannot be recomputed."""
+    """What holds of every assignment of its kind: the assignor cannot be recomputed."""
     KEPT = "kept"
     """The assignment that the same generation had before; in a Connect group on KIP-848 what the workers ran when the
     assignor of one of them failed."""

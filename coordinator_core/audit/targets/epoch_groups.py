@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from coordinator_core.assignors.inputs import GroupSpec, GroupSpecs, StreamsGroupSpec, Tasks
 from coordinator_core.assignors.profiles import OTHER_BEFORE
-from coordinator_core.assignors.registry import assign
+from coordinator_core.assignors.registry import assign, is_reproduced
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.attempts import Attempt, Attempts
@@ -20,7 +20,7 @@ from coordinator_core.audit.targets.gap import GroupGap
 from coordinator_core.audit.targets.group_view import GroupView, recorded_partitions, recorded_tasks
 from coordinator_core.audit.targets.inputs import EpochState, MissingInput, Topics, topics_used
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.audit.targets.releases import PREVIEW, may_be_preview
+from coordinator_core.audit.targets.releases import NEWER, PREVIEW, may_be_newer, may_be_preview
 from coordinator_core.audit.targets.task_offsets import (
     MISSING,
     NONE_REPORTED,
@@ -94,6 +94,7 @@ class JudgedTarget(NamedTuple):
     fitted: str | None = None
     missing: str | None = None
     adopt: bool = False
+    basis: Basis = Basis.ASSIGNOR
 
 
 @dataclass(eq=False)
@@ -270,6 +271,9 @@ class EpochTargetAudit:
         may_be = self.settings.older is None and judgement.verdict is Verdict.DIVERGENT
         if may_be and may_be_preview(self.state, self.history, self.operation.end.at.timestamp_ms):
             yield PREVIEW
+        is_divergent = judgement.verdict is Verdict.DIVERGENT
+        if is_divergent and may_be_newer(self.history, self.operation.end.at.timestamp_ms):
+            yield NEWER
         other = self._other_default(topics.image)
         if other is not None:
             yield f"the brokers' default assignor: no member chose one, and {other!r} gives the recorded target"
@@ -304,6 +308,10 @@ class EpochTargetAudit:
     def _not_recomputed(self, attempt: Attempt, failure: str, topics: Topics) -> JudgedTarget:
         """An assignor that is none of Kafka's, or that refuses this input: what holds for any assignor is checked."""
         broken = self._broken(attempt.spec, topics.image, self._whole(attempt.spec, self.recorded))
+        if self.gap is None and not is_reproduced(attempt.spec.type, attempt.assignor):
+            verdict = Verdict.INVALID if broken else Verdict.SOUND
+            judgement = Judgement(verdict, tuple(broken[:MOST_DIFFERENCES]), len(broken))
+            return JudgedTarget(judgement, topics, attempt, basis=Basis.INVARIANTS)
         if broken and self.gap is None:
             judgement = Judgement(Verdict.INVALID, tuple(broken[:MOST_DIFFERENCES]), len(broken))
             return JudgedTarget(judgement, topics, attempt)
@@ -419,7 +427,7 @@ class EpochTargetAudit:
         attempt = judged.attempt
         is_in_doubt = self.gap is not None and judgement.verdict is Verdict.UNKNOWN
         epoch = self.operation.epoch_number
-        row = verdict_row(end.group_id, self.kind.group, epoch, end.at, judgement, Basis.ASSIGNOR)
+        row = verdict_row(end.group_id, self.kind.group, epoch, end.at, judgement, judged.basis)
         return row._replace(
             opened=self.opened,
             fitted=judged.fitted,

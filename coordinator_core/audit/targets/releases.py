@@ -29,6 +29,11 @@ where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.
 
 OLDEST, NEWEST = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
 
+NEWER = (
+    "what the assignors of a release after Kafka 4.4 give: a broker registers a metadata.version that no release known "
+    "here has"
+)
+
 LAST_PREVIEW = 20
 """The level of ``metadata.version`` of 3.8 (3.8-IV0), the last release with the preview of KIP-848; 19: 3.7-IV4."""
 
@@ -88,6 +93,12 @@ def may_be_preview(state: EpochState, history: TopicHistory | None, at_ms: int) 
     known = releases(history, at_ms)
     level = None if history is None else history.brokers.level_at(at_ms)
     return not (known is not None and known.oldest >= (4, 0)) and (level is None or level <= LAST_PREVIEW)
+
+
+def may_be_newer(history: TopicHistory | None, at_ms: int) -> bool:
+    """Whether a broker may have been of a release that is not known here: it supports a level that none has."""
+    levels = None if history is None else history.broker_levels(at_ms)
+    return levels is not None and (levels.newest or 0) > METADATA_VERSIONS[0][0]
 
 
 def has_several_releases(history: TopicHistory | None) -> bool:

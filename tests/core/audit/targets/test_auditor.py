@@ -132,15 +132,29 @@ def test_the_default_assignor_is_the_one_that_snapshots_show() -> None:
     assert all("brokers' default assignor" in (row.missing or "") for row in doubts)
 
 
-def test_what_an_assignor_of_ones_own_does_is_unknown() -> None:
-    """A broker may have assignors that are none of Kafka's (``group.consumer.assignors``)."""
+def test_what_an_assignor_of_ones_own_gives_is_judged_by_what_holds_of_all() -> None:
+    """A broker may have assignors that are none of Kafka's (``group.consumer.assignors``), or of a later release."""
     judged: list[TargetAuditRow] = []
     for records in sample()[0].values():
         judged += audited([_choosing(record, "example.Mine") for record in records])
     judged = [row for row in judged if row.assignor == "example.Mine"]
     assert len(judged) > 10
-    assert {row.verdict for row in judged} == {Verdict.UNKNOWN}
-    assert all("'example.Mine'" in (row.missing or "") for row in judged)
+    assert {(row.verdict, row.basis, row.missing) for row in judged} == {(Verdict.SOUND, Basis.INVARIANTS, None)}
+
+
+def test_an_assignor_of_ones_own_gives_nothing_to_two() -> None:
+    """Each target record gets what all of its operation have: in operations of several members some have two owners."""
+    targets = RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER
+    verdicts = set[Verdict]()
+    for records in sample()[0].values():
+        chosen = [_choosing(record, "example.Mine") for record in records]
+        given = [
+            entry for each in records if each.type == targets and each.value for entry in each.value["topicPartitions"]
+        ]
+        value = {"topicPartitions": given[:1]}
+        changed = [each._replace(value=value) if each.type == targets and each.value else each for each in chosen]
+        verdicts |= {row.verdict for row in audited(changed) if row.basis == Basis.INVARIANTS}
+    assert Verdict.INVALID in verdicts
 
 
 def _choosing(record: CoordinatorRecord, assignor: str) -> CoordinatorRecord:
