@@ -108,6 +108,10 @@ class FindingKind(StrEnum):
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "rewound_offsets",
         "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of "
         "type STREAMS are not checked, as their log names tasks and not partitions.")
+    COMMITTED_BEYOND_END = ("committed_beyond_end", Level.ALARM, 8, "records beyond the end", "any",
+        "A committed offset is beyond the end of its partition, as end offsets show that were read later: a consumer "
+        "that starts there is out of range and goes to the earliest or latest offset, so that records are read "
+        "twice or never. Seen where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "expired_partitions",
         "Committed offsets were removed while the group or the topic still existed: its consumers restart "
         "elsewhere.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 import typer
 
+from coordinator_core.audit.offsets.burrow import NewestEnds, records_behind
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import (
@@ -131,7 +132,7 @@ def describe_command(
     then = answers.at(moment, group)
     around = then.surroundings()
     if known := known_ends(answers, ends, moment):
-        around = replace(around, data_end=known)
+        around = replace(around, data_end={partition: end.offset for partition, end in known.items()})
     one = None if group is None else find_group(then, group)
     check_moment(source.console, then, moment)
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
@@ -157,7 +158,7 @@ def print_all(source: AnswerSource, descriptions: Iterable[Description]) -> None
         print_json({"group": described["listing"]["groupId"], **described})
 
 
-def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> Mapping[TopicPartition, int]:
+def known_ends(answers: Answers, ends: Path | None, moment: AsOf) -> NewestEnds:
     """Return the newest end offsets at a moment: of the file, otherwise of the tables.
 
     Snapshots have times, so for a moment that is an offset of the log only a file says which ones are meant.
@@ -221,13 +222,14 @@ def offsets_command(
 
 
 def _share_partitions(
-    group_id: str, state: ShareGroup, then: GroupsThen, ends: Mapping[TopicPartition, int]
+    group_id: str, state: ShareGroup, then: GroupsThen, ends: NewestEnds
 ) -> list[DescribedSharePartition]:
     """Return the share partitions of a group; raises InputError where the log that has their state is not there."""
     log = then.surroundings().share_state
     if log is None:
         raise InputError(f"group {group_id!r} is a share group: its offsets are in {SHARE_LOG}, which is not given")
-    return describe_share_partitions(group_id, state, log, ends)
+    of_partitions = {partition: end.offset for partition, end in ends.items()}
+    return describe_share_partitions(group_id, state, log, of_partitions)
 
 
 def print_list(source: AnswerSource, lines: Sequence[Line], title: str, *, is_whole: bool) -> None:
@@ -257,14 +259,14 @@ def _summary(then: GroupThen, *, is_whole: bool) -> ListedGroup:
     }
 
 
-def _commits(commits: Commits, status: str, ends: Mapping[TopicPartition, int], is_whole: bool) -> list[OffsetLine]:
+def _commits(commits: Commits, status: str, ends: NewestEnds, is_whole: bool) -> list[OffsetLine]:
     return [
         {
             "topic": partition.topic,
             "partition": partition.partition,
             "offset": commit.offset,
-            "endOffset": ends.get(partition),
-            "lag": max(0, ends[partition] - commit.offset) if partition in ends and commit.offset >= 0 else None,
+            "endOffset": None if (end := ends.get(partition)) is None else end.offset,
+            "lag": None if end is None else records_behind(end, commit.offset, commit.at.timestamp_ms, commit.topic_id),
             "leaderEpoch": commit.leader_epoch,
             "metadata": commit.metadata,
             "committed": utc(commit.commit_timestamp),

@@ -13,9 +13,10 @@ from coordinator_core.records import GROUP_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven, warn_of_window
 from jobs.cli.gate_formats import FormatOption, GateFormat, GateLine, print_ci
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, GroupOption, SinceOption, UntilOption, read_kinds
+from jobs.cli.options import FAILED_GATE, EndsOption, GroupOption, SinceOption, UntilOption, read_kinds
 from jobs.cli.output import Line, print_lines, utc
 from jobs.formatting import plain
+from jobs.sources.end_offsets import newest_ends
 from jobs.times import parse_time
 
 ANY = "any"
@@ -60,6 +61,7 @@ def findings_command(
             "separated by commas (docs/findings.md lists them).",
         ),
     ] = "",
+    ends: EndsOption = None,
     form: FormatOption = GateFormat.TEXT,
 ) -> None:
     """List what an operator should look at, the most urgent first. Thresholds: section findings of the settings."""
@@ -67,7 +69,9 @@ def findings_command(
         source = source.with_logs(dumps)
     named = read_kinds(fail_on, (*FINDING_KINDS, ANY))
     answers = source.answers()
-    findings = answers.findings(group)
+    if ends is not None and source.tables is not None:
+        raise UsageError("--end-offsets goes with --log: findings in tables know the end offsets there")
+    findings = answers.findings(group, {} if ends is None else newest_ends(ends))
     if not findings:
         refuse_unknown(answers, group)
     if since is not None or until is not None:

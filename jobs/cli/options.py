@@ -59,7 +59,8 @@ EndsOption = Annotated[
         "--end-offsets",
         metavar="FILE",
         help="End offsets of the topics, to compute lag: JSON lines or Parquet with the columns topic, partition, "
-        "timestamp_ms, end_offset.",
+        "timestamp_ms, end_offset, or what kafka-get-offsets or kafka-consumer-groups --describe printed, of the time "
+        "at which the file was written.",
     ),
 ]
 ConfigOption = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings file (YAML).")]

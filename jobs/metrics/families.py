@@ -16,7 +16,14 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.offsets.burrow import GroupStatus, LagPoint, LagStatus, group_status
+from coordinator_core.audit.offsets.burrow import (
+    GroupStatus,
+    LagPoint,
+    LagStatus,
+    NewestEnds,
+    group_status,
+    records_behind,
+)
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state
@@ -80,7 +87,7 @@ class GroupFacts(Collector):
     cluster: str
     names: Sequence[MetricNames]
     groups: Sequence[GroupThen]
-    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: NewestEnds = field(default_factory=dict)
     tallies: Mapping[str, GroupTallies] = field(default_factory=dict)
     findings: Sequence[FindingRow] = ()
     lag: Sequence[LagPoint] = ()
@@ -180,7 +187,8 @@ class GroupFacts(Collector):
             for partition, commit in sorted(offsets.committed.items()):
                 if partition not in certainty.unknown_offsets and commit.offset >= 0:
                     end = self.ends.get(partition)
-                    lag = None if end is None else max(0, end - commit.offset)
+                    at_ms = commit.at.timestamp_ms
+                    lag = None if end is None else records_behind(end, commit.offset, at_ms, commit.topic_id)
                     one = PartitionOffset(group.group_id, partition, commit.offset, lag)
                     by_partition[group.group_id, partition] = one  # as of states: the last one
         yield from by_partition.values()
@@ -336,7 +344,7 @@ def _numbers(statuses: Mapping[str, int]) -> str:
 def _end_offsets(facts: GroupFacts, name: str, cluster_label: str) -> GaugeMetricFamily:
     family = GaugeMetricFamily(name, "End offset of a partition.", labels=[cluster_label, "topic", "partition"])
     for partition, end in sorted(facts.ends.items()):
-        family.add_metric([facts.cluster, partition.topic, str(partition.partition)], end)
+        family.add_metric([facts.cluster, partition.topic, str(partition.partition)], end.offset)
     return family
 
 

@@ -23,6 +23,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Storm, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.records import LogPosition
 from jobs.collection import no_cycle_search
 from jobs.pipeline import known_findings
@@ -32,6 +33,7 @@ from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts, topics_at_end
+from jobs.relations.offsets import newest_ends
 from jobs.relations.sessions import stored_lives, stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
@@ -42,12 +44,24 @@ from jobs.tables.log import LOG_RANGES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
+from jobs.tables.snapshots import END_OFFSETS
 from jobs.tables.spark_reader import SparkReader, sent, sql_text
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
-INPUTS: Final = [*HISTORY.values(), GROUP_STATES, COMMIT_SUMMARIES, LOG_RANGES, GROUP_RECORDS, BROKER_EVENTS]
+INPUTS: Final = [
+    *HISTORY.values(),
+    GROUP_STATES,
+    COMMIT_SUMMARIES,
+    LOG_RANGES,
+    GROUP_RECORDS,
+    BROKER_EVENTS,
+    END_OFFSETS,
+]
 """The tables that findings are made from."""
+
+OPTIONAL: Final = (BROKER_EVENTS, END_OFFSETS)
+"""Those of them that there may not be."""
 
 Batches = Iterable[pa.RecordBatch]
 
@@ -85,7 +99,7 @@ def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any
     """Return which groups have changed since the findings were made that have the note ``before``."""
     if any(before.get(name) != now[name] for name in ("limits", "software")):
         return dict.fromkeys(newest)
-    for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name):
+    for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name, END_OFFSETS.name):
         if before["tables"].get(name) != now["tables"].get(name):
             return dict.fromkeys(newest)
     engine, since = tables.engine(), before.get("replayed", {})
@@ -101,7 +115,7 @@ def parts_here(tables: Tables) -> int | None:
 
     A part has its share of the groups, so that it needs the memory of inputs within the limit.
     """
-    inputs = [table for table in INPUTS if table is not BROKER_EVENTS or tables.exists(table)]
+    inputs = [table for table in INPUTS if table not in OPTIONAL or tables.exists(table)]
     limit = tables.limits.findings_bytes
     if limit <= 0:
         return None
@@ -128,9 +142,10 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
             kept.append(row)
     for cluster, wanted in sorted(changed.items()):
         if wanted != []:
-            logs, ends, of_kinds = LogFacts.read(engine, cluster), topic_ends(engine, cluster), kinds(engine)
+            logs, deleted, of_kinds = LogFacts.read(engine, cluster), topic_ends(engine, cluster), kinds(engine)
+            ends = newest_ends(engine, cluster, None)
             for some in _divided(tables, cluster, wanted, parts):
-                changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, ends)
+                changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, deleted, ends)
                 of_groups = (row for history in changed_ones for row in findings(history, limits))
                 new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
     about, storms = list[dict[str, Any]](), dict[str, list[Storm]]()
@@ -248,7 +263,8 @@ def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataF
         rows = rows.join(groups, "group_id", "left_semi")
     schema = StructType(row_type(FindingRow).fields)
     engine = tables.engine()
-    find = finder(limits, kinds(engine), LogFacts.read(engine, cluster), topic_ends(engine, cluster))
+    logs, ends = LogFacts.read(engine, cluster), newest_ends(engine, cluster, None)
+    find = finder(limits, kinds(engine), logs, topic_ends(engine, cluster), ends)
     return by_group(rows).mapInArrow(find, schema).selectExpr(f"{sql_text(cluster)} AS cluster", "*")
 
 
@@ -281,14 +297,18 @@ def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]
 
 
 def finder(
-    limits: Thresholds, of_kinds: Mapping[str, RowKind], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+    limits: Thresholds,
+    of_kinds: Mapping[str, RowKind],
+    logs: LogFacts,
+    topic_ends: Mapping[str, Sequence[int]],
+    ends: NewestEnds,
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
     schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
 
     def find(batches: Batches) -> Iterator[pa.RecordBatch]:
         rows = rows_read((row for batch in batches for row in batch.to_pylist()), of_kinds)
-        for history in gathered(rows, logs, topic_ends):
+        for history in gathered(rows, logs, topic_ends, ends):
             rows_of_group = [row._asdict() for row in findings(history, limits)]
             yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)
 

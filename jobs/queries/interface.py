@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.folds.group_history import GroupHistory
-    from coordinator_core.audit.offsets.burrow import LagPoint
+    from coordinator_core.audit.offsets.burrow import LagPoint, NewestEnds
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.cluster.topic_changes import TopicInterval
     from coordinator_core.groups.certainty import LogGaps
     from coordinator_core.groups.describe import Surroundings
-    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
@@ -141,7 +140,7 @@ class Answers(Protocol):
             InputError: no end offsets are known.
         """
 
-    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+    def newest_ends(self, until_ms: int | None) -> NewestEnds:
         """Return the newest end offset of each partition up to a time (None: any), as far as the source has any."""
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
@@ -159,8 +158,11 @@ class Answers(Protocol):
     def violations(self, group_id: str | None, since_ms: int) -> Iterable[Violation]:
         """Return the violations of one group or all, from a time on (-1: all), in order of time."""
 
-    def findings(self, group_id: str | None) -> Sequence[FindingRow]:
-        """Return the findings about one group or all, most urgent first."""
+    def findings(self, group_id: str | None, ends: NewestEnds | None = None) -> Sequence[FindingRow]:
+        """Return the findings about one group or all, most urgent first.
+
+        ``ends``: end offsets that were given beside log files; tables have their own.
+        """
 
     def news(self, night: str | None) -> News:
         """Return what is new since a night (its id, or a time; None: the newest night).

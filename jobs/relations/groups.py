@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.audit.folds.commit_counts import (
@@ -23,6 +25,7 @@ from coordinator_core.audit.folds.commit_counts import (
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
 from coordinator_core.audit.group_audit import AUDITED_TABLES
+from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.history.share_rows import SharePartitionRow
@@ -192,23 +195,26 @@ def given(cluster: str) -> dict[str, Value]:
 
 
 def gathered(
-    rows: Iterable[OfGroup], logs: LogFacts, topic_ends: Mapping[str, Sequence[int]]
+    rows: Iterable[OfGroup],
+    logs: LogFacts,
+    topic_ends: Mapping[str, Sequence[int]],
+    ends: NewestEnds = MappingProxyType({}),
 ) -> Iterator[GroupHistory]:
     """Yield the history of each group from what the kinds make of its rows, which follow each other.
 
-    ``topic_ends``: when topics were deleted (ms), by name.
+    ``topic_ends``: when topics were deleted (ms), by name. ``ends``: the newest end offsets of data partitions.
     """
     for group_id, of_group in groupby(rows, GROUP):
         by_type: dict[type, list[Any]] = defaultdict(list)
         for _, some in of_group:
             by_type[type(some[0])] += some
-        own_times, ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
-        parts = list(sums_of_group(by_type.pop(Summary, ()), ends, topic_ends))
+        own_times, group_ends = by_type.pop(OwnTime, ()), by_type.pop(GroupEnd, ())
+        parts = list(sums_of_group(by_type.pop(Summary, ()), group_ends, topic_ends))
         if not own_times and not parts and not by_type.keys() - {BrokerEvent}:
             continue  # these logs have no record of the group
         parts += (row for rows_of_type in by_type.values() for row in rows_of_type)
         last_ms = max((own_time.last_ms or 0 for own_time in own_times), default=0)
-        yield GroupHistory.gather(group_id, last_ms, parts, *logs)
+        yield replace(GroupHistory.gather(group_id, last_ms, parts, *logs), ends=ends)
 
 
 def _events(tables: TableReader) -> dict[str, RowKind]:

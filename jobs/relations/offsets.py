@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from coordinator_core.audit.offsets.burrow import EndOffset
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations.commits import OPEN
 from jobs.tables.columns import COMMIT, OFFSET_KEY, PLACED
@@ -109,17 +111,21 @@ FROM all_offsets
 """
 WITH_ENDS: Final = f"""
 {COMMITTED}{SHARES}{ALL_OFFSETS}, ends AS (
-  SELECT cluster AS e_cluster, topic AS e_topic, partition AS e_partition, end_offset, timestamp_ms AS end_offset_ms,
+  SELECT cluster AS e_cluster, topic AS e_topic, partition AS e_partition, topic_id AS e_topic_id, end_offset,
+    timestamp_ms AS end_offset_ms,
     row_number() OVER (PARTITION BY cluster, topic, partition ORDER BY timestamp_ms DESC) AS nth
   FROM $end_offsets WHERE end_offset IS NOT NULL
 )
 SELECT o.*, :run AS run_id, end_offset, end_offset_ms,
-  CASE WHEN end_offset IS NOT NULL AND committed_offset >= 0 AND delivered >= 0
-    THEN greatest(0, end_offset - committed_offset - delivered) END AS lag
+  CASE WHEN end_offset IS NOT NULL AND committed_offset >= 0 AND delivered >= 0 AND
+      coalesce(topic_id = e_topic_id, TRUE)
+    THEN CASE WHEN status <> 'share' AND timestamp_ms >= 0 AND end_offset_ms - timestamp_ms >= {CLOCK_TOLERANCE_MS}
+      THEN end_offset - committed_offset
+      ELSE greatest(0, end_offset - committed_offset - delivered) END END AS lag
 FROM all_offsets AS o LEFT JOIN (SELECT * FROM ends WHERE nth = 1) AS e
 ON cluster = e_cluster AND topic = e_topic AND partition = e_partition
 """
-"""Rows of ``group_offsets`` with the newest end offset of each partition; the lag is null where none is known."""
+"""Rows of ``group_offsets`` with the newest end offset of each partition; the lag is as ``burrow.records_behind``."""
 
 ROWS: Final = f"""
 SELECT count(*) AS number FROM (
@@ -129,15 +135,20 @@ SELECT count(*) AS number FROM (
 """How many rows are looked at: partitions with commits, and records of the topics of share partitions."""
 
 
-def newest_ends(tables: TableReader, cluster: str, until_ms: int | None) -> dict[TopicPartition, int]:
+def newest_ends(tables: TableReader, cluster: str, until_ms: int | None) -> dict[TopicPartition, EndOffset]:
     """Return the newest end offset of each partition that is not later than ``until_ms`` (None: any time)."""
     if not tables.exists("end_offsets"):
         return {}
     rows = tables.rows(
-        "SELECT topic, partition, end_offset FROM (SELECT topic, partition, end_offset, "
+        "SELECT * FROM (SELECT topic, partition, timestamp_ms, end_offset, topic_id, "
         "row_number() OVER (PARTITION BY topic, partition ORDER BY timestamp_ms DESC) AS nth FROM $end_offsets "
         "WHERE cluster = :cluster AND end_offset IS NOT NULL AND timestamp_ms <= :until) AS newest WHERE nth = 1",
         cluster=cluster,
         until=(1 << 62) if until_ms is None else until_ms,
     )
-    return {TopicPartition(row["topic"], row["partition"]): row["end_offset"] for row in rows}
+    return {
+        TopicPartition(row["topic"], row["partition"]): EndOffset(
+            row["timestamp_ms"], row["end_offset"], row["topic_id"]
+        )
+        for row in rows
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest, nsmallest
+from types import MappingProxyType
 from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import Level, listed, urgency
@@ -14,7 +15,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log
-from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
@@ -70,7 +71,7 @@ class ReportHeader(NamedTuple):
     coverage: Sequence[LogCoverage]
     topics_known: bool
     warnings: Sequence[str]
-    ends: Mapping[TopicPartition, int] = {}
+    ends: NewestEnds = MappingProxyType({})
     empty: Sequence[tuple[str, int]] = ()
     lags: Mapping[str, tuple[LagLine, ...]] = {}
     lag_of: Callable[[str, int], tuple[LagLine, ...]] | None = None

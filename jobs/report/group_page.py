@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from coordinator_core.audit.explain import explanations, with_log
 from coordinator_core.audit.finding_rows import FindingRow
@@ -11,6 +12,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_library, client_name
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
+from coordinator_core.audit.offsets.burrow import NewestEnds, records_behind
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
@@ -32,9 +34,9 @@ MOST_BROKEN = 100
 MOST_OFFSETS = 500
 
 
-def detail(history: GroupHistory, limits: Thresholds, ends: Mapping[TopicPartition, int]) -> GroupDetail:
+def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> GroupDetail:
     """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
-    of_group = findings(history, limits)
+    of_group = findings(replace(history, ends=ends), limits)
     parts = by_log(history)
     rebalances, worst = _rebalances(parts)
     causing, memberless = initiators(history, [part.rebalances for part in parts])
@@ -218,7 +220,7 @@ def _broken(row: Violation) -> Broken:
     return Broken(str(row.rule), str(row.rule.severity), row.rule.says, row.at, source, row.member_id, row.detail)
 
 
-def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offsets:
+def _offsets(row: PartitionCommits, ends: NewestEnds) -> Offsets:
     end = ends.get(TopicPartition(row.topic, row.partition)) if ends else None
     return Offsets(
         row.topic,
@@ -228,5 +230,5 @@ def _offsets(row: PartitionCommits, ends: Mapping[TopicPartition, int]) -> Offse
         row.commits,
         len(row.rewinds),
         len(row.removals),
-        None if end is None or row.offset is None or row.offset < 0 else max(0, end - row.offset),
+        None if end is None or row.offset is None else records_behind(end, row.offset, row.last.timestamp_ms),
     )

@@ -9,6 +9,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
 
+from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.records import Family
@@ -62,17 +63,20 @@ def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:
     ]
 
 
-def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, int]:
+def stored_ends(tables: TableReader, cluster: str) -> dict[TopicPartition, EndOffset]:
     """Return the end offsets that were given when the committed offsets were stored last."""
     if not tables.exists("group_offsets"):
         return {}
     rows = tables.rows(
-        "SELECT DISTINCT topic, partition, end_offset FROM $group_offsets "
+        "SELECT DISTINCT topic, partition, end_offset, end_offset_ms FROM $group_offsets "
         "WHERE cluster = :cluster AND run_id = :run_id AND end_offset IS NOT NULL",
         cluster=cluster,
         run_id=newest_run_in(tables, cluster, "group_offsets"),
     )
-    return {TopicPartition(row["topic"], row["partition"]): row["end_offset"] for row in rows}
+    return {
+        TopicPartition(row["topic"], row["partition"]): EndOffset(row["end_offset_ms"], row["end_offset"])
+        for row in rows
+    }
 
 
 def stored_coverage(tables: TableReader, cluster: str) -> Iterator[LogCoverage]:

@@ -1,23 +1,26 @@
-"""Tar archives whose members are read anywhere, and in any order: a packed one is unpacked once in a process.
+"""Archives whose members are read anywhere, and in any order: a packed one is unpacked once in a process.
 
-A packed archive can be read only from its beginning. With thousands of members, each of them would unpack all that is
-before it.
+Tar, packed or not, and zip. A packed archive can be read only from its beginning. With thousands of members, each of
+them would unpack all that is before it. Of an archive that was cut, what is before the cut is there.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 import tempfile
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from lzma import LZMAError
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.batch_format import ReadAt
+from jobs.sources.packed import DAMAGED, head_of, is_packed, opened
 
 MOST_BYTES: Final = 64 << 30
 """The largest archive that is unpacked; its file is in the folder for temporary files until the process ends."""
@@ -25,8 +28,11 @@ MOST_BYTES: Final = 64 << 30
 KEPT: Final = 4
 """Number of archives that a process keeps open."""
 
-PIECE: Final = 1 << 20
+PIECE: Final = 1 << 16
 """Bytes that are unpacked at a time."""
+
+ZIP: Final = b"PK\x03\x04"
+"""How a zip archive begins."""
 
 
 class ArchivedFile(NamedTuple):
@@ -38,13 +44,18 @@ class ArchivedFile(NamedTuple):
 
 
 def members(path: str) -> Iterator[ArchivedFile]:
-    """Yield the files in an archive in their order.
+    """Yield the files in an archive in their order; of one that was cut those of whole folders before the cut.
 
     Raises:
         InputError: the archive is damaged, or unpacks to more than ``MOST_BYTES``.
         OSError: it cannot be read.
     """
     yield from _archive(path).members.values()
+
+
+def cut_at(path: str) -> str | None:
+    """Return the member in which an archive was cut, or the last one before the cut; None: it is whole."""
+    return _archive(path).cut_at
 
 
 def read_member(path: str, name: str) -> ReadAt:
@@ -70,6 +81,7 @@ class _Archive(NamedTuple):
 
     file: IO[bytes]
     members: dict[str, ArchivedFile]
+    cut_at: str | None = None
 
 
 def _archive(path: str) -> _Archive:
@@ -78,13 +90,14 @@ def _archive(path: str) -> _Archive:
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a file is a tar archive, packed or not.
-
-    Raises:
-        InputError: the file is packed, and damaged before that is known.
-    """
-    with _reading(path):
-        return tarfile.is_tarfile(path)
+    """Return whether a file is a zip or tar archive, packed or not; raises OSError if it cannot be read."""
+    head = head_of(path)
+    if head.startswith(ZIP):
+        return not is_packed(path)
+    try:
+        return len(head) >= tarfile.BLOCKSIZE and tarfile.is_tarfile(io.BytesIO(head))
+    except (tarfile.TarError, ValueError):
+        return False
 
 
 @contextmanager
@@ -100,38 +113,73 @@ def _reading(path: str) -> Iterator[None]:
         if error.errno is not None:  # of the file system
             raise
         raise InputError(f"{path}: the archive is damaged: {error}") from None
-    except (tarfile.TarError, EOFError, zlib.error, LZMAError) as error:
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, LZMAError) as error:
         raise InputError(f"{path}: the archive is damaged: {error}") from None
+    except (NotImplementedError, RuntimeError) as error:  # an unknown way of packing; a password
+        raise InputError(f"{path}: cannot be unpacked: {error}; unpack it yourself") from None
 
 
 @lru_cache(maxsize=KEPT)
 def _opened(path: str, size: int, modified_ns: int) -> _Archive:
     with _reading(path):
-        file = _unpacked(path)
-        with tarfile.open(fileobj=file, mode="r:") as archive:
-            segments = {
-                member.name: ArchivedFile(member.name, member.offset_data, member.size)
-                for member in archive
-                if member.isfile() and not member.issparse()
-            }
-    return _Archive(file, segments)
+        return _opened_zip(path) if head_of(path, len(ZIP)).startswith(ZIP) else _opened_tar(path)
 
 
-def _unpacked(path: str) -> IO[bytes]:
-    """Return the archive itself if it is not packed, otherwise a temporary file with what it unpacks to."""
-    try:
-        with tarfile.open(path, "r:"):
-            return open(path, "rb")
-    except tarfile.ReadError:
-        pass
-    with tarfile.open(path) as archive:
-        packed = archive.fileobj
-        assert packed is not None
-        packed.seek(0)
-        file = tempfile.TemporaryFile(prefix="coordinator-audit-")  # noqa: SIM115  kept open as long as it is cached
-        while piece := packed.read(PIECE):
-            if file.tell() + len(piece) > MOST_BYTES:
-                raise InputError(f"{path}: unpacks to more than {MOST_BYTES} bytes: unpack it yourself")
-            file.write(piece)
-        file.seek(0)
-        return file
+def _opened_zip(path: str) -> _Archive:
+    file = tempfile.TemporaryFile(prefix="coordinator-audit-")  # noqa: SIM115  kept open as long as it is cached
+    found = {}
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            if not member.is_dir():
+                place = file.tell()
+                with archive.open(member) as stream:
+                    _copy(stream, file, path)
+                found[member.filename] = ArchivedFile(member.filename, place, file.tell() - place)
+    return _Archive(file, found)
+
+
+def _opened_tar(path: str) -> _Archive:
+    is_cut = False
+    if is_packed(path):
+        file: IO[bytes] = tempfile.TemporaryFile(prefix="coordinator-audit-")  # noqa: SIM115  as above
+        try:
+            with opened(path) as stream:
+                _copy(stream, file, path)
+        except (*DAMAGED, OSError) as error:
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            is_cut = True
+    else:
+        file = open(path, "rb")  # noqa: SIM115  as above
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    # A whole archive ends with two blocks of zeros.
+    is_cut |= any(os.pread(file.fileno(), tarfile.BLOCKSIZE, max(0, size - tarfile.BLOCKSIZE)))
+    found: dict[str, ArchivedFile] = {}
+    last = ""
+    with tarfile.open(fileobj=file, mode="r:") as archive:
+        try:
+            for member in archive:
+                last = member.name
+                is_cut |= member.offset_data + member.size > size
+                if member.isfile() and not member.issparse():
+                    found[member.name] = ArchivedFile(member.name, member.offset_data, member.size)
+        except tarfile.ReadError:
+            is_cut = True
+    if not is_cut:
+        return _Archive(file, found)
+    # The folder at the cut may have had more files: a part of a log would pass for all of it.
+    folder = last.rpartition("/")[0]
+    whole = {name: member for name, member in found.items() if name.rpartition("/")[0] != folder}
+    if not whole:
+        raise InputError(
+            f"{path}: the archive is cut or damaged within {last or 'its first file'}, and nothing is whole"
+        )
+    return _Archive(file, whole, last)
+
+
+def _copy(stream: Any, file: IO[bytes], path: str) -> None:
+    while piece := stream.read1(PIECE):  # what comes before a cut, too
+        if file.tell() + len(piece) > MOST_BYTES:
+            raise InputError(f"{path}: unpacks to more than {MOST_BYTES} bytes: unpack it yourself")
+        file.write(piece)

@@ -1,4 +1,4 @@
-"""Snapshots of end offsets, from JSON lines or Parquet, read in this process; Spark: ``spark_end_offsets``."""
+"""Snapshots of end offsets, from JSON lines, Parquet or what Kafka's tools print; Spark: ``spark_end_offsets``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.bounded_text import check_unpacked
+from jobs.sources.printed.end_offsets import printed_ends
 
 COLUMNS = pa.schema(
     {"topic": pa.string(), "partition": pa.int64(), "timestamp_ms": pa.int64(), "end_offset": pa.int64()}
@@ -40,19 +41,18 @@ def check_columns(path: str, names: Collection[str]) -> None:
         raise InputError(f"{path}: end offsets need the columns {', '.join(COLUMNS.names)}; {missing[0]} is missing")
 
 
-def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition, int]:
+def newest_ends(path: Path, until_ms: int | None = None) -> dict[TopicPartition, EndOffset]:
     """Return the newest end offset of each partition that is not later than ``until_ms`` (None: any time).
 
     Raises:
         InputError: the file cannot be read, or lacks a column.
     """
-    rows = _read(path)
-    if until_ms is not None:
-        rows = rows.filter(pc.field("timestamp_ms") <= until_ms)
-    ends: dict[TopicPartition, int] = {}
-    for row in rows.sort_by("timestamp_ms").to_pylist():
-        ends[TopicPartition(row["topic"], row["partition"])] = row["end_offset"]
-    return ends
+    newest = {}
+    for partition, ends in all_ends(path).items():
+        known = [end for end in ends if until_ms is None or end.time_ms <= until_ms]
+        if known:
+            newest[partition] = known[-1]
+    return newest
 
 
 def all_ends(path: Path) -> EndOffsets:
@@ -70,7 +70,10 @@ def all_ends(path: Path) -> EndOffsets:
 
 def _read(path: Path) -> Any:
     try:
-        rows = _read_json(path) if path.name.endswith(JSON_SUFFIXES) else _read_parquet(path)
+        if (printed := printed_ends(path)) is not None:
+            rows = pa.Table.from_pylist(printed, COLUMNS)
+        else:
+            rows = _read_json(path) if path.name.endswith(JSON_SUFFIXES) else _read_parquet(path)
         check_columns(str(path), rows.column_names)
         schema = COLUMNS if "topic_id" not in rows.column_names else COLUMNS.append(pa.field("topic_id", pa.string()))
         # A partition without a leader has no end offset; rows about settings have no topic.

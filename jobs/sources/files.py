@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -19,8 +19,10 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
-from jobs.sources.archives import is_archive, members, read_member
+from jobs.sources.archives import cut_at, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
+from jobs.sources.file_kinds import TAKE_LOG, kind_of
+from jobs.sources.packed import head_of
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import PrintedLog, printed_logs
 
@@ -37,8 +39,17 @@ FIRST_SEGMENT = "00000000000000000000.log"
 SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
 FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 
-LEFTOVER = re.compile(r".+-\d+\.[0-9a-f]+-(delete|future|stray)")
+LEFTOVER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f-]+-(?P<why>delete|future|stray)")
 """Names of the folders of partitions that a broker is deleting, moves to another disk, or does not own."""
+
+WHY = {
+    "delete": "a partition that the broker is deleting",
+    "future": "a copy that the broker is still making on another disk",
+    "stray": "a partition that is not the broker's any more",
+}
+
+SWAP_SUFFIX = ".swap"
+"""Of a cleaned segment that takes the place of others: a broker that starts takes this end off."""
 
 METADATA_TOPIC = LOG_TOPICS[Family.METADATA]
 
@@ -58,6 +69,9 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """These topics, and "" for segments outside a topic's folder."""
 
 UNKNOWN_PARTITION = -1
+
+HEAD_BYTES = 4096
+"""Bytes by which it is known what a file is that was named itself."""
 
 
 def ignore(warning: str) -> None:
@@ -204,17 +218,23 @@ def find_logs(
     Raises:
         InputError: a path does not exist, cannot be read, or contains no such file.
     """
-    wanted = FileFilter(frozenset(topics), (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,))
+    wanted = FileFilter.of(topics, snapshots=snapshots)
     files: list[LogFile] = []
     texts: list[str] = []
     for path in (os.fspath(path) for path in paths):
+        left_out = _LeftOut()
         try:
-            logs = [] if is_printed(path) else list(_logs_in(path, wanted))
+            logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
             printed = [] if logs else _printed_in(path)
+            packed = [] if logs or printed else _archives_in(path)
+            logs += [log for archive in packed for log in _logs_in(archive, wanted, left_out, warn)]
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs and not printed:
-            raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, topics)))}")
+            there = "".join(f"; {line}" for line in left_out.lines(all_of_it=True))
+            raise InputError(f"{path}: contains no segments of {', '.join(sorted(filter(None, wanted.topics)))}{there}")
+        for line in left_out.lines(all_of_it=False):
+            warn(f"{path}: left out: {line}")
         files += logs
         texts += printed
     files += _printed_logs(texts, wanted, warn)
@@ -225,6 +245,13 @@ def _printed_in(path: str) -> list[str]:
     """Return the files of printed records at a path: the file itself, or all that are below a folder."""
     found = [path] if os.path.isfile(path) else sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
     return [file for file in found if is_printed(file)]
+
+
+def _archives_in(path: str) -> list[str]:
+    """Return the archives below a folder."""
+    if not os.path.isdir(path):
+        return []
+    return [file for file in sorted(str(file) for file in Path(path).rglob("*") if file.is_file()) if is_archive(file)]
 
 
 def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[LogFile]:
@@ -277,33 +304,101 @@ def refuse_empty_files(paths: Iterable[str], logs: Iterable[LogFile]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileFilter:
-    """Selects the files to take from a folder or an archive."""
+    """Selects the files to take from a folder or an archive.
+
+    ``copies``: by topic, the log of which it is a copy. ``given``: a folder that was named itself.
+    """
 
     topics: frozenset[str]
     suffixes: tuple[str, ...]
+    copies: Mapping[str, str] = field(default_factory=dict)
+    given: str = ""
+
+    @classmethod
+    def of(cls, topics: Iterable[str], *, snapshots: bool) -> FileFilter:
+        """Return the filter for these topics, of which one may be ``COPY=LOG``: the first is a copy of the second."""
+        named = [topic.partition("=") for topic in topics]
+        copies = {copy: log for copy, is_copy, log in named if is_copy}
+        suffixes = (LOG_SUFFIX, SNAPSHOT_SUFFIX) if snapshots else (LOG_SUFFIX,)
+        return cls(frozenset(copies.get(topic, topic) for topic, *_ in named), suffixes, copies)
 
     def __contains__(self, file: PurePosixPath) -> bool:
-        folder = FOLDER.fullmatch(file.parent.name)
+        folder = self.folder_of(file)
         if folder is None:
             is_leftover = LEFTOVER.fullmatch(file.parent.name) is not None
             return SEGMENT.fullmatch(file.name) is not None and "" in self.topics and not is_leftover
-        return folder["topic"] in self.topics and file.name.endswith(self.suffixes)
+        return folder[0] in self.topics and file.name.removesuffix(SWAP_SUFFIX).endswith(self.suffixes)
+
+    def folder_of(self, file: PurePosixPath) -> tuple[str, int] | None:
+        """Return the log partition in whose folder a file is; None: in none.
+
+        Raises:
+            InputError: the folder's name has a partition that no topic has.
+        """
+        name = file.parent.name
+        found = FOLDER.fullmatch(name) or (LEFTOVER.fullmatch(name) if name == self.given else None)
+        if found is None:
+            return None
+        if (partition := int(found["partition"][:10])) >= MOST_PARTITIONS:
+            raise InputError(
+                f"{file.parent}: partition {found['partition']}, but a topic has at most {MOST_PARTITIONS}"
+            )
+        return self.copies.get(found["topic"], found["topic"]), partition
 
 
-def _logs_in(path: str, wanted: FileFilter) -> Iterator[LogFile]:
+class _LeftOut:
+    """What there is at a path that is not taken, by why: the first name, and how many."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[str]] = {}
+
+    def note(self, file: PurePosixPath, wanted: FileFilter) -> None:
+        """Note a file that was not taken, if it is known why."""
+        folder = file.parent.name
+        if (leftover := LEFTOVER.fullmatch(folder)) is not None and leftover["topic"] in wanted.topics:
+            self._add(f"{WHY[leftover['why']]}; name the folder itself to read it", folder)
+            return
+        found = FOLDER.fullmatch(folder)
+        topic = "" if found is None else found["topic"]
+        copied = next((log for log in wanted.topics if log and topic.endswith(log) and topic != log), None)
+        if copied is not None:
+            self._add(f"a copy of {copied}, as MirrorMaker makes it: name it by --copied-topic {topic}", folder)
+        elif topic in wanted.topics and (kind := kind_of(file.name, b"")) is not None:
+            self._add(f"{kind.what}: {kind.do}", file.name)
+
+    def _add(self, why: str, name: str) -> None:
+        names = self._seen.setdefault(why, [])
+        if name not in names:
+            names.append(name)
+
+    def lines(self, *, all_of_it: bool) -> Iterator[str]:
+        """Yield what was left out; where logs were found, nothing of what lies beside every segment."""
+        for why, names in self._seen.items():
+            if all_of_it or not why.endswith(TAKE_LOG):
+                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+                yield f"{names[0]}{more}: {why}"
+
+
+def _logs_in(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
     if not os.path.isdir(path):
         size = _size(path)
         if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and is_archive(path):
-            yield from _logs_in_archive(path, wanted)
-        else:
-            yield _log_file(path, size, _place(path))
+            yield from _logs_in_archive(path, wanted, left_out, warn)
+            return
+        place = _place(path)
+        if (kind := kind_of(place.name, head_of(path, HEAD_BYTES))) is not None and size:
+            raise InputError(f"{path}: {kind.what}: {kind.do}")
+        yield _log_file(path, size, place, replace(wanted, given=place.parent.name))
         return
+    wanted = replace(wanted, given=os.path.basename(os.path.abspath(path)))
     seen = {os.path.realpath(path)}
     for folder, folders, files in os.walk(path, onerror=_raise, followlinks=True):
         folders[:] = [name for name in sorted(folders) if _is_new(os.path.join(folder, name), seen)]
         for whole in (os.path.join(folder, file) for file in sorted(files)):
             if (place := _place(whole)) in wanted:
-                yield _log_file(whole, _size(whole), place)
+                yield _log_file(whole, _size(whole), place, wanted)
+            else:
+                left_out.note(place, wanted)
 
 
 def _is_new(folder: str, seen: set[str]) -> bool:
@@ -322,23 +417,24 @@ def _size(path: str) -> int:
     return status.st_size
 
 
-def _logs_in_archive(path: str, wanted: FileFilter) -> Iterator[LogFile]:
+def _logs_in_archive(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
     for member in members(path):
         if (place := PurePosixPath(member.name)) in wanted:
-            yield _log_file(path, member.size, place, member=member.name)
+            yield _log_file(path, member.size, place, wanted, member=member.name)
+        else:
+            left_out.note(place, wanted)
+    if (last := cut_at(path)) is not None:
+        warn(f"{path}: the archive is cut within {last}: folders before it are read, and the rest is missing")
 
 
 def _place(path: str) -> PurePosixPath:
     return PurePosixPath(Path(os.path.abspath(path)).as_posix())
 
 
-def _log_file(path: str, size: int, place: PurePosixPath, *, member: str = "") -> LogFile:
-    folder = FOLDER.fullmatch(place.parent.name)
-    if folder is None:
-        return LogFile(path, size, place.name, member=member)
-    if (partition := int(folder["partition"][:10])) >= MOST_PARTITIONS:
-        raise InputError(f"{place.parent}: partition {folder['partition']}, but a topic has at most {MOST_PARTITIONS}")
-    return LogFile(path, size, place.name, folder["topic"], partition, member)
+def _log_file(path: str, size: int, place: PurePosixPath, wanted: FileFilter, *, member: str = "") -> LogFile:
+    segment = place.name.removesuffix(SWAP_SUFFIX)
+    folder = wanted.folder_of(place)
+    return LogFile(path, size, segment, *folder, member) if folder else LogFile(path, size, segment, member=member)
 
 
 def _raise(error: OSError) -> None:

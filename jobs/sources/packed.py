@@ -9,7 +9,7 @@ import lzma
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import pyarrow as pa
 
@@ -24,8 +24,8 @@ def _by_arrow(codec: str) -> Callable[[IO[bytes]], IO[bytes]]:
     return lambda raw: io.BufferedReader(pa.CompressedInputStream(pa.PythonFile(raw, "r"), codec))
 
 
-CODECS: Final[dict[bytes, Callable[[IO[bytes]], IO[bytes]]]] = {
-    b"\x1f\x8b": lambda raw: io.BufferedReader(gzip.GzipFile(fileobj=raw)),
+CODECS: Final[dict[bytes, Callable[[IO[bytes]], Any]]] = {
+    b"\x1f\x8b": lambda raw: gzip.GzipFile(fileobj=raw),
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
     b"\x28\xb5\x2f\xfd": _by_arrow("zstd"),
@@ -34,7 +34,7 @@ CODECS: Final[dict[bytes, Callable[[IO[bytes]], IO[bytes]]]] = {
 """How packed files begin, and what unpacks them."""
 
 
-def opened(path: str | Path) -> IO[bytes]:
+def opened(path: str | Path) -> Any:
     """Open a file, unpacked if it is packed. Raise OSError if it cannot be opened."""
     raw = open(path, "rb")  # noqa: SIM115  the caller closes it
     head = raw.peek(8)[:8]
@@ -52,7 +52,7 @@ def head_of(path: str | Path, size: int = HEAD_BYTES) -> bytes:
     head = bytearray()
     with opened(path) as stream:
         try:
-            while len(head) < size and (piece := stream.read(min(4096, size - len(head)))):
+            while len(head) < size and (piece := stream.read1(min(4096, size - len(head)))):
                 head += piece
         except DAMAGED:
             pass

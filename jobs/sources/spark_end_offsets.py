@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
 
 from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
+from jobs.sources.printed.end_offsets import printed_ends
 from jobs.tables.spark_reader import sql_text
 
 TYPES: Final = {
@@ -28,6 +30,14 @@ def ends_in_spark(spark: SparkSession, path: str, cluster: str) -> str:
     Raises:
         InputError: a column is missing.
     """
+    if "://" not in path and (printed := printed_ends(Path(path))) is not None:
+        rows = ", ".join(
+            f"({sql_text(cluster)}, {sql_text(row['topic'])}, {row['partition']}, {row['timestamp_ms']}, "
+            f"{row['end_offset']}, NULL)"
+            for row in printed
+        )
+        typed = ", ".join(f"CAST({name} AS {data_type}) AS {name}" for name, data_type in TYPES.items())
+        return f"SELECT {typed} FROM VALUES {rows} AS printed({', '.join(TYPES)})"
     file_format = "json" if path.endswith(JSON_SUFFIXES) else "parquet"
     place = f"{file_format}.`{path.replace('`', '``')}`"
     names = spark.sql(f"SELECT * FROM {place}").columns

@@ -73,9 +73,9 @@ class Lags:
         return {partition for of_group in self._commits.values() for partition in of_group}
 
     @property
-    def ends(self) -> dict[TopicPartition, int]:
+    def ends(self) -> dict[TopicPartition, EndOffset]:
         """The newest end offset of each partition."""
-        return {partition: known[-1].offset for partition, known in self._ends.items()}
+        return {partition: known[-1] for partition, known in self._ends.items()}
 
     def read(self, time_ms: int, ends: Mapping[TopicPartition, int], end_ms: int) -> Iterator[LagStatusRow]:
         """Take end offsets as of a time; yield each group whose status is known then. ``before`` is not filled in.

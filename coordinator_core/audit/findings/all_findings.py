@@ -102,6 +102,7 @@ FINDERS: tuple[Finder, ...] = (
     resets.resets,
     by_turns.by_turns,
     committed_offsets.expired,
+    committed_offsets.beyond_the_end,
     committed_offsets.floods,
     committed_offsets.open_transactions,
     broker_lines.decisions_not_kept,

@@ -1,4 +1,4 @@
-"""Committed offsets: rewound after a rebalance, expired, written too often, held back by a transaction."""
+"""Committed offsets: rewound after a rebalance, beyond their partition's end, expired, written too often, held back."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
+from coordinator_core.audit.offsets.burrow import records_behind
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
@@ -62,6 +65,35 @@ def _rewound(
         subject=commits.topic,
         complete=rebalance.history_complete,
     )
+
+
+def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding for the partitions of each topic whose committed offset is beyond their end."""
+    beyond: dict[str, list[tuple[int, PartitionCommits]]] = defaultdict(list)
+    for commit in history.commits:
+        end = history.ends.get(TopicPartition(commit.topic, commit.partition))
+        if end is not None and commit.offset is not None:
+            lag = records_behind(end, commit.offset, commit.last.timestamp_ms)
+            if lag is not None and lag < 0:
+                beyond[commit.topic].append((-lag, commit))
+    for topic, of_topic in sorted(beyond.items()):
+        records, first = of_topic[0]
+        end = history.ends[TopicPartition(topic, first.partition)]
+        detail = (
+            f"{counted(len(of_topic), 'partition')} committed beyond the end, the first: {topic}-{first.partition} at "
+            f"{first.offset}, which ended at {end.offset} ({utc(end.time_ms)}): lag {-records}; a consumer that starts "
+            "there is out of range and goes to the earliest or latest offset"
+        )
+        most = max(records for records, _ in of_topic)
+        yield history.finding(
+            FindingKind.COMMITTED_BEYOND_END,
+            most,
+            1,
+            detail,
+            [commit.last for _, commit in of_topic],
+            subject=topic,
+            is_open=True,
+        )
 
 
 def _takers(history: GroupHistory) -> dict[tuple[str, int], list[LogPosition]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
+from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
@@ -140,7 +141,7 @@ class GroupHistory:
     ``own_ms`` is the last time that the group's own log shows; that of a share group's state may go on. ``deliveries``
     sums ``share_partitions`` up. ``lost`` is what the logs of groups lack.
     ``events`` are the lines of brokers' application logs about the group and its log partition; what they add is in the
-    rows.
+    rows. ``ends`` are the newest end offsets of data partitions that were given.
     """
 
     group_id: str
@@ -163,6 +164,7 @@ class GroupHistory:
     share_logs: ShareLogs = NO_SHARE_LOGS
     lost: LostRecords = NOTHING_LOST
     events: Sequence[BrokerEvent] = ()
+    ends: NewestEnds = field(default_factory=dict)
 
     @classmethod
     def gather(

@@ -15,6 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
+from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 
@@ -75,6 +76,23 @@ class EndOffset(NamedTuple):
     topic_id: str | None = None
 
 
+NewestEnds: TypeAlias = Mapping[TopicPartition, EndOffset]
+"""The newest end offset of each partition of which one is known."""
+
+
+def records_behind(end: EndOffset, offset: int, committed_ms: int, topic_id: str | None = None) -> int | None:
+    """Return the lag of an offset that was committed at a time (ms; -1: not known), in records.
+
+    It is negative where the offset lies beyond the end of its partition, as kafka-consumer-groups prints it; 0 where
+    the end may be older than the commit, as far as clocks tell. None: no offset, or that of an earlier topic of this
+    name.
+    """
+    if offset < 0 or (None not in (topic_id, end.topic_id) and topic_id != end.topic_id):
+        return None
+    is_older = committed_ms < 0 or end.time_ms - committed_ms < CLOCK_TOLERANCE_MS
+    return max(0, end.offset - offset) if is_older else end.offset - offset
+
+
 class TimedCommit(NamedTuple):
     """A commit of one partition and when it began to hold; ``offset``: None for a tombstone.
 
@@ -99,7 +117,7 @@ class LagPoint(NamedTuple):
     end_offset: Annotated[int, "end offset of the partition then"]
     committed_offset: Annotated[int | None, "offset that was committed then; null: none, or not known"]
     committed: Annotated[LogPosition | None, "the commit that proves it; null: none"]
-    lag: Annotated[int | None, "records between the two; null: no offset was committed, or it is not known"]
+    lag: Annotated[int | None, "records between the two, negative if the offset is beyond the end; null: not known"]
     produced: Annotated[int | None, "records written since the snapshot before; null: there is none"]
     consumed: Annotated[int | None, "by how much the committed offset moved since then; null: not known"]
     status: Annotated[str, "Burrow's status: OK, WARN, STOP, STALL or REWIND; UNKNOWN: see `missing`"]
@@ -298,10 +316,10 @@ def lag_point(
     if is_other:
         missing = OTHER_TOPIC
     committed = held.offset if held is not None and missing not in NOT_KNOWN else None
-    lag = None if committed is None or committed < 0 or is_other else max(0, end.offset - committed)
+    lag = None if committed is None or held is None else records_behind(end, committed, held.time_ms, held.topic_id)
     status, undecided = LagStatus.UNKNOWN, None
     if missing is None and lag is not None:
-        status, undecided = _status(window, lag, lowest_end, end.time_ms)
+        status, undecided = _status(window, max(0, lag), lowest_end, end.time_ms)
     return LagPoint(
         group_id,
         *partition,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
@@ -19,13 +19,12 @@ if TYPE_CHECKING:  # what judges histories is imported once a history is asked f
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.folds.group_history import GroupHistory
-    from coordinator_core.audit.offsets.burrow import LagPoint
+    from coordinator_core.audit.offsets.burrow import LagPoint, NewestEnds
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
     from coordinator_core.cluster.topic_history import TopicHistory
-    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -95,7 +94,7 @@ class LogAnswers:
         self._broker_lines()
         return lag_from_logs(self.logs, self._warn_once(), group_id, ends)
 
-    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+    def newest_ends(self, until_ms: int | None) -> NewestEnds:
         """Log files have none."""
         return {}
 
@@ -136,7 +135,7 @@ class LogAnswers:
         rows = [row for history in self._histories(group_id) for row in history.violations]
         return sorted((row for row in rows if row.at.timestamp_ms >= since_ms), key=_violation_order)
 
-    def findings(self, group_id: str | None) -> Sequence[FindingRow]:
+    def findings(self, group_id: str | None, ends: NewestEnds | None = None) -> Sequence[FindingRow]:
         """One pass over the logs."""
         from coordinator_core.audit.finding_rows import listed
         from coordinator_core.audit.findings.all_findings import findings_of_cluster
@@ -144,7 +143,8 @@ class LogAnswers:
 
         chosen = self.load_settings()
         histories = combined(self._histories(group_id, chosen.audit))
-        rows = findings_of_cluster(histories, chosen.findings, self._shows_all_since)
+        with_ends = (replace(history, ends=ends or {}) for history in histories)
+        rows = findings_of_cluster(with_ends, chosen.findings, self._shows_all_since)
         return listed(rows, group_id)
 
     def news(self, night: str | None) -> News:

@@ -34,12 +34,11 @@ if TYPE_CHECKING:  # what a history consists of is imported once it is asked for
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.folds.group_history import GroupHistory
-    from coordinator_core.audit.offsets.burrow import LagPoint
+    from coordinator_core.audit.offsets.burrow import LagPoint, NewestEnds
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.settings import AuditSettings
     from coordinator_core.audit.targets.rounds import Round
-    from coordinator_core.groups.offsets import TopicPartition
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge
     from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -103,7 +102,7 @@ class StoredAnswers:
         self.warn_once(of_history=False)
         return points
 
-    def newest_ends(self, until_ms: int | None) -> Mapping[TopicPartition, int]:
+    def newest_ends(self, until_ms: int | None) -> NewestEnds:
         """From the snapshots that the tables have."""
         from jobs.relations.offsets import newest_ends
 
@@ -171,7 +170,7 @@ class StoredAnswers:
         rows = self._rows("violations", Violation, group_id, since_ms)
         return sorted(rows, key=lambda row: (*_order(row), row.rule, row.detail))
 
-    def findings(self, group_id: str | None) -> Sequence[FindingRow]:
+    def findings(self, group_id: str | None, ends: NewestEnds | None = None) -> Sequence[FindingRow]:
         """From ``findings``, with the thresholds that held when they were made."""
         from coordinator_core.audit.finding_rows import FindingRow, listed
 

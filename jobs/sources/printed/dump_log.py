@@ -14,6 +14,9 @@ from typing import Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import Family, Fields, RecordType
+from coordinator_core.wire.control import ABORT as ABORT_MARKER
+from coordinator_core.wire.control import COMMIT as COMMIT_MARKER
+from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.printed_record import NO_BLOB, NOT_PRINTED, printed_key, printed_value
 from coordinator_core.wire.schema import record_schemas
 from jobs.sources.bounded_text import json_value
@@ -180,6 +183,9 @@ def _control(name: str, rest: str) -> Row:
     row: Row = {"kind": "control", "control_type": said[0].partition("(")[0] if said else "UNKNOWN"}
     if name == "endTxnMarker" and len(said) == 3:
         row["coordinator_epoch"] = integer(said[2], "coordinatorEpoch")
+        if said[0] in MARKERS:  # version 0 of the marker's key and value
+            row["key"] = bytes((0, 0, 0, COMMIT_MARKER if MARKERS[said[0]] else ABORT_MARKER))
+            row["value"] = b"\0\0" + row["coordinator_epoch"].to_bytes(4, "big", signed=True)
     return row
 
 

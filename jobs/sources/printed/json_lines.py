@@ -16,7 +16,7 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
@@ -55,10 +55,10 @@ def read(file: Path) -> Iterator[Row]:
             yield damaged(b"", f"the file is truncated or damaged after line {number}: {error}", number + 1)
 
 
-def _texts(stream: IO[bytes]) -> Iterator[bytes]:
+def _texts(stream: Any) -> Iterator[bytes]:
     """Yield each line, or each record where several are on a line; of one that is too long only the beginning."""
     rest, skips = b"", False
-    while piece := stream.read(PIECE):
+    while piece := stream.read1(PIECE):
         *whole, rest = END.split(rest + piece)
         if whole and skips:
             whole, skips = whole[1:], False

@@ -14,7 +14,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
-from coordinator_core.audit.offsets.burrow import LagPoint
+from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.connect.state import ConnectGroup
 from coordinator_core.groups.group import Group
@@ -149,7 +149,7 @@ def a_group(group_id, offsets, **certainty):
 
 
 def of_facts(names, groups, ends):
-    facts = GroupFacts("c", [names], groups, {TopicPartition(*key): end for key, end in ends.items()})
+    facts = GroupFacts("c", [names], groups, {TopicPartition(*key): EndOffset(0, end) for key, end in ends.items()})
     return samples(exposition.generate_latest(facts.registry()).decode())
 
 
@@ -195,7 +195,7 @@ def point(group_id, partition, status):
 )
 def test_the_status_has_burrows_numbers(statuses, of_partitions, of_group):
     lag = [point("g", number, status) for number, status in enumerate(statuses)]
-    facts = GroupFacts("c", [MetricNames.BURROW], [], {TopicPartition("t", 0): 7}, lag=lag)
+    facts = GroupFacts("c", [MetricNames.BURROW], [], {TopicPartition("t", 0): EndOffset(0, 7)}, lag=lag)
     read = samples(exposition.generate_latest(facts.registry()).decode())
     assert [value for key, value in read.items() if key[0] == "burrow_kafka_topic_partition_status"] == of_partitions
     assert read.get(("burrow_kafka_consumer_status", "c", "g")) == of_group
@@ -268,7 +268,7 @@ def test_a_share_group_and_a_connect_group_of_one_id_have_series_of_their_own():
 def test_a_group_in_two_partitions_of_the_log_has_each_series_once(names):
     """Once the log has more partitions, the records of some groups go to another one; the old ones stay."""
     before, now = (a_group("g", {("t", 0): offset}) for offset in (10, 20))
-    facts = GroupFacts("c", [names], [before, now], {TopicPartition("t", 0): 25})
+    facts = GroupFacts("c", [names], [before, now], {TopicPartition("t", 0): EndOffset(0, 25)})
     lines = exposition.generate_latest(facts.registry()).decode().splitlines()
     series = [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
     assert len(series) == len(set(series))

@@ -243,4 +243,4 @@ def test_newest_ends_are_those_that_are_not_later(tmp_path: Path) -> None:
     expected = {4: {}, 6: {"t-0": 50, "t-1": 60}, 7: {"t-0": 70, "t-1": 60}, None: {"t-0": 70, "t-1": 60, "u-0": 90}}
     for until, ends in expected.items():
         found = newest_ends(FolderReader(str(tmp_path)), CLUSTER, until)
-        assert {f"{topic}-{partition}": end for (topic, partition), end in found.items()} == ends
+        assert {f"{topic}-{partition}": end.offset for (topic, partition), end in found.items()} == ends

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.end_offsets import all_ends, newest_ends
@@ -23,7 +24,7 @@ def written(path: Path, *rows: dict[str, object]) -> Path:
 
 def test_rows_without_a_topic_or_an_end_offset_are_no_end_offsets(tmp_path: Path) -> None:
     file = written(tmp_path / "ends.jsonl", END, {**END, "partition": 1, "end_offset": None}, {**END, "topic": None})
-    assert newest_ends(file) == {TopicPartition("orders", 0): 7}
+    assert newest_ends(file) == {TopicPartition("orders", 0): EndOffset(5, 7)}
 
 
 @pytest.mark.parametrize("name", ["partition", "timestamp_ms"])

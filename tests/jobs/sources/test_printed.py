@@ -1,0 +1,279 @@
+"""Records that Kafka's tools and sinks printed are read as the logs that they are of."""
+
+import gzip
+import json
+import tarfile
+import zipfile
+from base64 import b64encode
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import Family
+from coordinator_core.wire.batch_format import Damage
+from coordinator_core.wire.batches import read_rows
+from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
+from coordinator_core.wire.log_columns import LOG_COLUMNS
+from jobs.sources.files import LogFile, find_logs
+from jobs.sources.log_reader import LogRow, log_rows
+from tests.jobs.conftest import SAMPLE_LOGS
+
+LOG = max((SAMPLE_LOGS / "__consumer_offsets-1").glob("*.log"), key=lambda path: path.stat().st_size)
+WITH_RECORDS = sorted(path for path in SAMPLE_LOGS.glob("__consumer_offsets-*/*.log") if path.stat().st_size)
+
+OF_TEXT = [name for name in LOG_COLUMNS.names if name not in ("headers", "base_sequence")]
+"""What the text of kafka-dump-log has: neither the values of headers nor the first sequence of a batch."""
+
+
+def rows_of(log: LogFile) -> list[LogRow]:
+    return [row for part in log.parts() if not isinstance(part, Damage) for row in log_rows(part)]
+
+
+def printed(path: Path) -> str:
+    """Return what kafka-dump-log prints of a segment."""
+    lines, position = [f"Dumping {path}", "Log starting offset: 0"], -1
+    data = path.read_bytes()
+    for row in read_rows(lambda at, size: data[at : at + size], len(data)):
+        assert not isinstance(row, Damage)
+        batch = getattr(row, "batch", row)
+        if batch.position != position:
+            position = batch.position
+            lines.append(batch_line(batch))
+        if batch is not row:
+            lines.append(record_line(row, Family.GROUP))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("segment", WITH_RECORDS, ids=lambda path: f"{path.parent.name}-{path.name}")
+def test_the_text_of_kafka_dump_log_gives_the_rows_of_the_segment(tmp_path: Path, segment: Path) -> None:
+    sample = segment.parent.name
+    (tmp_path / "dump.txt").write_text(printed(segment), encoding="utf-8")
+    (log,) = find_logs([tmp_path / "dump.txt"])
+    assert (log.topic, f"{log.topic}-{log.partition}", log.segment) == ("__consumer_offsets", sample, segment.name)
+    (whole,) = find_logs([segment])
+    found, wanted = (pa.Table.from_batches([*each.parts()]).select(OF_TEXT) for each in (log, whole))
+    assert found.to_pylist() == wanted.to_pylist()
+
+
+def test_old_text_of_kafka_dump_log_is_filled_with_what_follows_and_marked(tmp_path: Path) -> None:
+    head = "baseOffset: {number} lastOffset: {number} count: 1 baseSequence: 0 lastSequence: 0 producerId: -1 "
+    head += "producerEpoch: -1 partitionLeaderEpoch: 0 isTransactional: false isControl: false position: 0 "
+    head += "CreateTime: 1795257228074 size: 111 magic: 2 compresscodec: NONE crc: 1 isvalid: true\n"
+    record = (
+        "| offset: {number} CreateTime: 1795257228074 keysize: 32 valuesize: {size} sequence: 0 headerKeys: [] key: "
+    )
+    assigned = '{"protocolType":"consumer","protocol":"range","generationId":3,"assignment":"{m-1=[t-0, t-1],m-2=[]}"}'
+    (tmp_path / "__consumer_offsets-7.txt").write_text(
+        "Dumping 00000000000000000000.log\nStarting offset: 0\n"
+        + (head + record).format(number=0, size=24)
+        + "offset_commit::group=g,partition=t-0 payload: offset=6\n"
+        + (head + record).format(number=1, size=354)
+        + f"group_metadata::group=g payload: {assigned}\n"
+        + (head + record).format(number=2, size=-1)
+        + "offset_commit::group=g,partition=t-0 payload: <DELETE>\n"
+        + (head + record).format(number=3, size=20)
+        + "unknown::version=5\n"
+    )
+    notes: list[str] = []
+    (log,) = find_logs([tmp_path], warn=notes.append)
+    assert (log.topic, log.partition) == ("__consumer_offsets", 7)
+    commit, group, gone = rows_of(log)
+    assert (commit.offset, commit.value) == (
+        0,
+        b"\x00\x03" + (6).to_bytes(8, "big") + b"\xff" * 4 + b"\0\0" + (1795257228074).to_bytes(8, "big"),
+    )
+    assert b"(not printed)" in (group.value or b"")
+    assert (gone.offset, gone.value) == (2, None)
+    (damage,) = [part for part in log.parts() if isinstance(part, Damage)]
+    assert (damage.base_offset, "could not decode" in damage.cause) == (3, True)
+    assert "did not print all fields of 3 records" in notes[0]
+
+
+def console_lines(name: str) -> list[str]:
+    family, types = FORMATTERS[name]
+    data = LOG.read_bytes()
+    rows = read_rows(lambda at, size: data[at : at + size], len(data))
+    lines = (formatted(row, types, family) for row in rows if hasattr(row, "key"))
+    return [line for line in lines if line is not None]
+
+
+@pytest.mark.parametrize("end", ["\n", ""])  # 3.8 to 4.0 print no line ends
+def test_console_output_has_the_partition_of_its_keys_and_the_order_of_its_lines(tmp_path: Path, end: str) -> None:
+    (tmp_path / "offsets.txt").write_text(end.join(console_lines("offsets")) + "\n", encoding="utf-8")
+    (tmp_path / "groups.jsonl").write_text(end.join(console_lines("groupmetadata")), encoding="utf-8")
+    notes: list[str] = []
+    logs = find_logs([tmp_path], warn=notes.append)
+    assert len(notes) == 1
+    assert "printed without positions" in notes[0]
+    assert not any(log.is_placed for log in logs)
+    found = [row for log in logs for row in rows_of(log)]
+    (segment,) = find_logs([LOG])
+    wanted = {(row.key, row.value) for row in rows_of(segment) if row.kind == "record" and row.key[1] <= 2}
+    assert {(row.key, row.value) for row in found} == wanted
+    for log in logs:
+        times = [row.timestamp for row in rows_of(log) if row.timestamp >= 0]
+        assert times == sorted(times)
+        assert [row.offset for row in rows_of(log)] == list(range(1, len(rows_of(log)) + 1))
+
+
+def test_text_of_old_console_formatters_is_read(tmp_path: Path) -> None:
+    member = (
+        "MemberMetadata(memberId=m-1, groupInstanceId=None, clientId=c, clientHost=/127.0.0.1, sessionTimeoutMs=5000, "
+        "rebalanceTimeoutMs=300000, supportedProtocols=List(range), )"
+    )
+    (tmp_path / "old.txt").write_text(
+        "[g,with,comma,t,0]::OffsetAndMetadata(offset=9, leaderEpoch=Optional[2], metadata=a, b, "
+        "commitTimestamp=1795256858117, expireTimestamp=None)\n[g,t,1]::NULL\n"
+        "g::GroupMetadata(groupId=g, generation=1, protocolType=Some(consumer), currentState=Stable, "
+        f"members=HashMap(m-1 -> {member}))\ng2::NULL\n"
+    )
+    logs = find_logs([tmp_path / "old.txt"])
+    rows = [row for log in logs for row in rows_of(log)]
+    assert len(rows) == 4
+    assert sum(row.value is None for row in rows) == 2
+    assert any(b"a, b" in (row.value or b"") for row in rows)
+    assert any(b"m-1" in (row.value or b"") and b"(not printed)" in (row.value or b"") for row in rows)
+
+
+def sink_records() -> list[dict[str, object]]:
+    (segment,) = find_logs([LOG])
+    return [
+        {"key": row.key, "value": row.value, "offset": row.offset, "timestamp": row.timestamp}
+        for row in rows_of(segment)
+        if row.kind == "record"
+    ]
+
+
+def as_text(value: object) -> object:
+    return b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def test_files_of_sinks_are_one_log_whatever_their_order(tmp_path: Path) -> None:
+    records = sink_records()
+    folder = tmp_path / "topics" / "__consumer_offsets" / "partition=1"
+    folder.mkdir(parents=True)
+    names = ("__consumer_offsets+1+0000000000.json", "__consumer_offsets-1-0.jsonl.gz")
+    text = [
+        "".join(json.dumps({k: as_text(v) for k, v in each.items()}) + "\n" for each in records[i::3]) for i in range(2)
+    ]
+    (folder / names[0]).write_text(text[0])
+    (tmp_path / names[1]).write_bytes(gzip.compress(text[1].encode()))
+    pq.write_table(pa.Table.from_pylist(records[2::3]), folder / "__consumer_offsets+1+2.parquet")
+    envelope = [
+        {
+            "key": as_text(each["key"]),
+            "value": as_text(each["value"]),
+            "headers": {},
+            "metadata": {
+                "topic": "__consumer_offsets",
+                "partition": 1,
+                "offset": each["offset"],
+                "timestamp": each["timestamp"],
+            },
+        }
+        for each in records[:5]
+    ]
+    (tmp_path / "again.jsonl").write_text("\n".join(map(json.dumps, envelope)))
+    (log,) = find_logs([tmp_path])
+    assert (log.topic, log.partition) == ("__consumer_offsets", 1)
+    found = [(row.key, row.value, row.offset, row.timestamp) for row in rows_of(log)]
+    assert found == [(each["key"], each["value"], each["offset"], each["timestamp"]) for each in records]
+
+
+def test_two_records_at_one_position_are_of_two_logs(tmp_path: Path) -> None:
+    first, second, *_ = sink_records()
+    for number, value in enumerate((first["value"], second["value"])):
+        record = {"topic": "__consumer_offsets", "partition": 1, "offset": 5, "key": as_text(first["key"])}
+        (tmp_path / f"{number}.jsonl").write_text(json.dumps({**record, "value": as_text(value)}))
+    with pytest.raises(InputError, match="offset 5: two different records"):
+        find_logs([tmp_path])
+
+
+@pytest.mark.parametrize("name", ["logs.zip", "logs.tar.zst", "logs.tar.lz4", "logs.tar.bz2"])
+def test_archives_of_every_packing_are_read(tmp_path: Path, name: str) -> None:
+    plain = tmp_path / "plain.tar"
+    with tarfile.open(plain, "w") as tar:
+        tar.add(LOG, f"{LOG.parent.name}/{LOG.name}")
+    packed = tmp_path / name
+    if name.endswith("zip"):
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.write(LOG, f"{LOG.parent.name}/{LOG.name}")
+    else:
+        codec = {"zst": "zstd", "lz4": "lz4", "bz2": "bz2"}[name.rpartition(".")[2]]
+        with pa.CompressedOutputStream(str(packed), codec) as out:
+            out.write(plain.read_bytes())
+    plain.unlink()
+    (log,) = find_logs([tmp_path])
+    (whole,) = find_logs([LOG])
+    assert rows_of(log) == rows_of(whole)
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_of_an_archive_that_was_cut_whole_partitions_are_read(tmp_path: Path, mode: str) -> None:
+    path = tmp_path / "logs.tar"
+    with tarfile.open(path, mode) as tar:
+        for folder in sorted((SAMPLE_LOGS).glob("__consumer_offsets-*")):
+            tar.add(folder, folder.name)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 8 // 10])
+    warnings: list[str] = []
+    logs = find_logs([path], warn=warnings.append)
+    whole = [log for log in find_logs([SAMPLE_LOGS]) if log.topic == "__consumer_offsets"]
+    found = {log.partition for log in logs}
+    assert found
+    assert found < {log.partition for log in whole}
+    assert [log.size for log in logs] == [log.size for log in whole if log.partition in found]
+    assert "the archive is cut within __consumer_offsets-" in warnings[0]
+
+
+def test_files_that_brokers_keep_beside_segments_are_read_or_named(tmp_path: Path) -> None:
+    for name in ("__consumer_offsets-1", "__consumer_offsets-2.5f0e-delete", "__consumer_offsets-3.5f0e-future"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / LOG.name).write_bytes(LOG.read_bytes())
+    folder = tmp_path / "__consumer_offsets-1"
+    (folder / LOG.name).rename(folder / f"{LOG.name}.swap")
+    (folder / f"{LOG.name}.deleted").write_bytes(b"")
+    (folder / "00000000000000000000.index").write_bytes(bytes(8))
+    warnings: list[str] = []
+    (log,) = find_logs([tmp_path], warn=warnings.append)
+    assert (log.partition, log.segment) == (1, LOG.name)
+    assert len(rows_of(log)) > 10
+    said = "\n".join(warnings)
+    assert "-delete: a partition that the broker is deleting; name the folder itself" in said
+    assert "-future: a copy that the broker is still making" in said
+    assert "a segment that the broker has replaced" in said
+    assert "index" not in said
+    (named,) = find_logs([tmp_path / "__consumer_offsets-2.5f0e-delete"])
+    assert (named.topic, named.partition) == ("__consumer_offsets", 2)
+
+
+def test_a_copy_of_the_log_is_read_where_it_is_named_as_one(tmp_path: Path) -> None:
+    folder = tmp_path / "source.__consumer_offsets-1"
+    folder.mkdir()
+    (folder / LOG.name).write_bytes(LOG.read_bytes())
+    with pytest.raises(InputError, match=r"--copied-topic source\.__consumer_offsets"):
+        find_logs([tmp_path])
+    (log,) = find_logs([tmp_path], topics=["source.__consumer_offsets=__consumer_offsets"])
+    assert (log.topic, log.partition) == ("__consumer_offsets", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("00000000000000000000.index", bytes(16), "an index of a segment"),
+        ("00000000000000000123.snapshot", bytes(16), "snapshot of producers"),
+        ("a.log", b"[2026-11-28 02:04:38,903] INFO [GroupCoordinator 0]: x\n", "give it as --broker-log"),
+        ("a.log", b"orders:0:90\norders:1:110\n", "give it as --end-offsets"),
+        ("a.log", b"CreateTime:1795809601000\tPartition:0\tOffset:0\tx\n", "without a formatter"),
+        ("a.log", b"7z\xbc\xaf\x27\x1c" + bytes(60), "neither tar nor zip"),
+        ("a.log", gzip.compress(bytes(4096)), "zeros"),
+        ("a.log", bytes(4096), "a file of zeros"),
+        ("a.log", b"hello", "text that is not output"),
+    ],
+)
+def test_a_file_that_is_no_log_is_named_for_what_it_is(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        find_logs([tmp_path / name])
