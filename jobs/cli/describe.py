@@ -10,7 +10,6 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from coordinator_core.audit.offsets.burrow import NewestEnds, records_behind
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import (
@@ -21,6 +20,7 @@ from coordinator_core.groups.describe import (
     state_as_of,
 )
 from coordinator_core.groups.described import DescribedSharePartition, Description
+from coordinator_core.groups.end_offsets import NewestEnds, records_behind
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import Commits, TopicPartition
 from coordinator_core.groups.owners import UNKNOWN

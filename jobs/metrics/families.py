@@ -16,17 +16,11 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.tallies import GroupTallies
-from coordinator_core.audit.offsets.burrow import (
-    GroupStatus,
-    LagPoint,
-    LagStatus,
-    NewestEnds,
-    group_status,
-    records_behind,
-)
+from coordinator_core.audit.offsets.burrow import GroupStatus, LagPoint, LagStatus, group_status
 from coordinator_core.groups.classic.protocols import assigned_partitions
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, group_state
+from coordinator_core.groups.end_offsets import NewestEnds, records_behind
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.member_clients import count_clients

@@ -23,7 +23,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Storm, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.offsets.burrow import NewestEnds
+from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.records import LogPosition
 from jobs.collection import no_cycle_search
 from jobs.pipeline import known_findings

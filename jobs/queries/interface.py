@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.audit.finding_rows import FindingRow
     from coordinator_core.audit.findings.resets import OffsetReset
     from coordinator_core.audit.folds.group_history import GroupHistory
-    from coordinator_core.audit.offsets.burrow import LagPoint, NewestEnds
+    from coordinator_core.audit.offsets.burrow import LagPoint
     from coordinator_core.audit.offsets.runs import GroupCommits
     from coordinator_core.audit.rows import TargetAuditRow
     from coordinator_core.audit.targets.rounds import Round
@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # half of the core, of which one question needs little
     from coordinator_core.cluster.topic_changes import TopicInterval
     from coordinator_core.groups.certainty import LogGaps
     from coordinator_core.groups.describe import Surroundings
+    from coordinator_core.groups.end_offsets import NewestEnds
     from coordinator_core.groups.proven_state import GroupThen
     from coordinator_core.groups.violations import Violation
     from coordinator_core.history.knowledge import Knowledge

@@ -25,9 +25,9 @@ from coordinator_core.audit.folds.commit_counts import (
 from coordinator_core.audit.folds.group_history import GroupHistory, RecordSize
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery
 from coordinator_core.audit.group_audit import AUDITED_TABLES
-from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.topic_changes import TopicInterval
+from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.share_rows import SharePartitionRow
 from jobs.relations.brokers import TABLE, has_lines
 from jobs.relations.commit_sums import (

@@ -17,7 +17,6 @@ import pyarrow as pa
 from coordinator_core.audit.offsets.burrow import (
     WINDOW,
     ActivityPoint,
-    EndOffset,
     LagPoint,
     LagStatus,
     LogReach,
@@ -28,6 +27,7 @@ from coordinator_core.audit.offsets.burrow import (
     lag_point,
     point_order,
 )
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import GROUP_LOG
 from jobs.relations.commits import KEY as GROUP_KEY

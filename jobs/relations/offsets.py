@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations.commits import OPEN
 from jobs.tables.columns import COMMIT, OFFSET_KEY, PLACED

@@ -15,7 +15,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log
-from coordinator_core.audit.offsets.burrow import NewestEnds
+from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent

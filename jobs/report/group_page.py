@@ -12,8 +12,8 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_library, client_name
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
-from coordinator_core.audit.offsets.burrow import NewestEnds, records_behind
 from coordinator_core.audit.rows import TargetAuditRow
+from coordinator_core.groups.end_offsets import NewestEnds, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState

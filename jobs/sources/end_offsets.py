@@ -10,8 +10,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.bounded_text import check_unpacked
 from jobs.sources.printed.end_offsets import printed_ends

@@ -8,7 +8,6 @@ from typing import Final
 
 from coordinator_core.audit.offsets.burrow import (
     WINDOW,
-    EndOffset,
     LagPoint,
     LagStatus,
     LogReach,
@@ -20,6 +19,7 @@ from coordinator_core.audit.offsets.burrow import (
     note_unread,
     with_ends,
 )
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.wire.record_decoder import UnreadableRecord

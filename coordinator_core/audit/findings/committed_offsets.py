@@ -12,8 +12,8 @@ from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
-from coordinator_core.audit.offsets.burrow import records_behind
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
 from coordinator_core.records import LogPosition

@@ -17,7 +17,6 @@ from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
-from coordinator_core.audit.offsets.burrow import NewestEnds
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
@@ -26,6 +25,7 @@ from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartiti
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
+from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords

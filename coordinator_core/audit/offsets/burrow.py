@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Annotated, Final, NamedTuple, TypeAlias
 
-from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.groups.end_offsets import EndOffset, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 
@@ -66,31 +66,6 @@ def group_status(statuses: Collection[str]) -> GroupStatus | None:
     if not statuses or LagStatus.UNKNOWN in statuses:
         return None
     return GroupStatus.WARN if LagStatus.WARN in statuses else GroupStatus.OK
-
-
-class EndOffset(NamedTuple):
-    """The end offset of a partition at a time, as a snapshot shows it. ``topic_id``: None if it is not known."""
-
-    time_ms: int
-    offset: int
-    topic_id: str | None = None
-
-
-NewestEnds: TypeAlias = Mapping[TopicPartition, EndOffset]
-"""The newest end offset of each partition of which one is known."""
-
-
-def records_behind(end: EndOffset, offset: int, committed_ms: int, topic_id: str | None = None) -> int | None:
-    """Return the lag of an offset that was committed at a time (ms; -1: not known), in records.
-
-    It is negative where the offset lies beyond the end of its partition, as kafka-consumer-groups prints it; 0 where
-    the end may be older than the commit, as far as clocks tell. None: no offset, or that of an earlier topic of this
-    name.
-    """
-    if offset < 0 or (None not in (topic_id, end.topic_id) and topic_id != end.topic_id):
-        return None
-    is_older = committed_ms < 0 or end.time_ms - committed_ms < CLOCK_TOLERANCE_MS
-    return max(0, end.offset - offset) if is_older else end.offset - offset
 
 
 class TimedCommit(NamedTuple):

@@ -14,9 +14,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
-from coordinator_core.audit.offsets.burrow import EndOffset, LagPoint
+from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.connect.state import ConnectGroup
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import Commit, GroupOffsets, TopicPartition
 from coordinator_core.groups.proven_state import GroupThen

@@ -10,8 +10,8 @@ from hashlib import blake2b
 from typing import Any
 from unittest.mock import patch
 
-from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.relations import (
     brokers,

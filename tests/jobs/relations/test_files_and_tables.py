@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.groups.describe import CERTAIN_GROUP, POSSIBLY_THERE, certainty_label, unknown_fields
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.groups import replay

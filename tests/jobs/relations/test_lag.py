@@ -13,7 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from coordinator_core.audit.offsets.burrow import UNREAD, EndOffset, LagPoint, point_order
+from coordinator_core.audit.offsets.burrow import UNREAD, LagPoint, point_order
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.api import CoordinatorAudit

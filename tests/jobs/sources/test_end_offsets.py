@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coordinator_core.audit.offsets.burrow import EndOffset
 from coordinator_core.errors import InputError
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.end_offsets import all_ends, newest_ends
 

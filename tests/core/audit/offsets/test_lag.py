@@ -11,7 +11,6 @@ from coordinator_core.audit.offsets.burrow import (
     ONE_COMMIT,
     OTHER_TOPIC,
     UNREAD,
-    EndOffset,
     LogReach,
     LogSpan,
     TimedCommit,
@@ -19,6 +18,7 @@ from coordinator_core.audit.offsets.burrow import (
     lag_points,
     note_unread,
 )
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
 

@@ -1,0 +1,38 @@
+"""Committed offsets beyond the end of their partition."""
+
+import pytest
+
+from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.audit.findings.committed_offsets import beyond_the_end
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits
+from coordinator_core.groups.end_offsets import EndOffset, records_behind
+from coordinator_core.groups.offsets import TopicPartition
+from coordinator_core.records import LogPosition
+
+AT = LogPosition(0, 7, 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("end", "offset", "lag"),
+    [
+        (EndOffset(2_000_000, 90), 100_000, -99_910),
+        (EndOffset(2_000_000, 90), 75, 15),
+        (EndOffset(1_009_999, 90), 100_000, 0),  # it may be older than the commit
+        (EndOffset(500, 90), 100, 0),
+        (EndOffset(2_000_000, 90), -1, None),
+        (EndOffset(2_000_000, 90, "other"), 100, None),
+    ],
+)
+def test_lag_is_negative_only_where_the_end_is_younger(end: EndOffset, offset: int, lag: int | None) -> None:
+    assert records_behind(end, offset, AT.timestamp_ms, "topic-id") == lag
+
+
+def test_partitions_of_a_topic_are_one_finding() -> None:
+    commits = [PartitionCommits("t", number, 1, AT, AT, 100 + number, (), ()) for number in range(3)]
+    ends = {TopicPartition("t", number): EndOffset(2_000_000, 101) for number in range(3)}
+    history = GroupHistory("g", 3_000_000, commits=commits, ends=ends)
+    (finding,) = beyond_the_end(history, Thresholds())
+    assert (finding.kind, finding.subject, finding.value) == (FindingKind.COMMITTED_BEYOND_END, "t", 1)
+    assert "1 partition committed beyond the end, the first: t-2 at 102, which ended at 101" in finding.detail
+    assert not [*beyond_the_end(GroupHistory("g", 3_000_000, commits=commits), Thresholds())]
