@@ -11,8 +11,8 @@ from coordinator_core.assignors.case_files.case_types import RUNNERS, run_case
 from tests.core.assignors.cases import comparable
 from tests.shared_data import ROOT
 
-OWN_TEST = {"streams-highly-available", "client-RoundRobinAssigner", "client-rack-affinity"}
-"""Compared by the rules of ``streams/test_kafka_cases.py``."""
+OWN_TEST = {"streams-highly-available", "client-RoundRobinAssigner", "client-rack-affinity", "older-clients"}
+"""Compared by ``streams/test_kafka_cases.py``, ``client/test_clients.py`` and ``client/test_older_releases.py``."""
 FILES = [file for file in sorted((ROOT / "tests" / "data" / "vectors").glob("*.jsonl")) if file.stem not in OWN_TEST]
 
 
