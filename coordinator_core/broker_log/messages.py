@@ -104,15 +104,20 @@ def _end(pattern: str) -> End:
 
 def fixed_part(text: str) -> str | None:
     """Return a part of a message that the text has, whether or not it is that message; None: it has none."""
-    return next((part for message in messages() for part in message.has if part in text), None)
+    return next((part for part, _ in _by_part() if part in text), None)
 
 
 def find_message(text: str) -> Message | None:
     """Return the message with which the text begins; None: it begins with none of them."""
-    for message in messages():
-        if any(part in text for part in message.has) and (match := message.pattern.match(text)) is not None:
+    for part, message in _by_part():
+        if part in text and (match := message.pattern.match(text)) is not None:
             return Message(message, match)
     return None
+
+
+@cache
+def _by_part() -> tuple[tuple[str, BrokerMessage], ...]:
+    return tuple((part, message) for message in messages() for part in message.has)
 
 
 def said(found: Message) -> Iterator[Said]:
