@@ -115,6 +115,12 @@ def refused(kind: Kind) -> Parts:
     return {"events": list(events(said, "server.log", 1)), "epochs": [kind.epoch(2, at(1))]}
 
 
+def not_loaded(kind: Kind) -> Parts:
+    said = "[2026-11-23 14:25:07,123] ERROR [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-0 "
+    said += "with epoch 4 due to java.lang.IllegalStateException."
+    return {"events": list(events(said, "server.log", 1)), "epochs": [kind.epoch(2, at(1))]}
+
+
 def broken(kind: Kind) -> Parts:
     return {"violations": [Violation(Rule.ASSIGNED_TO_TWO, at(3), "g", "m", "")], "epochs": [kind.epoch(2, at(1))]}
 
@@ -329,6 +335,7 @@ CASES = (
     Case(FindingKind.DECISION_NOT_KEPT, without(EVERY, CONNECT), not_kept),
     # The line names the group, whatever it is by now.
     Case(FindingKind.CONVERSION_REFUSED, EVERY, refused),
+    Case(FindingKind.NO_COORDINATOR, EVERY, not_loaded),
     Case(FindingKind.TRANSACTION_LEFT_OPEN, EVERY, left_open),
     Case(FindingKind.ZOMBIE_GROUP, EVERY, dead),
     # Tasks of a streams group may read any topic: only one that is gone is certain.
