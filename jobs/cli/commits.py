@@ -29,8 +29,9 @@ def commits_command(
 ) -> None:
     """Show how the committed offset of each partition moved: forward, set back, reset, removed; by whom and why.
 
-    Commits that go forward one after the other are one line, with their number and their rate. The log does not name
-    the member that committed: owner is the member that owned the partition then.
+    Commits that go forward one after the other are one line, with their number and their rate. The log names the
+    member that committed only where its client writes that as metadata, as franz-go does (committer); owner is the
+    member that owned the partition then.
     """
     answers = source.answers()
     history = answers.history(group)
@@ -75,6 +76,7 @@ def _line(row: CommitStep) -> Line:
         "to": row.offset_after,
         "per second": row.offsets_per_second,
         "owner": " and ".join([row.client_id or row.owner or "", *row.others]) or None,
+        "committer": None if row.committer == row.owner else row.committer,
         "cause": ": ".join(part for part in (row.cause, row.detail) if part) or None,
         "log": f"{since.partition}:{since.offset}",
         "missing": row.missing,

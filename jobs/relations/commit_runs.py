@@ -29,14 +29,17 @@ RUNS: Final = f"""
   UNION SELECT e.ended.partition, k.partition, e.ended.offset FROM $group_epochs AS e
   CROSS JOIN (SELECT DISTINCT partition FROM kept) AS k WHERE e.cluster = :cluster AND e.group_id = :group_id
     AND e.ended.offset IS NOT NULL
+), named AS (
+  SELECT DISTINCT member_id AS committer FROM $memberships WHERE cluster = :cluster AND group_id = :group_id
 ), stretched AS (
   SELECT *, sum(edge) OVER (PARTITION BY {KEY} ORDER BY log_offset, edge DESC
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS stretch
   FROM (
     SELECT {KEY}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id, expire_timestamp,
-      commit_timestamp, effective, 0 AS edge FROM kept
+      commit_timestamp, effective, committer, 0 AS edge FROM kept LEFT JOIN named ON metadata = committer
     UNION ALL
-    SELECT k.log_topic, k.log_partition, k.topic, k.partition, e.log_offset, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1
+    SELECT k.log_topic, k.log_partition, k.topic, k.partition, e.log_offset, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+      NULL, 1
     FROM edges AS e JOIN (SELECT DISTINCT {KEY} FROM kept) AS k
     ON k.log_partition = e.log_partition AND k.partition = e.partition
   ) AS both_kinds
@@ -44,13 +47,15 @@ RUNS: Final = f"""
   SELECT *, lag(is_tombstone) OVER w AS gone_before, lag(log_offset) OVER w AS held_at,
     lag(timestamp_ms) OVER w AS before_ms, lag(committed_offset) OVER w AS held_offset,
     lag(topic_id) OVER w AS held_topic_id, lag(expire_timestamp) OVER w AS held_expires,
-    lag(commit_timestamp) OVER w AS held_committed, lag(stretch) OVER w AS stretch_before
+    lag(commit_timestamp) OVER w AS held_committed, lag(stretch) OVER w AS stretch_before,
+    lag(committer) OVER w AS committer_before
   FROM stretched WHERE edge = 0 WINDOW w AS (PARTITION BY {KEY} ORDER BY effective, log_offset)
 ), alone AS (
   SELECT *, (is_tombstone OR coalesce(gone_before, TRUE) OR committed_offset < held_offset
     OR coalesce(topic_id <> held_topic_id, FALSE)) AS is_alone FROM linked
 ), begun AS (
   SELECT *, CASE WHEN is_alone OR stretch <> stretch_before
+    OR coalesce(committer, '') <> coalesce(committer_before, '')
     OR lag(is_alone) OVER (PARTITION BY {KEY} ORDER BY effective, log_offset)
     THEN 1 ELSE 0 END AS begins FROM alone
 ), numbered AS (
@@ -66,7 +71,7 @@ SELECT f.log_partition AS log_partition, f.topic AS topic, f.partition AS partit
   f.committed_offset AS first_offset, l.committed_offset AS last_offset, f.is_tombstone AS is_tombstone,
   f.topic_id AS topic_id, f.gone_before AS gone_before, f.held_at AS held_at, f.before_ms AS before_ms,
   f.held_offset AS held_offset, f.held_topic_id AS held_topic_id, f.held_expires AS held_expires,
-  f.held_committed AS held_committed
+  f.held_committed AS held_committed, f.committer AS committer
 FROM summed AS s
 JOIN numbered AS f ON f.begins = 1 AND f.run = s.run AND f.log_partition = s.log_partition AND f.topic = s.topic
   AND f.partition = s.partition AND f.log_topic = s.log_topic
@@ -74,14 +79,16 @@ JOIN numbered AS l ON l.log_offset = s.last_at AND l.log_partition = s.log_parti
   AND l.partition = s.partition AND l.log_topic = s.log_topic
 ORDER BY s.effective, f.log_offset
 """
-"""A run ends where an offset is not above the one before, where a tombstone lies, and where the owner, or the epoch of
-the group, changes. Numbers of one partition rise with the log, as commits that were overtaken are left out.
+"""A run ends where an offset is not above the one before, where a tombstone lies, and where the owner, the epoch of the
+group, or the member that the commits name changes. Numbers of one partition rise with the log, as commits that were
+overtaken are left out.
 
 The steps, each a row for each commit until the last one:
 
 - ``edges``: the positions at which an owner or an epoch begins or ends; ``stretched`` puts them between the commits and
   counts how many lie before each commit. Commits with the same count have the same owner and epoch. Both kinds are rows
   of one window: a join by ``<`` would compare all pairs.
+- ``named``: the members of the group, one of which the metadata of a commit may name.
 - ``linked``: the commit before, of the same partition; ``alone``: a commit that makes a run of its own, because the
   offset went back, or the partition had none before or has none now.
 - ``begun``: 1 where a run begins, also behind a commit that is alone; ``numbered``: the sum of these numbers each run.
@@ -136,6 +143,7 @@ def _run(row: Mapping[str, Any]) -> CommitRun:
         row["first_offset"],
         row["last_offset"],
         row["topic_id"],
+        metadata=row["committer"],
     )
 
 

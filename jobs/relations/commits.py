@@ -34,7 +34,7 @@ def in_order(key: str, wanted: str) -> str:
     return f"""
 WITH mine AS (
   SELECT {key}, log_offset, timestamp_ms, is_tombstone, committed_offset, topic_id, commit_timestamp, expire_timestamp,
-    CASE WHEN outcome = '{COMMITTED}' THEN producer_id END AS producer_id
+    metadata, CASE WHEN outcome = '{COMMITTED}' THEN producer_id END AS producer_id
   FROM $offset_commits WHERE {wanted} AND log_offset IS NOT NULL AND {COUNTS}
 ), ends AS (
   SELECT log_topic, log_partition, producer_id, log_offset AS marker, timestamp_ms AS marker_ms FROM $log_records

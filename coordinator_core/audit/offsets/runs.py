@@ -36,7 +36,8 @@ class CommitRun(NamedTuple):
 
     ``before``: what was committed before the run; None: nothing, as far as the log shows. ``offset``: the offset that
     the last of them commits; None: a tombstone removed it. ``held_ms``: when a commit of a transaction began to hold,
-    by the marker of the transaction; None: with its own record.
+    by the marker of the transaction; None: with its own record. ``metadata``: that of all its commits, None where it is
+    not known to name a member.
     """
 
     partition: TopicPartition
@@ -48,6 +49,7 @@ class CommitRun(NamedTuple):
     offset: int | None
     topic_id: str | None = None
     held_ms: int | None = None
+    metadata: str | None = None
 
 
 class GroupCommits(NamedTuple):
@@ -109,7 +111,9 @@ class CommitOrder:
 
     def _commit(self, record: OffsetCommitRecord, value: OffsetCommitValue) -> CommitRun:
         key, at, offset, topic_id = partition_of(record), record.at, value["offset"], value.get("topicId")
-        run = CommitRun(key, at, at, 1, self._held.get(key), offset, offset, topic_id)
+        run = CommitRun(
+            key, at, at, 1, self._held.get(key), offset, offset, topic_id, metadata=value["metadata"] or None
+        )
         expires_ms = value.get("expireTimestamp", -1)
         self._held[key] = Held(at, offset, topic_id, expires_ms, value["commitTimestamp"])
         self._newest[key] = at.offset

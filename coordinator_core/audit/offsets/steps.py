@@ -89,6 +89,9 @@ class CommitStep(NamedTuple):
         "true if no record is missing since the commit before the step, up to the one behind it",
     ]
     missing: Annotated[str | None, "what would decide what is unknown; null: nothing is missing"]
+    committer: Annotated[
+        str | None, "member that the commits themselves name in their metadata, as franz-go does; null: they name none"
+    ]
 
 
 class _Owner(NamedTuple):
@@ -130,7 +133,8 @@ NO_REASON: Final = _Reason()
 
 
 class _Step(NamedTuple):
-    """A run with what was around it: whether the log proves that the group was empty, and the owner.
+    """A run with what was around it: whether the log proves that the group was empty, the owner, and the member that
+    the commits name.
 
     ``is_alone``: the step is one record, as it does not go forward from the commit before. ``in_doubt``: records are
     lost since the owner was assigned the partition. A step that goes on behind them is still one step.
@@ -142,6 +146,7 @@ class _Step(NamedTuple):
     was_empty: bool
     last_owner: _Owner
     in_doubt: bool
+    committer: str | None
 
     @property
     def owner(self) -> _Owner:
@@ -150,7 +155,8 @@ class _Step(NamedTuple):
 
     def continues(self, later: _Step) -> bool:
         """Return whether the later run is the same step."""
-        both = (self.kind, self.was_empty, self.last_owner) == (later.kind, later.was_empty, later.last_owner)
+        these = (self.kind, self.was_empty, self.last_owner, self.committer)
+        both = these == (later.kind, later.was_empty, later.last_owner, later.committer)
         return both and not self.is_alone and not later.is_alone
 
     def with_later(self, later: _Step) -> _Step:
@@ -184,7 +190,8 @@ def commit_steps(history: GroupHistory, commits: GroupCommits, readers: Sequence
         was_empty = empty.proven_at(run.first)
         kind, is_alone = _kind(run, was_empty=was_empty, is_joined=is_joined)
         owner, in_doubt = (NO_OWNER, False) if was_empty else owners.at(run.partition, run.first)
-        step = _Step(run, kind, is_alone, was_empty, owner, in_doubt)
+        committer = owners.known_member(run.metadata)
+        step = _Step(run, kind, is_alone, was_empty, owner, in_doubt, committer)
         if of_partition and of_partition[-1].continues(step):
             of_partition[-1] = of_partition[-1].with_later(step)
         else:
@@ -224,6 +231,10 @@ class _Owners:
                 name = row.subtopology if row.topic is None else row.topic
                 self._has_nameless |= name is None
                 self._intervals[row.role, name or "", row.partition].append(row)
+
+    def known_member(self, metadata: str | None) -> str | None:
+        """Return the metadata of a commit if it is the id of a member of the group: franz-go writes its own."""
+        return metadata if metadata in self._clients else None
 
     def at(self, partition: TopicPartition, at: LogPosition) -> tuple[_Owner, bool]:
         """Return the owner, of several the one that got the partition last, with the others beside it; and whether
@@ -292,7 +303,8 @@ class _RowMaker:
         gap = None if self._is_proven(run) else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE
         bounds = [] if step.is_alone else self._doubts(step, before, after)
         is_complete = gap is None and not bounds
-        lacks = missing, gap, *bounds, owner.missing
+        tells_owner = owner.missing == TWO_OWNERS and step.committer is not None
+        lacks = missing, gap, *bounds, None if tells_owner else owner.missing
         is_unmoved = step.kind is StepKind.FORWARD and run.before is not None and run.offset == run.before.offset
         return CommitStep(
             self._group_id,
@@ -312,6 +324,7 @@ class _RowMaker:
             detail,
             is_complete,
             "; ".join(reason for reason in lacks if reason) or None,
+            step.committer,
         )
 
     def _is_proven(self, run: CommitRun) -> bool:

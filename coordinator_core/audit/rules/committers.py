@@ -1,4 +1,4 @@
-"""Rules of offset commits. A commit record names no member, so they judge who may have made the commit."""
+"""Rules of offset commits. A commit record has no field for a member, so they judge who may have made the commit."""
 
 from __future__ import annotations
 

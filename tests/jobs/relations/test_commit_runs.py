@@ -57,6 +57,7 @@ class Log:
             is_alone = is_first or before is None or offset < before.offset or before.is_other_topic(run.topic_id)
             joined = found[partition]
             same = joined and self._stretch(group, joined[-1]) == self._stretch(group, run)
+            same = same and joined[-1].metadata == run.metadata
             if not is_alone and not alone.get(partition, True) and same:
                 last = joined[-1]
                 joined[-1] = last._replace(last=run.last, commits=last.commits + 1, offset=run.offset)
@@ -88,6 +89,7 @@ def log_of(place: Path, seed: int) -> Log:
         def position(offset: int, log: int = log) -> dict[str, int]:
             return {"partition": log, "offset": offset, "timestamp_ms": offset}
 
+        append(place / "tables", "memberships", [{"cluster": CLUSTER, "group_id": group, "member_id": "m"}])
         for table, begun, ended in (("assignments", "since", "until"), ("group_epochs", "opened", "ended")):
             since, until = sorted(rng.sample(range(120), 2))
             ends = {begun: position(since), ended: position(until) if rng.random() < 0.7 else None}
@@ -127,6 +129,7 @@ def test_the_logs_have_runs_of_all_lengths_and_commits_to_leave_out(logs: list[L
 def test_a_dump_that_shows_no_transactions_leaves_none_out(tmp_path: Path) -> None:
     write_logs(tmp_path / "logs", 1)
     fill(tmp_path / "tables", tmp_path / "logs", by_consumer=True)
+    append(tmp_path / "tables", "memberships", [])
     tables = FolderReader(str(tmp_path / "tables"))
     assert [stored_commits(tables, CLUSTER, group).left_out for group in NAMES] == [0] * len(NAMES)
 

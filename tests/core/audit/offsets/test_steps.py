@@ -27,7 +27,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
-from tests.core.audit.histories import assignment, at, epoch
+from tests.core.audit.histories import assignment, at, epoch, member
 from tests.core.builders import GroupLog, classic_member
 from tests.core.known_topics import EVERYWHEN
 
@@ -305,3 +305,23 @@ def test_a_step_beside_one_of_an_unknown_owner_is_in_doubt_where_the_end_of_the_
     history = GroupHistory("g", 0, epochs, assignments=[held])
     _, forward, unowned = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 100)]})))
     assert (forward.owner, unowned.owner, forward.missing) == ("a", None, missing)
+
+
+def test_a_commit_that_names_its_member_in_its_metadata_is_of_that_member():
+    """franz-go does; the member may have lost the partition. Any other metadata names no member."""
+    log, order = GroupLog(), CommitOrder()
+    runs = [run for offset in (10, 20, 30, 40) for run in order.feed(log.commit("orders", 0, offset))]
+    named = zip(runs, ("a", "a", "b", "app data"), strict=True)
+    runs = [run._replace(metadata=metadata) for run, metadata in named]
+    held = [assignment("a", 0, at(0), topic="orders"), assignment("b", 0, at(0), topic="orders")]
+    history = GroupHistory(
+        "g",
+        0,
+        epochs=[epoch(2, at(0), members=("a", "b"))],
+        assignments=held,
+        memberships=[member("a", at(0)), member("b", at(0))],
+    )
+    steps = commit_steps(history, GroupCommits(runs, Coverage({0: [(0, 100)]})))
+    assert [(step.committer, step.commits) for step in steps] == [("a", 1), ("a", 1), ("b", 1), (None, 1)]
+    assert [step.missing for step in steps][1:3] == [None, None], "it is known which of the two owners committed"
+    assert steps[3].missing == TWO_OWNERS
