@@ -1,0 +1,63 @@
+"""Recorded logs of brokers of 2.4 and 3.3, and of two of three brokers with racks, against Admin and clients."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.cli.app import app
+from tests.shared_data import CORPUS
+
+OLDER = CORPUS / "oldbrokers"
+
+pytestmark = pytest.mark.skipif(not OLDER.exists(), reason="the recorded logs are not here")
+
+
+def asked(question: str, name: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, ["--json", question, "--log", str(OLDER / name / "logs.tar.xz")])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(("name", "many"), [("r332", 73), ("three", 104)])
+def test_no_assignment_is_taken_for_wrong(name: str, many: int) -> None:
+    verdicts = Counter(row["verdict"] for row in asked("audit", name) if row["table"] == "target_audits")
+    assert verdicts == {"identical": many}
+
+
+@pytest.mark.parametrize("name", ["r241", "r332", "three"])
+def test_no_rule_is_taken_for_broken(name: str) -> None:
+    assert [row for row in asked("audit", name) if row["table"] == "violations"] == []
+
+
+def test_a_broker_that_goes_or_comes_back_is_the_cause_of_what_its_racks_change() -> None:
+    """As the clients said: "cached metadata has changed", at most 3.1 s after the broker was fenced, or was not."""
+    rows = asked("rebalances", "three")
+    found = [
+        (row["group_id"], row["to_epoch"])
+        for row in rows
+        for cause in row["causes"]
+        if cause["kind"] == "rack_changed" and "racks of its replicas" in cause["detail"]
+    ]
+    right = {
+        "g-rr": [7, 9, 10],
+        "g-coop": [9, 13, 15],
+        "ck-range": [7, 8],
+        "ck-static": [5, 6],
+        "ck-roundrobin": [7, 8],
+        "ck-cooperative-sticky": [8, 9, 10],
+    }
+    assert sorted(found) == sorted((group, epoch) for group, epochs in right.items() for epoch in epochs)
+    unknown = {row["group_id"] for row in rows for cause in row["causes"] if cause["kind"] == "unknown"}
+    assert unknown == {"kp-range"}, "a leader of kafka-python joins again, and no record says why"
+
+
+@pytest.mark.parametrize("name", ["r241", "r332"])
+def test_the_groups_are_those_that_admin_listed(name: str) -> None:
+    admin = [json.loads(line) for line in (OLDER / name / "admin.jsonl").read_text().splitlines()]
+    states = {each["group"]: each["state"].upper() for each in admin}
+    assert {row["group"]: row["state"] for row in asked("groups", name)} == states
