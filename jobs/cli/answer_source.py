@@ -30,7 +30,7 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers, no_history
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
-from jobs.sources.copies import without_tails
+from jobs.sources.copies import copies_in_words, without_tails
 from jobs.sources.files import LogFile, find_group_logs
 from jobs.times import parse_time
 
@@ -67,6 +67,8 @@ class AnswerSource:
         flags = self.flags
         if self.tables is None:
             logs = without_tails(find_group_logs(self.log or [], self.console.warn))
+            for copies in copies_in_words(logs):
+                self.console.note(copies)
             listed = self.listed_topics(logs)
             return LogAnswers(logs, self.console.warn, self._settings(flags), listed, self.broker_logs())
         from jobs.cli.stored_source import open_stored

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import Damage
 from coordinator_core.wire.copies import CopiedRecords, tails
 from jobs.sources.files import LogFile, LogPart
+
+MOST_NAMED: Final = 6
+"""A sentence names at most so many folders."""
 
 
 def without_tails(logs: Sequence[LogFile]) -> list[LogFile]:
@@ -37,6 +41,27 @@ def without_tails(logs: Sequence[LogFile]) -> list[LogFile]:
 def folder_of(log: LogFile) -> str:
     """Return the name of the folder in which a copy is."""
     return log.name.rpartition("/")[0]
+
+
+def copies_in_words(logs: Iterable[LogFile]) -> list[str]:
+    """Return in words, for each topic of which log partitions have several copies, which copy counts.
+
+    The first one does, in the order in which they were given; what it lacks is taken from the others.
+    """
+    folders: dict[tuple[str, int], list[str]] = {}
+    for log in logs:
+        if log.topic and log.is_placed and not log.is_snapshot:
+            of_partition = folders.setdefault((log.topic, log.partition), [])
+            of_partition += [] if folder_of(log) in of_partition else [folder_of(log)]
+    first: dict[str, list[str]] = {}
+    for (topic, _), copies in sorted(folders.items()):
+        if len(copies) > 1:
+            first.setdefault(topic, []).append(copies[0].rpartition("/")[0] or copies[0])
+    return [
+        f"{len(used)} partition{'s' * (len(used) > 1)} of {topic} in several copies: those in "
+        f"{', '.join([*dict.fromkeys(used)][:MOST_NAMED])} are used, and of the others what these lack"
+        for topic, used in first.items()
+    ]
 
 
 def tails_in_words(logs: Iterable[LogPart]) -> list[str]:
