@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.audit.explain import explain, explain_rebalance, find_rebalance
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, listed
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.offsets.steps import commit_steps
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_lists import fold_snapshots
 from coordinator_core.groups.rules import Rule
+from coordinator_core.history.departure_hints import EXPIRED
+from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
 from coordinator_core.records import Family
 from jobs.queries.from_logs.commits import group_commits
 from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
-from tests.core.real_logs import clients, histories, life, wild
+from tests.core.real_logs import clients, histories, life, unpacked, wild
 from tests.core.recorded import SAMPLES
 
 LIMITS = load(environment={}).findings
@@ -165,3 +167,50 @@ def test_a_topic_deleted_between_two_snapshots_breaks_no_rule() -> None:
         for row in history.violations
     }
     assert broken == {Rule.ASSIGNED_TO_TWO}, "which is true"
+
+
+def findings_in(name: str) -> list[FindingRow]:
+    """Those of a log under ``tests/data``, with the targets judged."""
+    logs = find_logs([unpacked(name)])
+    settings = load(environment={})
+    return listed(findings_of_cluster(group_histories(logs, lambda _: None, audit=settings.audit), settings.findings))
+
+
+def test_a_healthy_cluster_is_quiet() -> None:
+    """Planned restarts of dynamic and static members, one group that scales up and down, a job that runs six times for
+    six seconds, one spare member; the broker was shut down at the end.
+    """
+    found = findings_in("calm")
+    assert [row for row in found if row.level != Level.NOTICE] == []
+    assert [(row.kind, row.group_id) for row in found] == [
+        (FindingKind.ROLLING_DEPLOY, "rt-deploy"),
+        (FindingKind.ROLLING_DEPLOY, "rt-deploy848"),
+        (FindingKind.EMPTY_MEMBERS, "rt-spare"),
+    ]
+
+
+def test_a_poll_loop_that_takes_too_long_is_named() -> None:
+    """Client ``slow`` has max.poll.interval.ms 7000 and works 12 seconds on each record: it left five times."""
+    (row,) = findings_in("max_poll")
+    assert (row.kind, row.group_id, row.subject, row.value) == (
+        FindingKind.FLAPPING_MEMBER,
+        "invoicing",
+        "slow at 127.0.0.1",
+        5,
+    )
+    assert "each time 7520 to 9096 ms after it got partitions and without a commit" in row.detail
+    assert "a little above its rebalance timeout of 7000 ms, which is its max.poll.interval.ms" in row.detail
+
+
+def test_one_record_has_one_story() -> None:
+    """A static consumer whose session expired is not one whose instance id was taken over, though its id was later."""
+    found, expired = found_in_wild(), 0
+    for history in histories(wild()).values():
+        taken = {row.left for row in history.memberships if row.went_by == REPLACED}
+        fenced = [row for row in listed(found, history.group_id) if row.kind == FindingKind.STATIC_MEMBER_FENCED]
+        assert {at for row in fenced for at in row.evidence} <= taken
+        for row in history.memberships:  # those of the other groups speak the classic protocol, too
+            if history.group_id.startswith("W-con") and row.instance_id is not None and row.went_by == LEFT_OR_EXPIRED:
+                assert (row.hint or "").startswith((EXPIRED, "it had been away"))
+                expired += 1
+    assert expired
