@@ -282,9 +282,11 @@ class FollowedGroups:
             yield from self._cluster_findings()
 
     def findings(self) -> Iterator[FindingRow]:
-        """Yield the findings of all groups as of their last looks, and those of the cluster."""
+        """Yield the findings of all groups as of their last looks, without what a storm of many groups covers, and
+        those of the cluster.
+        """
         for group in self.groups.values():
-            yield from group.findings
+            yield from (row for row in marked(group.findings, self._storms) if not row.covered)
         for group_id, share in self.shares.items():
             if (Family.GROUP, group_id) not in self.groups:
                 yield from share.findings

@@ -49,6 +49,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> FollowedGroups:
             groups.begin()
     for key in groups.groups:
         list(groups._look(key))
+    list(groups._cluster_findings())
     return groups
 
 
