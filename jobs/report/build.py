@@ -8,7 +8,7 @@ from heapq import nlargest, nsmallest
 from types import MappingProxyType
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import Level, listed, urgency
+from coordinator_core.audit.finding_rows import FindingKind, Level, listed, urgency
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
 from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -19,7 +19,7 @@ from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, GroupLag, LagLine, LogCoverage, Report, Worst
+from jobs.report.data import FORMAT, AwaySpan, Bucket, Count, GroupDetail, GroupLag, LagLine, LogCoverage, Report, Worst
 from jobs.report.group_page import counts, detail
 from jobs.report.worst import badness, because
 from jobs.tables.night_rows import NightRow
@@ -137,6 +137,9 @@ def build(
         worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
+        away=tuple(
+            AwaySpan(row.since_ms, row.until_ms) for row in of_cluster if row.kind == FindingKind.COORDINATOR_AWAY
+        ),
     )
 
 

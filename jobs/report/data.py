@@ -282,6 +282,13 @@ class Worst(NamedTuple):
     because: Annotated[str, "why it is the worst of its group"]
 
 
+class AwaySpan(NamedTuple):
+    """A time over which log partitions had no coordinator."""
+
+    since_ms: Annotated[int, "when it began"]
+    until_ms: Annotated[int, "when it ended, or the log"]
+
+
 class Report(NamedTuple):
     """The whole report."""
 
@@ -310,3 +317,4 @@ class Report(NamedTuple):
     lag: Annotated[tuple[GroupLag, ...], "highest lag over time of the groups with most; empty: no end offsets"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()
+    away: Annotated[tuple[AwaySpan, ...], "when coordinators were away, by the metadata log: bands in the charts"] = ()

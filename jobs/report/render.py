@@ -98,6 +98,7 @@ def to_html(report: Report) -> str:
     return environment.get_template("report.html.j2").render(
         report=report,
         overview=_overview(report),
+        away=plain(report.away),
         details=details(report.groups, MOST_BYTES),
         plain_rows=PLAIN_ROWS,
         chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],

@@ -1,5 +1,7 @@
 // Charts of numbers over time, drawn by uPlot. Each says its unit, has a legend, and can be read with arrow keys.
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+// When coordinators were away: a band behind every chart.
+const AWAY = JSON.parse(byId("away-data").textContent);
 const FAMILIES = ["members joined", "members left or expired", "members changed", "topics or connectors changed", "follow-up of a rebalance", "group changed", "several of these", "unknown"];
 const familyColour = (name) => `--f${Math.max(0, FAMILIES.indexOf(name)) + 1}`;
 const short = (value) => (value >= 1e9 ? `${+(value / 1e9).toFixed(1)} G` : value >= 1e6 ? `${+(value / 1e6).toFixed(1)} M` : value >= 1e4 ? `${+(value / 1e3).toFixed(1)} k` : value.toLocaleString("en-US"));
@@ -52,6 +54,17 @@ function chart({ title, note, unit, times, length, series, kind, state, left, he
         ? { stroke: colour(each.colour), width: 2, dash: each.dash, spanGaps: false, points: { show: times.length < 60, size: 5, fill: colour(each.colour) } }
         : { fill: colour(each.colour), stroke: colour("--card"), width: 0.5, paths: uPlot.paths.bars({ size: [0.92, Infinity], align: 1 }), points: { show: false } }))],
       hooks: {
+        drawClear: [(self) => {
+          const { left: from, top, width: wide, height: high } = self.bbox;
+          self.ctx.save();
+          self.ctx.globalAlpha = 0.18;
+          self.ctx.fillStyle = colour("--soft");
+          for (const away of AWAY) {
+            const [begin, end] = [away.since_ms, away.until_ms].map((time) => Math.min(Math.max(self.valToPos(time, "x", true), from), from + wide));
+            if (end > begin) self.ctx.fillRect(begin, top, Math.max(end - begin, 1), high);
+          }
+          self.ctx.restore();
+        }],
         setCursor: [(self) => { readout.textContent = self.cursor.idx === null || self.cursor.idx === undefined ? "" : told(self.cursor.idx); }],
         setSelect: [(self) => {
           const { left: from, width: wide } = self.select;
@@ -78,7 +91,8 @@ function chart({ title, note, unit, times, length, series, kind, state, left, he
   const rowsOf = () => times.map((time, at) => ({ at, cells: [utc(time).slice(0, 19), ...series.map((each) => (each.values[at] === null || each.values[at] === undefined ? "unknown" : number(each.values[at]))), ...(kind === "bars" && series.length > 1 ? [number(total(at))] : [])] }))
     .filter(({ at }) => kind === "lines" || total(at)).map(({ cells }) => ({ cells }));
   const asTable = lazyDetails("As a table", () => table(["From (UTC)", ...series.map((each) => `#${each.name}`), ...(kind === "bars" && series.length > 1 ? ["#All"] : [])], rowsOf(), { tabindex: "0", role: "region", "aria-label": `${title}: table` }));
-  const legend = el("div", { class: "legend" }, series.map((each) => el("span", { class: "keyed" }, el("i", { class: "key", style: `background:var(${each.colour})` }), each.name)));
+  const legend = el("div", { class: "legend" }, series.map((each) => el("span", { class: "keyed" }, el("i", { class: "key", style: `background:var(${each.colour})` }), each.name)),
+    AWAY.length ? el("span", { class: "keyed" }, el("i", { class: "key", style: "background:var(--soft);opacity:.3" }), "coordinator away") : null);
   redrawn.add(draw);
   state.follow(() => { if (plot && place.isConnected) plot.setScale("x", { min: state.range[0], max: state.range[1] }); });
   new ResizeObserver(() => { if (!onPaper && plot?.width !== widthOf(place)) draw(); }).observe(place);

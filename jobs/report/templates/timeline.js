@@ -66,6 +66,12 @@ function timeline(group, range, width, selected) {
   const day = width >= 560 ? `${utc(from).slice(0, 10)} UTC` : "UTC";
   [[day, 14], ["rebalance", 30], [epochName(group.line), 46]].forEach(([text, y]) => axis.append(svg("text", { class: "tick", x: 12, y, "aria-hidden": "true" }, text)));
 
+  for (const away of AWAY) {
+    if (!within(away.since_ms, away.until_ms)) continue;
+    const left = Math.max(x(away.since_ms), 0);
+    lanesSvg.append(svg("rect", { class: "away", x: left, y: 0, width: Math.max(Math.min(x(away.until_ms), width) - left, 1), height }));
+  }
+
   const bands = [];
   let written = 0;
   for (const rebalance of group.rebalances) {
