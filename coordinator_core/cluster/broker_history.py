@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from coordinator_core.cluster.snapshot_settings import Levels
+from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, Levels
 from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
@@ -97,7 +97,7 @@ class BrokerHistory:
         self._absences: list[BrokerAbsence] = []
         self._changes: list[BrokerChange] = []
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
-        self._levels: list[tuple[int, int]] = []
+        self._levels: dict[str, list[tuple[LogPosition, int]]] = {}
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -155,9 +155,9 @@ class BrokerHistory:
         elif was_there is None:
             self._absences.append(BrokerAbsence(broker, None, at, None, None))
 
-    def note_level(self, level: int, at: LogPosition) -> None:
-        """Note the level of the feature ``metadata.version`` that the cluster works with from here on."""
-        self._levels.append((at.timestamp_ms, level))
+    def note_level(self, feature: str, level: int, at: LogPosition) -> None:
+        """Note the level of a feature that the cluster works with from here on (KIP-584)."""
+        self._levels.setdefault(feature, []).append((at, level))
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
         """Note the leader of a partition; only those of coordinators' logs are kept.
@@ -237,8 +237,16 @@ class BrokerHistory:
 
         None: not known.
         """
-        before = [level for since_ms, level in self._levels if since_ms <= time_ms]
+        before = [level for at, level in self._levels.get(METADATA_VERSION, ()) if at.timestamp_ms <= time_ms]
         return before[-1] if before else None
+
+    def turned_off(self) -> dict[str, LogPosition]:
+        """Return the features that the cluster worked with and no longer does, with the record that ended it."""
+        return {
+            feature: levels[-1][0]
+            for feature, levels in self._levels.items()
+            if levels[-1][1] == 0 and any(level > 0 for _, level in levels)
+        }
 
     def levels_at(self, time_ms: int | None) -> Levels | None:
         """Return the bounds of ``metadata_version`` among the brokers at a time (None: at the end); None: not known."""

@@ -12,6 +12,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from coordinator_core.cluster.image import Topic
+from coordinator_core.cluster.snapshot_settings import METADATA_VERSION
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.record_fields.cluster_metadata import (
@@ -29,7 +30,6 @@ from coordinator_core.record_fields.cluster_metadata import (
 )
 from coordinator_core.records import AnyRecord, LogPosition, MetadataRecordType
 
-METADATA_VERSION: Final = "metadata.version"
 NO_CHANGE: Final = -2
 """The leader in a change of a partition that leaves the leader as it was."""
 NOT_CHANGED: Final = 0
@@ -244,8 +244,7 @@ class MetadataLog:
         self.history.brokers.note_fenced(value["id"], self._last, fenced=False)
 
     def _feature_level(self, value: FeatureLevelRecord) -> None:
-        if value["name"] == METADATA_VERSION:
-            self.history.brokers.note_level(value["featureLevel"], self._last)
+        self.history.brokers.note_level(value["name"], value["featureLevel"], self._last)
 
     def _set_rack(self, broker: int, rack: str | None) -> None:
         is_first_seen = self._lacks_brokers and broker not in self._brokers

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.cluster.broker_history import COORDINATED
+from coordinator_core.cluster.broker_history import COORDINATED, BrokerHistory
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
-from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, coordinators_away
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
@@ -46,6 +45,7 @@ OF_BROKERS: Final = ", ".join(
         MetadataRecordType.FENCE_BROKER,
         MetadataRecordType.UNFENCE_BROKER,
         MetadataRecordType.BROKER_REGISTRATION_CHANGE,
+        MetadataRecordType.FEATURE_LEVEL,
         MetadataRecordType.BEGIN_TRANSACTION,
         MetadataRecordType.END_TRANSACTION,
         MetadataRecordType.ABORT_TRANSACTION,
@@ -108,10 +108,10 @@ def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     return history
 
 
-def stored_coordinators_away(tables: TableReader, cluster: str) -> AwayByPartition:
-    """Return when log partitions had no coordinator; only the records of brokers and of these partitions are read."""
+def stored_brokers(tables: TableReader, cluster: str) -> BrokerHistory:
+    """Return the brokers, and who coordinates groups; only the records of both are read."""
     history = _of_log(tables, cluster, OF_COORDINATORS)
-    return NEVER_AWAY if history is None else coordinators_away(history.brokers)
+    return BrokerHistory() if history is None else history.brokers
 
 
 def topics_given(tables: TableReader, cluster: str) -> GivenTopics:

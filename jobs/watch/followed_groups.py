@@ -332,7 +332,7 @@ class FollowedGroups:
         if version != len(self.topics):
             counts = self.topics.partition_counts()
             self._counts = len(self.topics), counts
-        return TopicsAtEnd(counts, self.topics.reach, self._away)
+        return TopicsAtEnd(counts, self.topics.reach, self._away, self.topics.brokers.turned_off())
 
     def _share_logs(self) -> ShareLogs:
         of_state = self._logs_of(Family.SHARE)

@@ -115,19 +115,21 @@ NO_SHARE_LOGS = ShareLogs()
 class TopicsAtEnd(NamedTuple):
     """What is known of the topics at the end of the logs: the number of partitions by topic name, empty where no topics
     are known. ``reach``: over which times each change of them is known. ``away``: when log partitions had no
-    coordinator.
+    coordinator. ``turned_off``: the features that the cluster no longer works with, and the records that say so.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
     reach: TopicReach = NO_REACH
     away: AwayByPartition = NEVER_AWAY
+    turned_off: Mapping[str, LogPosition] = MappingProxyType({})
 
     @classmethod
     def of(cls, topics: TopicHistory | None) -> TopicsAtEnd:
         """Return what a history of topics shows."""
         if topics is None:
             return cls()
-        return cls(topics.partition_counts(), topics.reach, coordinators_away(topics.brokers))
+        brokers = topics.brokers
+        return cls(topics.partition_counts(), topics.reach, coordinators_away(brokers), brokers.turned_off())
 
 
 NO_TOPICS = TopicsAtEnd()

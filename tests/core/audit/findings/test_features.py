@@ -1,0 +1,47 @@
+"""Groups whose feature the cluster has turned off."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.finding_rows import FindingKind
+from coordinator_core.audit.findings.all_findings import findings
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory, TopicsAtEnd
+from coordinator_core.cluster.broker_history import BrokerHistory
+from coordinator_core.records import LogPosition
+from jobs.settings import load
+from tests.core.audit.histories import at, epoch, member
+
+LIMITS = load(environment={}).findings
+
+
+def brokers(*levels: int) -> BrokerHistory:
+    history = BrokerHistory()
+    for offset, level in enumerate(levels):
+        history.note_level("group.version", level, LogPosition(0, 7 + offset, 1_000 * offset))
+    return history
+
+
+@pytest.mark.parametrize(
+    ("group_type", "levels", "is_found"),
+    [
+        ("CONSUMER", (1, 0), True),
+        ("CONSUMER", (1,), False),
+        ("CONSUMER", (0,), False),
+        ("CONSUMER", (1, 0, 1), False),
+        ("SHARE", (1, 0), False),
+        ("CLASSIC", (1, 0), False),
+    ],
+)
+def test_a_group_with_members_needs_the_feature_of_its_type(
+    group_type: str, levels: tuple[int, ...], is_found: bool
+) -> None:
+    topics = TopicsAtEnd(turned_off=brokers(*levels).turned_off())
+    rows = [epoch(4, at(10), group_type=group_type), member("m", at(10))]
+    history = GroupHistory.gather("g", 60_000, rows, topics, NO_SHARE_LOGS)
+    found = [row for row in findings(history, LIMITS) if row.kind == FindingKind.FEATURE_OFF]
+    assert len(found) == is_found
+    if found:
+        assert found[0].level == "alarm"
+        assert "group.version is 0 since 1970-01-01T00:00:01" in found[0].detail
+        assert "(__cluster_metadata 0:8): brokers refuse the heartbeats of 1 member" in found[0].detail
