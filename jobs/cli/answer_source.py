@@ -20,6 +20,7 @@ from jobs.cli.options import (
     BrokerZoneOption,
     ClusterOption,
     ConfigOption,
+    CopiedTopicOption,
     LogsOption,
     ProfileOption,
     StoreOption,
@@ -31,7 +32,7 @@ from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.interface import Answers, no_history
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.copies import copies_in_words, without_tails
-from jobs.sources.files import LogFile, find_group_logs
+from jobs.sources.files import LogFile, find_group_logs, with_copy
 from jobs.times import parse_time
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class AnswerSource:
 
     context: typer.Context
     log: LogsOption = None
+    copied_topic: CopiedTopicOption = None
     topics: TopicsOption = None
     broker_log: BrokerLogOption = None
     broker_log_zone: BrokerZoneOption = None
@@ -66,7 +68,7 @@ class AnswerSource:
         self.check()
         flags = self.flags
         if self.tables is None:
-            logs = without_tails(find_group_logs(self.log or [], self.console.warn))
+            logs = self.logs()
             for copies in copies_in_words(logs):
                 self.console.note(copies)
             listed = self.listed_topics(logs)
@@ -76,6 +78,11 @@ class AnswerSource:
 
         tables, chosen = open_stored(self.console, self.config, flags)
         return StoredAnswers(tables, chosen.cluster, chosen.audit, self.console.warn)
+
+    def logs(self) -> list[LogFile]:
+        """Return the log files of ``--log``."""
+        topics = with_copy(self.copied_topic)
+        return without_tails(find_group_logs(self.log or [], self.console.warn, topics))
 
     def with_logs(self, logs: Sequence[Path]) -> AnswerSource:
         """Return the same with these log files beside those of ``--log``."""

@@ -11,6 +11,7 @@ import typer
 
 from coordinator_core.assignors.profiles import PROFILES
 from coordinator_core.errors import UsageError
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.whole_numbers import whole_number
 from jobs.relations.moment import AsOf
 from jobs.times import parse_time
@@ -18,10 +19,19 @@ from jobs.times import parse_time
 _LOG = typer.Option(
     "--log",
     metavar="PATH",
-    help="Segment file, folder or tar archive with logs of the coordinator, the cluster metadata or the share state; "
-    "repeatable.",
+    help="Segment file, folder or archive (tar, zip) with logs of the coordinator, the cluster metadata or the share "
+    "state, or files of records that Kafka's tools or sinks printed; repeatable.",
 )
 LogsOption = Annotated[list[Path] | None, _LOG]
+CopiedTopicOption = Annotated[
+    str | None,
+    typer.Option(
+        "--copied-topic",
+        metavar="TOPIC",
+        help=f"Topic that is a copy of {GROUP_LOG}, as MirrorMaker makes it (source.{GROUP_LOG}): its segments are "
+        "read as those of that log.",
+    ),
+]
 TopicsOption = Annotated[
     Path | None,
     typer.Option(

@@ -13,7 +13,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption
+from jobs.cli.options import BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines
 from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
@@ -23,6 +23,7 @@ from jobs.pipeline.runs import new_run_id
 from jobs.secret_values import without_credentials
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
+from jobs.sources.files import with_copy
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
@@ -44,8 +45,8 @@ def ingest_command(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Segments, tar archives of segments, Parquet, Delta or JSON lines; folders that contain them; or "
-            "kafka://HOST:PORT/TOPIC.",
+            help="Segments, archives of them, what Kafka's tools print, Parquet, Delta or JSON lines; folders that "
+            "contain them; or kafka://HOST:PORT/TOPIC.",
         ),
     ],
     cluster: ClusterOption = None,
@@ -58,6 +59,7 @@ def ingest_command(
     topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic to assume for records without one.")] = LOG_TOPICS[
         Family.GROUP
     ],
+    copied_topic: CopiedTopicOption = None,
     broker_log: BrokerLogOption = None,
     broker_log_zone: BrokerZoneOption = None,
     offsets: Annotated[
@@ -99,7 +101,13 @@ def ingest_command(
             with console.step("opening the dumps"):
                 kafka = Kafka(chosen.kafka, ranges)
                 dumps = open_dump(
-                    tables.spark, paths, dump_format=dump_format, topic=topic, kafka=kafka, warn=console.warn
+                    tables.spark,
+                    paths,
+                    dump_format=dump_format,
+                    topic=topic,
+                    kafka=kafka,
+                    warn=console.warn,
+                    topics=with_copy(copied_topic),
                 )
             with console.step("ingesting the dumps"):
                 rows = ingest.run(tables, dumps, chosen.cluster)

@@ -29,9 +29,8 @@ from jobs.report.data import LagLine, Report
 from jobs.report.lag_lines import lag_lines
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
-from jobs.sources.copies import without_tails
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
-from jobs.sources.files import LogFile, find_group_logs
+from jobs.sources.files import LogFile
 from jobs.versions import software_version
 
 
@@ -49,7 +48,7 @@ def report_command(
     source.check()
     flags = source.flags
     if source.tables is None:
-        logs = without_tails(find_group_logs(source.log or [], source.console.warn))
+        logs = source.logs()
         require_log_of_groups(logs)
         made = _of_logs(source, logs, load(source.config, flags=flags), ends)
     elif ends is not None:

@@ -277,14 +277,21 @@ def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[
     ]
 
 
-def find_group_logs(paths: Sequence[str | os.PathLike[str]], warn: Warn) -> list[LogFile]:
+def with_copy(copied_topic: str | None) -> frozenset[str]:
+    """Return the topics that are read, with one that is a copy of the log of groups (None: there is none)."""
+    return KNOWN_TOPICS if copied_topic is None else KNOWN_TOPICS | {f"{copied_topic}={GROUP_LOG}"}
+
+
+def find_group_logs(
+    paths: Sequence[str | os.PathLike[str]], warn: Warn, topics: Collection[str] = KNOWN_TOPICS
+) -> list[LogFile]:
     """Return the segments and snapshots in these paths for a question about groups; see ``find_logs``.
 
     Raises:
         InputError: as ``find_logs``; or all named files are empty, or there is only the metadata log: the answer would
             be that there are no groups.
     """
-    logs = find_logs(paths, snapshots=True, warn=warn)
+    logs = find_logs(paths, topics=topics, snapshots=True, warn=warn)
     refuse_empty_files([os.fspath(path) for path in paths], logs)
     if all(log.family is Family.METADATA for log in logs):
         named = ", ".join(map(str, paths))

@@ -8,8 +8,9 @@ import json
 import random
 import re
 import tarfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import deepcopy
 from functools import cache
 from pathlib import Path
@@ -21,8 +22,11 @@ import pyarrow.parquet as pq
 import yaml
 
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.errors import CoordinatorAuditError
 from coordinator_core.records import Family
-from coordinator_core.wire.batch_format import Kind
+from coordinator_core.wire.batch_format import Damage, Kind
+from coordinator_core.wire.batches import read_rows
+from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from jobs.settings import load
 from jobs.sources.log_reader import LogRow
 from jobs.watch.followed_groups import FollowedGroups
@@ -262,7 +266,77 @@ def _watched() -> bytes:
         return file.read_bytes()
 
 
+def _printed(about: About, choose: random.Random) -> Given:
+    """What Kafka's tools print of the logs, or a sink writes, with other words, lines and bytes."""
+    form = choose.choice((_dump_log_text, _console_output, _envelopes))
+    lines = [line for name, data in about.logs.items() for line in form(name, data)][: choose.randint(2, 200)]
+    lines = lines or [b"Dumping x"]
+    for _ in range(choose.randint(0, 3)):
+        at = choose.randrange(len(lines))
+        match choose.randrange(4):
+            case 0:
+                lines[at] = _bytes(lines[at], choose)
+            case 1:
+                lines[at] = re.sub(
+                    rb"-?\d+", str(choose.choice(NUMBERS)).encode(), lines[at], count=choose.randint(1, 4)
+                )
+            case 2:
+                lines[at] = choose.choice((*RAW, b"", lines[choose.randrange(len(lines))]))
+            case _:
+                del lines[at:]
+                lines = lines or [b""]
+    command = (*choose.choice((*OF_TOPICS, ("offsets", "G"), ("commits", "G"))), "--log", "FILE")
+    return Given("printed.txt", choose.choice((b"\n", b"\n", b"")).join(lines), command)
+
+
+def _dump_log_text(name: str, data: bytes) -> Iterator[bytes]:
+    yield f"Dumping /data/{name}".encode()
+    position = -1
+    for row in _rows(data):
+        batch = getattr(row, "batch", row)
+        if batch.position != position:
+            position = batch.position
+            yield batch_line(batch).encode()
+        if batch is not row:
+            yield record_line(row, Family.GROUP).encode("utf-8", "replace")
+
+
+def _console_output(name: str, data: bytes) -> Iterator[bytes]:
+    for row in _rows(data):
+        for family, types in FORMATTERS.values():
+            with suppress(CoordinatorAuditError):
+                line = formatted(row, types, family) if hasattr(row, "key") else None
+                if line is not None:
+                    yield line.encode("utf-8", "replace")
+
+
+def _envelopes(name: str, data: bytes) -> Iterator[bytes]:
+    for row in _rows(data):
+        if hasattr(row, "key"):
+            key, value = (None if part is None else b64encode(part).decode() for part in (row.key, row.value))
+            place = {"topic": "__consumer_offsets", "partition": 0, "offset": row.offset, "timestamp": row.timestamp}
+            yield json.dumps({"key": key, "value": value, "headers": {}, "metadata": place}).encode()
+
+
+def _rows(data: bytes) -> Iterator[Any]:
+    with suppress(CoordinatorAuditError):
+        rows = read_rows(lambda at, size: data[at : at + size], len(data))
+        yield from (row for row in rows if not isinstance(row, Damage))
+
+
+def _printed_ends(about: About, choose: random.Random) -> Given:
+    """What kafka-get-offsets or kafka-consumer-groups prints, with other bytes."""
+    table = (
+        b"GROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET LAG CONSUMER-ID\ng orders 0 5 9 4 -\ng orders 1 - 9 - -\n"
+    )
+    text = choose.choice((b"orders:0:90\norders:1:110\nclicks:0:\n", b"\nGroup 'g' has no members.\n\n" + table))
+    command = (*choose.choice(OF_ENDS), "--log", "LOGS", "--end-offsets", "FILE")
+    return Given("ends.txt", _bytes(text, choose), command)
+
+
 KINDS: Final[dict[str, Callable[[About, random.Random], Given]]] = {
+    "printed records": _printed,
+    "printed end offsets": _printed_ends,
     "topics": _topics,
     "end offsets": _ends,
     "case": _cases,

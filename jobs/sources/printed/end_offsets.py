@@ -17,7 +17,7 @@ from jobs.sources.bounded_text import lines_of
 from jobs.sources.packed import head_of
 
 LINE: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249}):(?P<partition>\d{1,9}):(?P<end>\d{1,19})?\s*")
-HEADER: Final = re.compile(r"(?=.*\bTOPIC\b)(?=.*\bPARTITION\b)(?=.*\bLOG-END-OFFSET\b).*")
+NAMES: Final = ("TOPIC", "PARTITION", "LOG-END-OFFSET")
 
 BEGINS: Final = re.compile(
     rb"(?:[^\n]*\n){0,20}?"
@@ -53,13 +53,13 @@ def _ends(path: Path) -> Iterator[tuple[str, int, int]]:
         if (found := LINE.fullmatch(line)) is not None:
             if found["end"]:
                 yield found["topic"], int(found["partition"]), int(found["end"])
-        elif HEADER.fullmatch(line) is not None:
-            columns = line.split()
+        elif {*NAMES} <= {*(names := line.split())}:
+            columns = names
         elif columns:
             # A group's id may have spaces: columns before the topic are counted from the left only without one.
             cells = line.split()
             shift = len(cells) - len(columns) if "GROUP" in columns[:1] else 0
-            at = {name: columns.index(name) + max(0, shift) for name in ("TOPIC", "PARTITION", "LOG-END-OFFSET")}
+            at = {name: columns.index(name) + max(0, shift) for name in NAMES}
             if len(cells) > max(at.values()):
                 topic, partition, end = (cells[number] for number in at.values())
                 if partition.isdecimal() and end.isdecimal():

@@ -4,11 +4,13 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind
 from coordinator_core.audit.findings.committed_offsets import beyond_the_end
-from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits
 from coordinator_core.groups.end_offsets import EndOffset, records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.records import LogPosition
+from jobs.settings import load
+
+LIMITS = load(environment={}).findings
 
 AT = LogPosition(0, 7, 1_000_000)
 
@@ -32,7 +34,7 @@ def test_partitions_of_a_topic_are_one_finding() -> None:
     commits = [PartitionCommits("t", number, 1, AT, AT, 100 + number, (), ()) for number in range(3)]
     ends = {TopicPartition("t", number): EndOffset(2_000_000, 101) for number in range(3)}
     history = GroupHistory("g", 3_000_000, commits=commits, ends=ends)
-    (finding,) = beyond_the_end(history, Thresholds())
+    (finding,) = beyond_the_end(history, LIMITS)
     assert (finding.kind, finding.subject, finding.value) == (FindingKind.COMMITTED_BEYOND_END, "t", 1)
     assert "1 partition committed beyond the end, the first: t-2 at 102, which ended at 101" in finding.detail
-    assert not [*beyond_the_end(GroupHistory("g", 3_000_000, commits=commits), Thresholds())]
+    assert not [*beyond_the_end(GroupHistory("g", 3_000_000, commits=commits), LIMITS)]
