@@ -214,3 +214,18 @@ def test_one_record_has_one_story() -> None:
                 assert (row.hint or "").startswith((EXPIRED, "it had been away"))
                 expired += 1
     assert expired
+
+
+def test_a_rebalance_behind_an_absence_says_so() -> None:
+    """Its members joined again after the restart of the broker: their own doing need not be a cause."""
+    logs = find_logs([SAMPLES])
+    texts = [
+        (sentence.text, sentence.source)
+        for history in group_histories(logs, lambda _: None)
+        for row in history.rebalances
+        for sentence in explain(history, row)
+        if sentence.text.startswith("The coordinator of the group")
+    ]
+    assert texts
+    assert {source for _, source in texts} == {"cluster metadata"}
+    assert all("broker 1 was gone by plan from 2026-11-21T10:30:35.601Z" in text for text, _ in texts)

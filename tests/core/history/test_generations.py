@@ -289,6 +289,15 @@ def test_a_static_member_that_comes_back_with_fewer_topics_joins_again():
 
 
 @pytest.mark.parametrize("instance", ["i", None])
+def test_a_generation_that_may_be_written_again_does_not_say_how_long_it_took(instance: str | None) -> None:
+    """Compaction left the last record of it: a static member came back a minute after the group was stable."""
+    members = {"s": classic({"t": [0]}, instance=instance)}
+    log = GroupLog().skip(5).write(generation(5, members, currentStateTimestamp=1_000), after_ms=76_000)
+    (row,) = log.rebalances(coverage=Coverage({0: [(5, 100)]}))
+    assert (row.duration_min_ms is None) == (instance is not None)
+
+
+@pytest.mark.parametrize("instance", ["i", None])
 def test_behind_a_lost_record_a_static_member_may_have_another_subscription(instance: str | None) -> None:
     """The lost one may be the same generation with the process that this member replaced, which asked for ``u``."""
     members = {"s": classic({"t": [0], "u": [0]}, "t", instance=instance)}

@@ -315,6 +315,8 @@ def test_a_rebalance_that_has_not_completed_is_a_finding_and_so_is_a_refused_con
     assert "began after generation 3: adding m (server.log:4000)" in found.detail
     assert not list(not_completed(gathered([began._replace(timestamp_ms=999_999)], present), limits))
     assert not list(not_completed(gathered([began._replace(timestamp_ms=9_000)], present), limits))
+    emptied = said("Group g with generation 4 is now empty.", 401)
+    assert not list(not_completed(gathered([began, emptied], present), limits)), "its record is not in this log"
     refused = [said("Cannot downgrade consumer group g to classic group because x.", second) for second in (20, 30)]
     (found,) = conversions_refused(gathered(refused, present), limits)
     assert (found.value, found.detail) == (2, "not converted 2 times: x (server.log:200)")
