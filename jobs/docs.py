@@ -16,6 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
+from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.clients import known_clients, mixtures, writers
 from coordinator_core.groups import rules
 from coordinator_core.records import Family
@@ -117,6 +118,17 @@ before the fields that it adds to an older one: Kafka's own clients and brokers 
 as the older one.
 """
 
+FINDINGS: Final = """\
+`coordinator-audit findings` lists them, alarms first, then warnings, then notices; in each level those about the
+cluster come first, and then the highest score: weight of the kind, times value over threshold (at most ten times). Each
+has the times from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and
+`--until` limit the list; from tables `--new` lists what no earlier night had.
+
+Gates (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night, or goes on; `any`
+means alarms and warnings, and so do the checks and what `watch` posts. What is known is accepted by name, until a day
+and with a reason, in the setting `gates.accepted`.
+"""
+
 SCENARIOS: Final = """\
 `coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster:
 `__consumer_offsets-*`, `__cluster_metadata-0`, for share groups `__share_group_state-*`, and for Connect groups on
@@ -133,7 +145,7 @@ def pages() -> dict[str, str]:
     bodies = {
         "tables.md": ("Tables", _tables()),
         "rules.md": ("Protocol rules", _grid(rules.document_rows())),
-        "findings.md": ("Findings", _grid(findings.document_rows())),
+        "findings.md": ("Findings", _findings()),
         "clients.md": ("Clients", _clients()),
         "records.md": ("Record types", _records()),
         "commands.md": ("Commands", _commands()),
@@ -141,6 +153,19 @@ def pages() -> dict[str, str]:
         "coverage.md": ("Protocol documents", docs_coverage.page()),
     }
     return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
+
+
+def _findings() -> Iterator[str]:
+    yield FINDINGS
+    yield from _grid([{"Level": level, "A finding has it if": rule} for level, rule in findings.LEVEL_RULES.items()])
+    yield "\nSettings of section `findings` have the thresholds. The weight is that of a value at the threshold.\n"
+    yield from _grid(findings.document_rows())
+    for kind in findings.FindingKind:
+        texts = FINDING_TEXTS[kind]
+        yield f"\n## {kind}\n"
+        yield f"- For the records: {texts.meaning}"
+        yield f"- To do: {texts.advice}"
+        yield f"- How sure: {texts.certainty}"
 
 
 def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, Self
 
+from coordinator_core.audit.finding_texts import FINDING_TEXTS
+from coordinator_core.durations import with_durations
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 MOST_OVER = 10
@@ -55,6 +57,11 @@ class FindingKind(StrEnum):
         kind.level, kind.weight = level, weight
         kind.counted, kind.threshold, kind.says = counted, threshold, says
         return kind
+
+    @property
+    def counts_milliseconds(self) -> bool:
+        """Whether its value and its threshold are times in milliseconds."""
+        return self.counted.startswith("milliseconds")
 
     # fmt: off
     COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
@@ -213,6 +220,9 @@ class FindingRow(NamedTuple):
     since_ms: Annotated[int, "when it began"]
     until_ms: Annotated[int, "when it ended, or was last seen; of one that goes on: the end of the log"]
     is_open: Annotated[bool, "true if it goes on at the end of the log"]
+    meaning: Annotated[str, "what it means for the records"]
+    advice: Annotated[str, "what to do: the setting, or the command"]
+    certainty: Annotated[str, "how sure it is, and what else it may be"]
     evidence: Annotated[tuple[LogPosition, ...], "records that prove it, the first ten"]
     log_topic: Annotated[str, "topic of the log in which these records lie"]
     history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
@@ -250,10 +260,11 @@ def make_finding(
         value,
         threshold,
         subject,
-        detail,
+        with_durations(detail),
         since_ms,
         until_ms,
         is_open,
+        *FINDING_TEXTS[kind],
         tuple(evidence[:MOST_EVIDENCE]),
         log_topic,
         complete,

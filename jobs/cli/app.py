@@ -12,6 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from coordinator_core.errors import CoordinatorAuditError, UsageError
 from jobs.cli.console import Console, JsonOption, QuietOption
+from jobs.installation import how_to_add
 from jobs.versions import software_version
 
 INVESTIGATE: Final = "Investigate: questions to log files (--log) or to filled tables (--tables)"
@@ -272,7 +273,7 @@ class CommandTable(TyperGroup):
             extra = EXTRAS.get((error.name or "").split(".")[0])
             if extra is None:
                 raise
-            Console.of(ctx).error(f"{error.name} is not installed: run pip install 'coordinator-audit[{extra}]'")
+            Console.of(ctx).error(f"{error.name} is not installed: {how_to_add(extra)}")
         except Exception as error:
             if not _is_of_spark(error):
                 raise

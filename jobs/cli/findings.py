@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
+from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
 from coordinator_core.records import GROUP_LOG
 from jobs.cli.answer_source import AnswerSource, refuse_unknown, refuse_unproven, warn_of_window
@@ -95,6 +97,8 @@ def findings_command(
     else:
         as_json = source.json or form is GateFormat.JSON
         print_lines([plain(row) if as_json else _line(row) for row in rows], as_json=as_json, title="findings")
+        if rows and not as_json:
+            print_lines(_texts(rows), as_json=False, title="what they mean")
     for note in gate.notes():
         source.console.note(note)
     if failing:
@@ -110,19 +114,34 @@ def _gate_line(row: FindingRow, *, fails: bool) -> GateLine:
 
 
 def _line(row: FindingRow) -> Line:
+    is_time = FindingKind[row.kind.upper()].counts_milliseconds
+    detail = row.detail if row.subject is None or row.subject in row.detail else f"{row.subject}: {row.detail}"
     return {
         "level": row.level,
-        "group": row.group_id,
         "finding": row.kind,
-        "value": row.value,
-        "threshold": row.threshold,
-        "about": row.subject,
-        "detail": row.detail,
+        "group": row.group_id,
         "from": utc(row.since_ms),
         "until": GOES_ON if row.is_open else utc(row.until_ms),
+        "value": duration(row.value) if is_time else row.value,
+        "threshold": duration(row.threshold) if is_time else row.threshold,
+        "detail": detail,
         "log": _evidence(row),
         "history": None if row.history_complete else "incomplete",
     }
+
+
+def _texts(rows: Sequence[FindingRow]) -> list[Line]:
+    """Return what the kinds of these findings mean, each once."""
+    kinds = {
+        row.kind: {
+            "finding": row.kind,
+            "for the records": row.meaning,
+            "to do": row.advice,
+            "how sure": row.certainty,
+        }
+        for row in rows
+    }
+    return [*kinds.values()]
 
 
 def _evidence(row: FindingRow) -> str:

@@ -46,7 +46,7 @@ def print_table(title: str, lines: Sequence[Line]) -> None:
     are left out.
 
     On a terminal the table is made to fit; if that is impossible, each line is printed as a block with one row for each
-    field. In a pipe or a file each line is one row, whatever its length.
+    field. In a pipe or a file each line is one row, whatever its length, with a tab between two columns.
     """
     terminal = _terminal()
     every = dict.fromkeys(name for line in lines for name in line)
@@ -56,6 +56,10 @@ def print_table(title: str, lines: Sequence[Line]) -> None:
     if not lines:
         return
     cells = {name: [cell(line[name]) for line in lines] for name in names}
+    if not _is_bounded():
+        for row in (names, *zip(*cells.values(), strict=True)):
+            print("\t".join(row))
+        return
     numbers = frozenset(name for name in names if all(isinstance(line[name], int | float | None) for line in lines))
     if not TerminalTable(dict(cells), numbers).print(terminal):
         print_blocks(terminal, [dict(zip(names, row, strict=True)) for row in zip(*cells.values(), strict=True)], names)
@@ -68,8 +72,11 @@ def print_text(text: str) -> None:
 
 def _terminal() -> Terminal:
     """Return the output; its width is that of the terminal, or COLUMNS; otherwise lines are not limited."""
-    is_bounded = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Terminal(width=None if is_bounded else UNBOUNDED, highlight=False, markup=False, emoji=False)
+    return Terminal(width=None if _is_bounded() else UNBOUNDED, highlight=False, markup=False, emoji=False)
+
+
+def _is_bounded() -> bool:
+    return sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
 
 
 def cell(value: Any) -> str:

@@ -1,6 +1,6 @@
 """Tables that fit a terminal: what all rows share is said once, times and ids get shorter, long texts wrap.
 
-Output that does not go to a terminal is never shortened.
+Output that does not go to a terminal is never shortened, and not filled up: it has a tab between two columns.
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ Cells = dict[str, list[str]]
 EMPTY: Final = "-"
 NARROWEST: Final = 8
 """The smallest width to which a column of text is folded."""
-READABLE: Final = 24
-"""The smallest width of a column of sentences."""
+READABLE: Final = 40
+"""The smallest width of a column of sentences beside others: narrower ones are printed below their row."""
 GAP: Final = 2
 """The space between two columns of a folded table."""
 INDENT: Final = 4
 """How far a text is indented that is printed below its row."""
 UNBOUNDED: Final = 1 << 20
 """Line width of output that does not go to a terminal."""
-
-WIDEST: Final = 2_000
-"""The largest width of a column: each row is filled up to the widest text of all rows. A longer text is folded."""
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d\.\d{3})\+00:00")
 _UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -65,7 +62,7 @@ class TerminalTable:
     def _whole(self) -> Table:
         table = Table(box=SIMPLE, pad_edge=False)
         for name in self.cells:
-            table.add_column(name, justify=self._justify(name), max_width=WIDEST, overflow="fold")
+            table.add_column(name, justify=self._justify(name), overflow="fold")
         for row in zip(*self.cells.values(), strict=True):
             table.add_row(*map(Text, row))
         return table
@@ -85,9 +82,10 @@ class TerminalTable:
         terminal.print(Text("─" * (sum(widths.values()) + GAP * (len(widths) - 1))))
         for number in range(len(next(iter(self.cells.values())))):
             self._print_row(terminal, widths, [Text(column[number]) for column in beside.values()])
-            for column in below.values():
+            for name, column in below.items():
                 if column[number] != EMPTY:
-                    terminal.print(Padding(Text(column[number]), (0, 0, 0, INDENT)))
+                    text = column[number] if len(below) == 1 else f"{name}: {column[number]}"
+                    terminal.print(Padding(Text(text), (0, 0, 0, INDENT)))
         terminal.print()
         return True
 
@@ -116,7 +114,7 @@ class TerminalTable:
         return widths
 
     def _sentences(self) -> Cells:
-        return {name: column for name, column in self.cells.items() if _narrowest(column) == READABLE}
+        return {name: column for name, column in self.cells.items() if _are_sentences(column)}
 
     def _justify(self, name: str) -> JustifyMethod:
         return "right" if name in self.numbers else "left"
@@ -156,12 +154,19 @@ class TerminalTable:
 
 
 def _narrowest(column: Sequence[str]) -> int:
-    """Return the smallest width to which texts are folded: sentences have to stay readable."""
-    return READABLE if any(cell.count(" ") > 3 for cell in column) else NARROWEST
+    """Return the smallest width to which texts are folded: sentences stay readable, names and addresses whole."""
+    longest = max((cell_len(word) for cell in column for word in cell.split()), default=0)
+    return max(longest, READABLE if _are_sentences(column) else NARROWEST)
+
+
+def _are_sentences(column: Sequence[str]) -> bool:
+    return any(cell.count(" ") > 3 for cell in column)
 
 
 def _are_times(column: Sequence[str]) -> bool:
-    return all(cell == EMPTY or _TIME.fullmatch(cell) for cell in column)
+    return any(map(_TIME.fullmatch, column)) and all(
+        _TIME.fullmatch(cell) or not any(map(str.isdigit, cell)) for cell in column
+    )
 
 
 def print_blocks(terminal: Terminal, lines: Sequence[Mapping[str, Any]], names: Sequence[str]) -> None:

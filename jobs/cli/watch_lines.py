@@ -10,7 +10,15 @@ from coordinator_core.records import LogPosition
 from jobs.cli.output import cell, utc
 from jobs.cli.rebalance_text import causes_text, effects, epochs
 from jobs.formatting import json_text, plain
-from jobs.watch.events import CHANGES, LagChanged, LagStatusRow, RebalanceBegan, RebalanceEnded, WatchEvent
+from jobs.watch.events import (
+    CHANGES,
+    FindingEnded,
+    LagChanged,
+    LagStatusRow,
+    RebalanceBegan,
+    RebalanceEnded,
+    WatchEvent,
+)
 from jobs.watch.followed_groups import FollowedGroups
 
 REPEATED = "(perhaps told before)"
@@ -50,7 +58,10 @@ def _words(event: WatchEvent) -> Iterator[str]:
         yield from (utc(event.row.timestamp_ms) or "-", event.row.group_id, _lag_text(event.row))
         return
     at, sentence = _proof_and_sentence(event)
-    yield utc(None if at is None else at.timestamp_ms) or "-"
+    if isinstance(event, FindingEnded):
+        yield utc(event.row.until_ms) or "-"
+    else:
+        yield utc(None if at is None else at.timestamp_ms) or "-"
     yield event.row.group_id or "the cluster"
     yield sentence
     if at is not None:

@@ -14,6 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from coordinator_core.cluster.clocks import utc_as
+from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
 from jobs.formatting import number_ranges, plain, visible
 from jobs.report.data import CausedBy, Count, Rebalance, Report
@@ -133,20 +134,6 @@ def utc(timestamp_ms: int) -> str:
 
 def _to_the_millisecond(time: datetime) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S.") + f"{time.microsecond // 1000:03}"
-
-
-def duration(milliseconds: int) -> str:
-    """Return a duration in its two largest units, such as 3 h 20 min; below a minute in seconds."""
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
-    parts, rest = [], milliseconds // 1000
-    for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, seconds)
-        if count:
-            parts.append(f"{count} {name}")
-    return " ".join(parts[:2])
 
 
 def _why(rebalance: Rebalance) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from os import SEEK_END
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.table import TableMerger
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pyspark.sql.types import StructType
 
 WRITER_VERSION: Final = 2
 """The newest writer version of Delta's protocol that all tables have which this software creates."""
+
+ARROW_SCHEMA: Final = b"ARROW:schema"
+"""The key in the footer of a Parquet file under which Arrow keeps the types that it wrote."""
 
 
 class LocalTable:
@@ -97,13 +103,20 @@ class LocalTable:
         merger = merger.when_matched_update(dict(update), predicate=when)
         if insert:
             merger = merger.when_not_matched_insert({name: f"s.{name}" for name in rows.column_names})
-        merger.execute()
+        self._execute(merger)
 
     def delete(self, rows: pa.Table) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         self._check()
         merger = self._table.merge(rows, _same(rows.column_names), source_alias="s", target_alias="t")
-        merger.when_matched_delete().execute()
+        self._execute(merger.when_matched_delete())
+
+    def _execute(self, merger: TableMerger) -> None:
+        """Merge. delta-rs writes texts as ``string_view``, with which pyarrow, and DuckDB over it, compare no text."""
+        before = set(self._table.file_uris())
+        merger.execute()
+        for place in set(self._table.file_uris()) - before:
+            _leave_types_to_parquet(Path(place))
 
     def clear(self) -> None:
         """Delete all rows."""
@@ -120,6 +133,20 @@ class LocalTable:
             if field.name not in rows.column_names:
                 rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
         return rows
+
+
+def _leave_types_to_parquet(file: Path) -> None:
+    """Rename Arrow's own schema in the footer of a Parquet file, so that Arrow takes the types that Parquet has.
+
+    The length of the file stays, which the table's log has, and so does every byte of the rows.
+    """
+    with file.open("r+b") as parquet:
+        parquet.seek(-8, SEEK_END)
+        length = int.from_bytes(parquet.read(4), "little")
+        begin = parquet.seek(-8 - length, SEEK_END)
+        if (at := parquet.read(length).find(ARROW_SCHEMA)) >= 0:
+            parquet.seek(begin + at)
+            parquet.write(ARROW_SCHEMA.lower())
 
 
 def _commit(note: str | None, app_transactions: list[Transaction] | None = None) -> CommitProperties:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
+from jobs.installation import how_to_add
 from jobs.sources.packed import opened
 from jobs.sources.printed import json_lines
 from jobs.sources.printed.rows import Row, damaged, place_of
@@ -31,7 +32,7 @@ def avro_rows(path: str) -> Iterator[Row]:
     try:
         import fastavro
     except ImportError:
-        raise InputError(f"{path}: Avro needs fastavro: pip install 'coordinator-audit[avro]'") from None
+        raise InputError(f"{path}: Avro needs fastavro, which is not installed: {how_to_add('avro')}") from None
     try:
         with opened(path) as stream:
             yield from _rows(fastavro.reader(stream), path)

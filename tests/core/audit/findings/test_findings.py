@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, score
+from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import (
@@ -139,7 +140,7 @@ def test_who_is_behind_is_not_to_blame_where_the_rebalance_names_no_member() -> 
     """A broker was down meanwhile, or several members are behind."""
     row = rebalance(2, at(2), outcome="open", is_open=True, finished=None, duration_min_ms=300_000, behind=("m7",))
     (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
-    assert (slow.subject, slow.detail) == (None, "the rebalance to 2 has taken 300000 ms so far")
+    assert (slow.subject, slow.detail) == (None, "the rebalance to 2 has taken 5 min so far")
 
 
 def test_a_rebalance_that_may_have_ended_in_lost_records_is_not_slow() -> None:
@@ -176,7 +177,7 @@ def test_who_is_behind_while_a_broker_was_away_is_not_why_a_group_never_converge
         FindingKind.SLOW_REBALANCE, rebalances=[rebalance(2, at(2), duration_min_ms=61_000, broker_away=True)]
     )
     assert slow.detail.endswith(
-        "took 61000 ms; a broker was down meanwhile, or another one took over as the coordinator"
+        "took 1 min 1 s; a broker was down meanwhile, or another one took over as the coordinator"
     )
 
 
@@ -193,7 +194,7 @@ def test_a_rebalance_of_which_the_end_is_lost_may_have_settled_the_group() -> No
     lost = {"outcome": "unknown", "finished": None, "history_complete": False}
     rows = [rebalance(e, at(100 * e), outcome="superseded") for e in (2, 3)] + [rebalance(6, at(600), **lost)]
     (row,) = found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=rows)
-    assert (row.value, row.detail) == (400_000, "3 rebalances, 2 to 6, without a stable assignment for 400000 ms")
+    assert (row.value, row.detail) == (400_000, "3 rebalances, 2 to 6, without a stable assignment for 6 min 40 s")
     apart = [rebalance(e, at(100 * e), **lost) for e in (2, 9)]
     assert found(FindingKind.NEVER_CONVERGES, now_ms=2_000_000, rebalances=apart) == []
 
@@ -306,7 +307,7 @@ def test_a_unit_with_two_owners() -> None:
     (row,) = found(FindingKind.TWO_OWNERS, assignments=held, violations=broken)
     assert (row.value, row.score, row.evidence) == (4_000, 100.0, (at(5), at(9)))
     assert row.detail == (
-        "1 partition had two owners for 4000 ms: a and b had t-0; records that both read in this time are processed "
+        "1 partition had two owners for 4.0 s: a and b had t-0; records that both read in this time are processed "
         "twice"
     )
     assert found(FindingKind.TWO_OWNERS, assignments=held) == []
@@ -591,6 +592,7 @@ def test_the_table_has_every_kind_once_and_its_threshold_in_the_settings() -> No
     assert all(kind.value == kind.name.lower() for kind in FindingKind)
     named = {kind.threshold for kind in FindingKind} - {"any"}
     assert all(hasattr(LIMITS, name) for name in named)
+    assert set(FINDING_TEXTS) == {kind.value for kind in FindingKind}
     assert len(document_rows()) == len(FindingKind)
 
 
@@ -664,7 +666,7 @@ def test_work_in_no_workers_target_is_found_in_any_state() -> None:
     lacking = [connect_epoch(2, 0), connect_epoch(3, 2), connect_epoch(4, 3), opened]
     (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=lacking, now_ms=13_000)
     assert (row.value, row.group_type, row.since_ms, row.until_ms) == (3, "CONNECT", 3_000, 13_000)
-    assert row.detail == "in no worker's target for 10000 ms: 3 connectors and tasks"
+    assert row.detail == "in no worker's target for 10 s: 3 connectors and tasks"
     assert row.evidence == (at(3), at(4))
     whole = [connect_epoch(3, 2), connect_epoch(4, 0, is_open=True)]
     assert found(FindingKind.UNASSIGNED_WORK, epochs=whole) == []
@@ -676,7 +678,7 @@ def test_work_of_a_group_without_workers_is_found() -> None:
     """The log says what there is to run; nobody runs it, although no target says so."""
     deserted = connect_epoch(4, 3, target=None, members=(), state="EMPTY", is_open=True)
     (row,) = found(FindingKind.UNASSIGNED_WORK, epochs=[connect_epoch(3, 0), deserted], now_ms=14_000)
-    assert (row.value, row.detail) == (3, "without a worker for 10000 ms: 3 connectors and tasks")
+    assert (row.value, row.detail) == (3, "without a worker for 10 s: 3 connectors and tasks")
     assert row.evidence == (at(4),)
 
 

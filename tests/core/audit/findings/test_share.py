@@ -206,7 +206,7 @@ def test_an_initialization_that_never_ends_bridges_the_lists_that_went_empty() -
     since = records[1].at
     (row,) = found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE)
     assert (row.value, row.subject, row.evidence) == (MINUTE, "orders", (since, records[3].at))
-    assert "the share state of orders 0 was asked for 2 times in 60000 ms" in row.detail
+    assert "the share state of orders 0 was asked for 2 times in 1 min" in row.detail
     assert found(FindingKind.SHARE_INITIALIZING, phases(records), since.timestamp_ms + MINUTE - 1) == []
     done = [*records, log.share_state(ORDERS)]
     assert found(FindingKind.SHARE_INITIALIZING, phases(done), since.timestamp_ms + 10 * MINUTE) == []
