@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-MILLISECONDS: Final = re.compile(r"(?<![\w.-])(\d{4,}) ms\b")
-"""A duration of a second or more in a sentence."""
+MILLISECONDS: Final = re.compile(r"(?<![\w.-])(?:(\d+) to )?(\d{4,}) ms\b")
+"""A duration of a second or more in a sentence, or a range up to one."""
 
 
 def duration(milliseconds: int) -> str:
@@ -25,4 +25,4 @@ def duration(milliseconds: int) -> str:
 
 def with_durations(sentence: str) -> str:
     """Return a sentence in which durations of a second or more are not in milliseconds."""
-    return MILLISECONDS.sub(lambda match: duration(int(match[1])), sentence)
+    return MILLISECONDS.sub(lambda match: " to ".join(duration(int(part)) for part in match.groups() if part), sentence)

@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
-from coordinator_core.audit.finding_texts import FINDING_TEXTS
+from coordinator_core.audit.finding_texts import texts_of
 from coordinator_core.clients import known_clients, mixtures, writers
 from coordinator_core.groups import rules
 from coordinator_core.records import Family
@@ -161,7 +161,7 @@ def _findings() -> Iterator[str]:
     yield "\nSettings of section `findings` have the thresholds. The weight is that of a value at the threshold.\n"
     yield from _grid(findings.document_rows())
     for kind in findings.FindingKind:
-        texts = FINDING_TEXTS[kind]
+        texts = texts_of(kind)
         yield f"\n## {kind}\n"
         yield f"- For the records: {texts.meaning}"
         yield f"- To do: {texts.advice}"

@@ -149,6 +149,20 @@ def explain_rebalance(history: GroupHistory, epoch: int | None = None, offset: i
     return sentences if part is history else with_log(sentences, log_topic(part))
 
 
+def explain_moment(history: GroupHistory, at_ms: int) -> list[Sentence]:
+    """Explain the last rebalance of a group that began up to a time.
+
+    Raises:
+        InputError: none had begun.
+    """
+    begun = [(part, row) for part in by_log(history) for row in part.rebalances if 0 <= row.at.timestamp_ms <= at_ms]
+    if not begun:
+        raise InputError(f"group {history.group_id!r} had no rebalance up to that time, as far as these logs go")
+    part, rebalance = max(begun, key=lambda pair: time_order(pair[0], pair[1].at))
+    sentences = explain(part, rebalance)
+    return sentences if part is history else with_log(sentences, log_topic(part))
+
+
 def _of_several(parts: Iterable[GroupHistory], last: RebalanceRow, epoch: int | None) -> Iterator[Sentence]:
     """The number of an epoch comes again when a group is deleted, or moves to the other protocol."""
     others = [row.at for part in parts for row in part.rebalances if row.to_epoch == epoch and row is not last]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, Self
 
-from coordinator_core.audit.finding_texts import FINDING_TEXTS
+from coordinator_core.audit.finding_texts import texts_of
 from coordinator_core.durations import with_durations
 from coordinator_core.records import GROUP_LOG, LogPosition
 
@@ -264,7 +264,7 @@ def make_finding(
         since_ms,
         until_ms,
         is_open,
-        *FINDING_TEXTS[kind],
+        *texts_of(kind),
         tuple(evidence[:MOST_EVIDENCE]),
         log_topic,
         complete,

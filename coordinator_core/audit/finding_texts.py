@@ -17,6 +17,27 @@ PROVEN: Final = "Proven: the records of the log say it."
 COUNTED: Final = "Proven: counted in the log. Whether it hurts depends on the application."
 
 FINDING_TEXTS: Final = {
+    "coordinator_away": FindingTexts(
+        "Members could not commit, join or rebalance meanwhile; those that lost their sessions read some records "
+        "again.",
+        "Look at the brokers that are named; shut brokers down one at a time, and replicate __consumer_offsets.",
+        "Proven by the metadata log, to the millisecond.",
+    ),
+    "no_coordinator": FindingTexts(
+        "Groups of that partition cannot commit, join or rebalance.",
+        "Look at the errors of the broker that are quoted: it could not load the partition, or was not its leader.",
+        "Proven by the broker's log.",
+    ),
+    "commits_by_turns": FindingTexts(
+        "Each job goes on where the other one was: records are read twice, or not at all.",
+        "Give each job its own group id.",
+        "Proven that offsets go back and forth; that two jobs do it is likely.",
+    ),
+    "configs_differ": FindingTexts(
+        "The worker runs nothing, and the group rebalances again and again: records of its connectors wait.",
+        "Give each Connect cluster its own group.id, and all workers of one the same config.storage.topic.",
+        "Proven that the worker is behind; whether it is another cluster or cannot read its topic is not in the log.",
+    ),
     "two_owners": FindingTexts(
         "Both members had the partitions: records may have been processed twice.",
         "Make processing idempotent; look whether a member stood still (GC, suspended host) or a client ignores "
@@ -105,6 +126,11 @@ FINDING_TEXTS: Final = {
         "Records from the lower offset on are read twice.",
         "Commit before partitions are given up (onPartitionsRevoked); make processing idempotent.",
         "Proven: both commits are in the log. An application may have gone back on purpose (seek).",
+    ),
+    "committed_beyond_end": FindingTexts(
+        "Consumers that start there go to the earliest or latest offset: records are read twice or never.",
+        "Reset the offsets (kafka-consumer-groups --reset-offsets), and look at what wrote them: a mirror, a restore.",
+        "Proven by end offsets that were read later than the commit.",
     ),
     "offsets_expired": FindingTexts(
         "Consumers restart at auto.offset.reset: records are lost (latest) or read again (earliest).",
@@ -236,3 +262,13 @@ FINDING_TEXTS: Final = {
     ),
 }
 """By the name of the kind."""
+
+UNTOLD: Final = FindingTexts(
+    "See what the finding says.", "Look at the records that prove it.", "As sure as its records."
+)
+"""What is said of a kind that has no texts."""
+
+
+def texts_of(kind: str) -> FindingTexts:
+    """Return what a kind of finding tells an operator."""
+    return FINDING_TEXTS.get(kind, UNTOLD)

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from coordinator_core.audit.explain import OWN_LOG, Sentence, explain_rebalance
+from coordinator_core.audit.explain import OWN_LOG, Sentence, explain_moment, explain_rebalance
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.errors import InputError
 from coordinator_core.records import LogPosition
@@ -16,6 +16,7 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.output import print_json, print_text, utc
 from jobs.formatting import plain
 from jobs.queries.interface import Answers
+from jobs.times import parse_time
 
 
 class RebalanceReference(NamedTuple):
@@ -37,10 +38,17 @@ def explain_command(
             help="GROUP (its last rebalance), GROUP@EPOCH, or PARTITION:OFFSET as rebalances prints it.",
         ),
     ],
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help="Of a GROUP, the last rebalance that began up to this time."),
+    ] = None,
 ) -> None:
     """Explain one rebalance in plain sentences, each with the log positions that prove it."""
     history, asked = _asked(source.answers(), rebalance)
-    sentences = explain_rebalance(history, asked.epoch, asked.offset)
+    if at is None:
+        sentences = explain_rebalance(history, asked.epoch, asked.offset)
+    else:
+        sentences = explain_moment(history, parse_time(at))
     if source.json:
         for sentence in sentences:
             print_json(plain(sentence))

@@ -17,7 +17,7 @@ from coordinator_core.records import Family
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.console import Console
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import EndsOption
+from jobs.cli.options import EndsOption, SinceOption, UntilOption
 from jobs.cli.output import print_written
 from jobs.queries.from_logs.commits import lag_from_logs
 from jobs.queries.from_logs.given import require_log_of_groups
@@ -31,6 +31,7 @@ from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
 from jobs.sources.files import LogFile
+from jobs.times import parse_time
 from jobs.versions import software_version
 
 
@@ -42,26 +43,36 @@ def report_command(
         typer.Option("--out", "-o", metavar="FILE.html", help="File name of the page; the JSON is written next to it."),
     ] = Path("report.html"),
     ends: EndsOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
 ) -> None:
     """Write the report about these logs, or about the tables: one HTML page, and its data as JSON next to it."""
     check_name(out)
     source.check()
     flags = source.flags
+    times = [None if time is None else parse_time(time) for time in (since, until)]
     if source.tables is None:
         logs = source.logs()
         require_log_of_groups(logs)
-        made = _of_logs(source, logs, load(source.config, flags=flags), ends)
+        made = _of_logs(source, logs, load(source.config, flags=flags), ends, *times)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
-        made = _of_tables(source.console, source.config, flags)
+        made = _of_tables(source.console, source.config, flags, *times)
     for warning in made.warnings:
         source.console.warn(warning)
     write(made, out)
     print_written("report", out, as_json=source.json)
 
 
-def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends: Path | None) -> Report:
+def _of_logs(
+    source: AnswerSource,
+    logs: list[LogFile],
+    settings: Settings,
+    ends: Path | None,
+    since_ms: int | None,
+    until_ms: int | None,
+) -> Report:
     warnings: list[str] = []
     listed = source.listed_topics(logs)
     with source.console.step(f"reading {len(logs)} logs"):
@@ -76,6 +87,8 @@ def _of_logs(source: AnswerSource, logs: list[LogFile], settings: Settings, ends
             warnings=warnings,
             ends={} if ends is None else newest_ends(ends),
             lag_of=None if ends is None else partial(_lag_of, logs, all_ends(ends)),
+            since_ms=since_ms,
+            until_ms=until_ms,
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
         lines = source.broker_logs().read(logs, warnings.append)
@@ -90,10 +103,12 @@ def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition:
     return lag_lines(point._asdict() for point in lag_from_logs(own, lambda _: None, group_id, ends))
 
 
-def _of_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> Report:
+def _of_tables(
+    console: Console, config: Path | None, flags: dict[str, Any], since_ms: int | None, until_ms: int | None
+) -> Report:
     from jobs.cli.stored_source import open_stored
     from jobs.report.stored import stored_report
 
     at, chosen = open_stored(console, config, flags)
     with console.step("reading the tables"):
-        return stored_report(at, chosen)
+        return stored_report(at, chosen, since_ms, until_ms)

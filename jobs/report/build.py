@@ -19,7 +19,19 @@ from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.rows import RebalanceRow
 from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
-from jobs.report.data import FORMAT, AwaySpan, Bucket, Count, GroupDetail, GroupLag, LagLine, LogCoverage, Report, Worst
+from jobs.report.data import (
+    FORMAT,
+    AwaySpan,
+    Bucket,
+    CheckLine,
+    Count,
+    GroupDetail,
+    GroupLag,
+    LagLine,
+    LogCoverage,
+    Report,
+    Worst,
+)
 from jobs.report.group_page import counts, detail
 from jobs.report.worst import badness, because
 from jobs.tables.night_rows import NightRow
@@ -76,6 +88,14 @@ class ReportHeader(NamedTuple):
     lags: Mapping[str, tuple[LagLine, ...]] = {}
     lag_of: Callable[[str, int], tuple[LagLine, ...]] | None = None
     nights: Sequence[NightRow] = ()
+    checks: Sequence[CheckLine] = ()
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def has(self, since_ms: int, until_ms: int) -> bool:
+        """Whether some of this time is in the time that is asked for."""
+        begins = self.until_ms is None or since_ms <= self.until_ms
+        return begins and (self.since_ms is None or until_ms >= self.since_ms)
 
 
 def build(
@@ -91,8 +111,14 @@ def build(
         signs.append(ClusterSigns.of(history))
         at_end = history.topics
         topics = history.topics.partitions
-        groups.append(detail(history, limits, source.ends)._replace(lag=source.lags.get(history.group_id, ())))
-        rebalances = [row for part in by_log(history) for row in part.rebalances]
+        made = detail(history, limits, source.ends)
+        groups.append(_in_time(made, source)._replace(lag=source.lags.get(history.group_id, ())))
+        rebalances = [
+            row
+            for part in by_log(history)
+            for row in part.rebalances
+            if source.has(row.at.timestamp_ms, (row.finished or row.at).timestamp_ms)
+        ]
         opened += [
             Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
         ]
@@ -110,6 +136,7 @@ def build(
     bucket_ms, activity = buckets(opened)
     findings = [row for group in groups for row in group.findings]
     of_cluster, storms = about_cluster(ClusterSigns.of_all(signs), at_end, findings, limits, shows_all)
+    of_cluster = [row for row in of_cluster if source.has(row.since_ms, row.until_ms)]
     findings = listed([*marked(findings, storms), *of_cluster])
     return Report(
         format=FORMAT,
@@ -140,7 +167,17 @@ def build(
         away=tuple(
             AwaySpan(row.since_ms, row.until_ms) for row in of_cluster if row.kind == FindingKind.COORDINATOR_AWAY
         ),
+        checks=tuple(source.checks),
+        since_ms=source.since_ms,
+        until_ms=source.until_ms,
     )
+
+
+def _in_time(group: GroupDetail, source: ReportHeader) -> GroupDetail:
+    """Return the group with the findings of the time that is asked for."""
+    findings = tuple(row for row in group.findings if source.has(row.since_ms, row.until_ms))
+    score = max((row.score for row in findings), default=0.0)
+    return group._replace(findings=findings, line=group.line._replace(findings=len(findings), score=score))
 
 
 def _most_urgent(group: GroupDetail) -> tuple[int, float, int, str]:
@@ -150,12 +187,14 @@ def _most_urgent(group: GroupDetail) -> tuple[int, float, int, str]:
 
 
 def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:
-    """Yield the worst rebalance of the group, if it has one."""
+    """Yield the worst rebalance of the group, if it has one and it is among these."""
     if group.worst is None:
         return
     worst = group.rebalances[group.worst]
-    row = next(row for row in rebalances if row.at == worst.at and row.group_type == worst.group_type)
-    yield row, Worst(group.line.group_id, worst._replace(story=()), because(row))
+    for row in rebalances:
+        if row.at == worst.at and row.group_type == worst.group_type:
+            yield row, Worst(group.line.group_id, worst._replace(story=()), because(row))
+            return
 
 
 def _with_lag(groups: Sequence[GroupDetail], lag_of: Callable[[str, int], tuple[LagLine, ...]]) -> list[GroupDetail]:

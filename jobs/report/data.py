@@ -289,6 +289,16 @@ class AwaySpan(NamedTuple):
     until_ms: Annotated[int, "when it ended, or the log"]
 
 
+class CheckLine(NamedTuple):
+    """One check of the tables, as it was made last."""
+
+    check: Annotated[str, "the measure, or the table and the column"]
+    verdict: Annotated[str, "passed, failed or unknown"]
+    severity: Annotated[str, "critical (a failure fails the run), warning or info"]
+    about: Annotated[str, "what it looks at"]
+    happened: Annotated[str | None, "what is wrong; null: it passed"]
+
+
 class Report(NamedTuple):
     """The whole report."""
 
@@ -318,3 +328,6 @@ class Report(NamedTuple):
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()
     away: Annotated[tuple[AwaySpan, ...], "when coordinators were away, by the metadata log: bands in the charts"] = ()
+    checks: Annotated[tuple[CheckLine, ...], "the checks that were made last; empty: from log files"] = ()
+    since_ms: Annotated[int | None, "findings and rebalances from this time on; null: from the first one on"] = None
+    until_ms: Annotated[int | None, "findings and rebalances up to this time; null: up to the last one"] = None

@@ -21,7 +21,7 @@ from jobs.relations.unreadable import ignored_types
 from jobs.relations.up_to_date import newest_run_in
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
-from jobs.report.data import Gap, LogCoverage, Report
+from jobs.report.data import CheckLine, Gap, LogCoverage, Report
 from jobs.report.lag_lines import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
@@ -32,8 +32,13 @@ from jobs.versions import software_version
 PLACE: Final = itemgetter("log_topic", "log_partition")
 
 
-def stored_report(tables: TableReader, settings: Settings) -> Report:
-    """Return the report about the cluster of the settings, at the end of what was replayed; empty if nothing was."""
+def stored_report(
+    tables: TableReader, settings: Settings, since_ms: int | None = None, until_ms: int | None = None
+) -> Report:
+    """Return the report about the cluster of the settings, at the end of what was replayed; empty if nothing was.
+
+    Findings and rebalances are those from ``since_ms`` to ``until_ms`` (None: all).
+    """
     known = stored_knowledge(tables, settings.cluster)
     covered = list(stored_coverage(tables, settings.cluster))
     there = {(log.topic, log.partition) for log in covered}
@@ -48,8 +53,27 @@ def stored_report(tables: TableReader, settings: Settings) -> Report:
         empty=sorted(given(tables).get(settings.cluster, set()) - there),
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
+        checks=list(stored_checks(tables, settings.cluster)),
+        since_ms=since_ms,
+        until_ms=until_ms,
     )
     return build(report_histories(tables, settings.cluster), settings.findings, source, known.shows_all_since)
+
+
+VERDICTS: Final = {True: "passed", False: "failed", None: "unknown"}
+CHECKS: Final = """
+SELECT r.check AS name, r.passed, r.severity, r.about, r.happened FROM $check_results AS r
+JOIN (SELECT max(run_id) AS run_id FROM $check_results) AS newest ON r.run_id = newest.run_id
+WHERE r.cluster = :cluster OR r.cluster IS NULL
+"""
+
+
+def stored_checks(tables: TableReader, cluster: str) -> Iterator[CheckLine]:
+    """Yield the checks that were made last of a cluster, those that failed first."""
+    if tables.exists("check_results"):
+        order = {False: 0, None: 1, True: 2}
+        for row in sorted(tables.rows(CHECKS, cluster=cluster), key=lambda row: (order[row["passed"]], row["name"])):
+            yield CheckLine(row["name"], VERDICTS[row["passed"]], row["severity"], row["about"], row["happened"])
 
 
 def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:

@@ -52,6 +52,7 @@ function findingList(group) {
   const items = group.findings.map((each) => el("li", {}, el("span", { class: "score" }, each.score.toFixed(1)),
     el("span", { class: "what" }, el("em", { class: `level ${each.level}` }, each.level), " ", el("b", {}, words(each.kind)),
       el("span", { class: "detail" }, each.detail),
+      el("span", { class: "detail" }, `For the records: ${each.meaning} To do: ${each.advice} How sure: ${each.certainty}`),
       el("span", { class: "detail" }, `${utc(each.since_ms)} to ${each.is_open ? "now: it goes on" : utc(each.until_ms)}`)),
     el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [evidence(at, each), " "]))));
   return section("Findings", null, el("ol", { class: "findings all" }, items));

@@ -113,3 +113,39 @@ def test_a_lower_threshold_finds_more(folder: Path, tmp_path: Path) -> None:
     of_group = ("findings", "--group", "payments", "--log", folder)
     assert told(*of_group) == []
     assert [row["kind"] for row in told(*of_group, "--config", config)] == ["rebalance_storm"]
+
+
+def test_a_moment_is_explained_by_the_last_rebalance_that_began_before_it() -> None:
+    rows = told("rebalances", "--log", LOGS, "--group", "A-coop-a2d7")
+    second, third = (row["at"] for row in rows[1:3])
+    for at_ms in (second["timestamp_ms"], third["timestamp_ms"] - 1):
+        said = told("explain", "A-coop-a2d7", "--log", LOGS, "--at", str(at_ms))
+        assert said == told("explain", f"{second['partition']}:{second['offset']}", "--log", LOGS)
+    refused = run("explain", "A-coop-a2d7", "--log", LOGS, "--at", str(rows[0]["at"]["timestamp_ms"] - 1))
+    assert refused.exit_code == 1
+    assert "had no rebalance up to that time" in refused.stderr
+
+
+def test_findings_are_limited_to_a_time_and_a_level() -> None:
+    every = told("findings", "--log", LOGS)
+    assert told("findings", LOGS) == every, "a folder as an argument is as with --log"
+    middle = every[len(every) // 2]["since_ms"]
+    later = told("findings", "--log", LOGS, "--since", str(middle))
+    assert later == [row for row in every if row["until_ms"] >= middle]
+    assert 0 < len(later) < len(every)
+    before = told("findings", "--log", LOGS, "--until", str(middle))
+    assert before == [row for row in every if row["since_ms"] <= middle]
+    pressing = told("findings", "--log", LOGS, "--min-level", "warning")
+    assert pressing == [row for row in every if row["level"] != "notice"]
+    assert run("findings", "--log", LOGS, "--new").exit_code == 2
+    assert run("findings", "--log", LOGS, "--fail-on", "any", "--min-level", "warning").exit_code == 3
+
+
+def test_a_report_of_some_hours_has_their_findings(tmp_path: Path) -> None:
+    middle = told("findings", "--log", LOGS)[0]["until_ms"]
+    page = tmp_path / "report.html"
+    assert run("report", "--log", LOGS, "--out", page, "--since", str(middle)).exit_code == 0
+    made = json.loads(page.with_suffix(".json").read_text())
+    assert made["since_ms"] == middle
+    assert 0 < made["findings_seen"] < len(told("findings", "--log", LOGS))
+    assert all(row["until_ms"] >= middle for row in made["findings"])
