@@ -1,1 +1,1 @@
-"""The assignors that consumers run themselves in a classic group, as its leader's Java client computes them."""
+"""The assignors that consumers run themselves in a classic group, as the client of its leader computes them."""

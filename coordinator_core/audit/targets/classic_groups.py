@@ -60,8 +60,8 @@ from coordinator_core.records import LogPosition
 from coordinator_core.wire.embedded import Blob, decode_assignment, decode_subscription
 
 _Blobs = tuple[Blob[ConsumerProtocolSubscription], Blob[ConsumerProtocolAssignment] | None]
-ORDER_FREE = frozenset(("range", "roundrobin"))
-"""Assignors that have one result in each client."""
+ONE_RESULT = frozenset(("range", "roundrobin", "RoundRobinAssigner"))
+"""Assignors that have one result in each client; kafka-go's rack-affinity has not, where brokers have racks."""
 AS_SETS = "as sets of partitions: another client's order"
 MOST_TOPIC_ORDERS = 120
 """At most this many orders of the topics in a leader's metadata are tried: all of five topics."""
@@ -193,7 +193,7 @@ class ClassicAudit:
         """
         broken = self._broken(clients, joined, logged, views)
         can_be_computed = {attempt.client for attempt in attempts} >= {*clients}
-        if not broken and can_be_computed and self.protocol not in STICKY:
+        if not broken and can_be_computed and self.protocol in ONE_RESULT:
             return self._differs(attempts, joined, logged, possible, views)
         judged = Judgement(Verdict.INVALID if broken else Verdict.SOUND, tuple(broken[:MOST_DIFFERENCES]), len(broken))
         missing = next(self._doubts(judged, joined, logged, possible), None)
@@ -272,7 +272,7 @@ class ClassicAudit:
             dict(logged),
             broken,
             str,
-            has_one_result=self.protocol in ORDER_FREE or self.leader in self.memory.exact,
+            has_one_result=self.protocol in ONE_RESULT or self.leader in self.memory.exact,
             withheld=_owned(joined) if self.protocol == COOPERATIVE_STICKY else frozenset(),
         )
 

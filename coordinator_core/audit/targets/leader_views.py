@@ -42,8 +42,8 @@ class LeaderMemory:
     the members' assignments when the group was converted to another type, those of static members by instance id too.
     ``watched`` are the topics of the last generation, all of which its ``leader`` asked for; ``partial`` has the topics
     of the members that subscribed to only some of them. ``seen`` is the offset of the group's last record. ``exact``
-    has the leaders of which an assignment of several members came out with all its orders: they are Kafka's own
-    clients.
+    has the leaders of which an assignment of several members came out with all its orders, as Kafka's own client gives
+    it: of these, one that no release gives is wrong, however even it is.
     """
 
     generation: int | None = None
