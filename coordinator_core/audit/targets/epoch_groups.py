@@ -271,8 +271,9 @@ class EpochTargetAudit:
         may_be = self.settings.older is None and judgement.verdict is Verdict.DIVERGENT
         if may_be and may_be_preview(self.state, self.history, self.operation.end.at.timestamp_ms):
             yield PREVIEW
-        is_divergent = judgement.verdict is Verdict.DIVERGENT
-        if is_divergent and may_be_newer(self.history, self.operation.end.at.timestamp_ms):
+        # What those of 4.4 do in streams groups is open anyway.
+        is_open = judgement.verdict is Verdict.DIVERGENT and not isinstance(self.state, StreamsGroup)
+        if is_open and may_be_newer(self.history, self.operation.end.at.timestamp_ms):
             yield NEWER
         other = self._other_default(topics.image)
         if other is not None:
