@@ -8,9 +8,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewPartitionReassignment;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -72,7 +74,15 @@ public class Clients {
     void obey(JsonNode order, ObjectNode answer) throws Exception {
         switch (order.get("do").asText()) {
             case "create" -> admin.createTopics(List.of(
-                new NewTopic(text(order, "topic"), order.get("partitions").asInt(), (short) 1))).all().get();
+                new NewTopic(text(order, "topic"), order.get("partitions").asInt(),
+                    (short) order.path("replicas").asInt(1)))).all().get();
+            case "move" -> {
+                List<Integer> replicas = new ArrayList<>();
+                order.get("replicas").forEach(replica -> replicas.add(replica.asInt()));
+                admin.alterPartitionReassignments(Map.of(
+                    new TopicPartition(text(order, "topic"), order.get("partition").asInt()),
+                    Optional.of(new NewPartitionReassignment(replicas)))).all().get();
+            }
             case "grow" -> admin.createPartitions(Map.of(
                 text(order, "topic"), NewPartitions.increaseTo(order.get("partitions").asInt()))).all().get();
             case "produce" -> produce(text(order, "topic"), order.get("count").asInt());
