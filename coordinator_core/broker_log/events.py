@@ -73,7 +73,7 @@ class BrokerEvent(NamedTuple):
     @property
     def latest_ms(self) -> int | None:
         """The last time, ms since the epoch, at which the line may have been written; None: its zone is not known."""
-        return None if self.timestamp_ms is None else self.timestamp_ms + self.resolution_ms - 1
+        return None if self.timestamp_ms is None else self.timestamp_ms + (self.resolution_ms or 1) - 1
 
     @property
     def place(self) -> str:
