@@ -11,14 +11,11 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.finding_rows import FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.errors import UsageError
-from jobs.queries.from_logs.history import group_histories
-from jobs.settings import load
-from jobs.sources.files import find_logs
+from coordinator_core.records import LogPosition
 from jobs.watch.events import CLUSTER, FindingArose, FindingEnded, FindingEvent, FindingGrew
 from jobs.watch.webhook import REPEAT_S, Webhook
-from tests.shared_data import ROOT
 
 KEY = CLUSTER
 
@@ -44,13 +41,19 @@ def receiver(status: int = 200) -> Iterator[tuple[str, list[Any]]]:
         server.shutdown()
 
 
-@pytest.fixture(scope="module")
-def finding():
-    from coordinator_core.audit.findings.all_findings import findings
-
-    limits = load(environment={}).findings
-    histories = group_histories(find_logs([ROOT / "data" / "samples" / "logs"]), pytest.fail)
-    return next(row for history in histories for row in findings(history, limits) if row.kind == "rebalance_storm")
+@pytest.fixture
+def finding() -> FindingRow:
+    at = LogPosition(0, 2, 1_795_256_855_670)
+    return make_finding(
+        FindingKind.REBALANCE_STORM,
+        15,
+        10,
+        "15 rebalances",
+        [at],
+        group_id="orders",
+        since_ms=at[2],
+        until_ms=at[2] + 9,
+    )
 
 
 def post(url: str, *events: FindingEvent) -> list[str]:
