@@ -378,8 +378,7 @@ class GroupHistory:
 
     def library(self, member_id: str | None) -> str | None:
         """Return the client library of a member; see ``client_library``."""
-        known = self._members.get(member_id or "")
-        return None if known is None else client_library(known)
+        return client_library(self._members[member_id]) if member_id in self._members else None
 
     @cached_property
     def shared_names(self) -> frozenset[str]:
