@@ -110,7 +110,7 @@ def found_by_watch(watched: FollowedGroups) -> set[tuple[Any, ...]]:
 def test_a_watch_finds_what_findings_finds(watched: FollowedGroups) -> None:
     expected = found_by_command(SAMPLES)
     assert found_by_watch(watched) == expected
-    assert {"rebalance_storm", "offsets_expired", "offsets_reset"} <= {kind for _, kind, *_ in expected}
+    assert {"coordinator_away", "offsets_expired", "offsets_reset"} <= {kind for _, kind, *_ in expected}
 
 
 SHARE_CHANGES: dict[str, Callable[[Path], object]] = {
