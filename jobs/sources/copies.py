@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from coordinator_core.errors import LogFormatError
 from coordinator_core.wire.batch_format import Damage
-from coordinator_core.wire.copies import CopiedRecords, tails
+from coordinator_core.wire.unreplicated import CopiedRecords, tails
 from jobs.sources.files import LogFile, LogPart
 
 MOST_NAMED: Final = 6
@@ -24,7 +24,7 @@ MOST_NAMED: Final = 6
 def without_tails(logs: Sequence[LogFile]) -> list[LogFile]:
     """Return the segments, each of a copy that ends in records which were never replicated with ``upto`` before them.
 
-    Only partitions of which there are several copies are read for it. See ``coordinator_core.wire.copies``.
+    Only partitions of which there are several copies are read for it. See ``coordinator_core.wire.unreplicated``.
     """
     cut: dict[LogFile, LogFile] = {}
     placed = (log for log in logs if log.topic and log.is_placed and not log.is_snapshot)

@@ -14,7 +14,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.bounded_text import check_unpacked
-from jobs.sources.printed.end_offsets import printed_ends
+from jobs.sources.printed.printed_ends import printed_ends
 
 COLUMNS = pa.schema(
     {"topic": pa.string(), "partition": pa.int64(), "timestamp_ms": pa.int64(), "end_offset": pa.int64()}

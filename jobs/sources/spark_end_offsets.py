@@ -8,7 +8,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
-from jobs.sources.printed.end_offsets import printed_ends
+from jobs.sources.printed.printed_ends import printed_ends
 from jobs.tables.spark_reader import sql_text
 
 TYPES: Final = {

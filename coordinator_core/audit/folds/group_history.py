@@ -18,8 +18,8 @@ from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_d
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
-from coordinator_core.broker_log.copies import without_copies
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
+from coordinator_core.broker_log.repeated_lines import without_copies
 from coordinator_core.clients.known_clients import ClientCertainty, KnownClient
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach

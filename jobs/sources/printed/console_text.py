@@ -13,7 +13,7 @@ from typing import Final
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, Fields, RecordType
 from coordinator_core.wire.printed_record import NO_BLOB, NOT_PRINTED, printed_key, printed_value
-from jobs.sources.printed.rows import NOT_PRINTED_BYTES, Row
+from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, Row
 
 COMMIT: Final = re.compile(
     r"\[(?P<group>.*),(?P<topic>[a-zA-Z0-9._-]+),(?P<partition>\d+)\]::(?:NULL|OffsetAndMetadata\("

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.sources.bounded_text import lines_of
 from jobs.sources.packed import head_of
-from jobs.sources.printed import columns, console_text, dump_log, json_lines
-from jobs.sources.printed.rows import Row, damaged
+from jobs.sources.printed import console_text, dump_log, json_lines, sink_files
+from jobs.sources.printed.printed_rows import Row, damaged
 
 
 class Form(NamedTuple):
@@ -59,8 +59,8 @@ FORMS: Final = (
         re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),
         _console_text,
     ),
-    Form("a Parquet file", re.compile(rb"PAR1"), columns.parquet_rows),
-    Form("an Avro file", re.compile(rb"Obj\x01"), columns.avro_rows),
+    Form("a Parquet file", re.compile(rb"PAR1"), sink_files.parquet_rows),
+    Form("an Avro file", re.compile(rb"Obj\x01"), sink_files.avro_rows),
 )
 
 

@@ -23,7 +23,7 @@ from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.printed_record import printed_key, printed_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
 from jobs.sources.packed import DAMAGED, opened
-from jobs.sources.printed.rows import Place, Row, damaged, integer, place_of
+from jobs.sources.printed.printed_rows import Place, Row, damaged, integer, place_of
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}

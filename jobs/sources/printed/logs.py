@@ -27,7 +27,15 @@ from coordinator_core.wire.log_columns import LOG_COLUMNS
 from coordinator_core.wire.printed_record import NOT_PRINTED
 from coordinator_core.wire.record_codec import decode_key, decode_value
 from jobs.sources.printed.forms import read
-from jobs.sources.printed.rows import FAMILIES, NOT_PRINTED_BYTES, SEGMENT, TIMESTAMP_CODES, Row, damaged, place_of
+from jobs.sources.printed.printed_rows import (
+    FAMILIES,
+    NOT_PRINTED_BYTES,
+    SEGMENT,
+    TIMESTAMP_CODES,
+    Row,
+    damaged,
+    place_of,
+)
 
 PARTITIONS: Final = 50
 """Partitions of an internal topic by default (``offsets.topic.num.partitions``), where nothing says how many it has."""

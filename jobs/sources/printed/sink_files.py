@@ -9,7 +9,7 @@ from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.installation import how_to_add
 from jobs.sources.packed import opened
 from jobs.sources.printed import json_lines
-from jobs.sources.printed.rows import Row, damaged, place_of
+from jobs.sources.printed.printed_rows import Row, damaged, place_of
 
 ROWS_A_BATCH = 4096
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator_core.wire.copies import CopiedRecords, tails
+from coordinator_core.wire.unreplicated import CopiedRecords, tails
 
 
 def copy(*runs: tuple[int, int, int], clock: int = 0) -> CopiedRecords:
