@@ -46,7 +46,7 @@ from coordinator_core.history.topics_of_epochs import (
     proven_topics,
     topics_used,
 )
-from coordinator_core.history.warmups import ended_warmups, explain_by_warmups
+from coordinator_core.history.warmups import ended_warmups, explain_by_warmups, refined_warmups
 from coordinator_core.record_fields.streams_group import StreamsGroupMetadataRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition
 
@@ -237,6 +237,10 @@ def on_target_epoch(kind: EpochKind, writer: HistoryWriter, record: TargetEpochR
         elif epoch.state == "ASSIGNING":
             epoch.state = "NOT_READY" if _has_no_tasks(writer) else "RECONCILING"
     if rebalance is not None and rebalance.target is None:
+        state = writer.group.state
+        if isinstance(state, StreamsGroup) and record.at.offset == epoch.opened.offset + 1:  # no target lies between
+            for member_id, warmed in refined_warmups(state, rebalance.from_epoch):
+                explain_by_warmups(writer.open_history, warmed, member_id, record.at)
         rebalance.target = record.at
         writer.converge(record.at)
 

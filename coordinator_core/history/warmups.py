@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from coordinator_core.groups.streams.state import StreamsGroup, task_units
@@ -35,6 +36,21 @@ def ended_warmups(state: StreamsGroup, member_id: str) -> EndedWarmups:
             turned |= given & set(task_units(other.assigned.warmup))
     dropped = set(task_units(member.assigned.warmup)) - kept - turned
     return EndedWarmups(*([f"{name}_{number}" for name, number in sorted(tasks)] for tasks in (turned, dropped)))
+
+
+def refined_warmups(state: StreamsGroup, epoch_before: int | None) -> Iterator[tuple[str, EndedWarmups]]:
+    """Yield the members that may have reported that a warm-up task had caught up, where the target stays as it is.
+
+    Brokers that refine assignments (after 4.4: pull request 22748) keep warm-up tasks out of the target. Such a task is
+    in the current assignment of the member that the target gives the task to, and once it has caught up the next epoch
+    has the same target. ``epoch_before`` is the epoch that a member had reached then.
+    """
+    for member_id, member in sorted(state.members.items()):
+        target = state.targets.get(member_id)
+        if target is not None and member.member_epoch == epoch_before:
+            warmed = set(task_units(member.assigned.warmup)) & set(task_units(target.active))
+            if warmed:
+                yield member_id, EndedWarmups([f"{name}_{number}" for name, number in sorted(warmed)], [])
 
 
 def explain_by_warmups(open_history: OpenHistory, ended: EndedWarmups, member_id: str, at: LogPosition) -> None:

@@ -270,6 +270,32 @@ def test_a_warm_up_task_that_caught_up_is_a_cause():
     assert membership.user_endpoint is None
 
 
+@pytest.mark.parametrize(
+    ("reached", "active", "found"),
+    [(2, [0, 1], "warmup_caught_up"), (1, [0, 1], "unknown"), (2, [1], "unknown")],
+    ids=["refined", "the member is behind", "the task is another member's"],
+)
+def test_an_epoch_with_the_target_as_it_was_is_a_step_of_a_warm_up(reached: int, active: list[int], found: str) -> None:
+    """Pull request 22748: the target gives the member a task that it still warms up, and the next epoch keeps it."""
+    tasks = [{"subtopologyId": "0", "partitions": active}]
+    log = GroupLog().write(
+        streams("MEMBER_METADATA", streams_member(), "m"),
+        streams("TOPOLOGY", TOPOLOGY),
+        streams("METADATA", _streams_epoch(2, "0")),
+        streams("TARGET_ASSIGNMENT_MEMBER", {"activeTasks": tasks, "standbyTasks": [], "warmupTasks": []}, "m"),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(reached, active=[1], warmup=[0]), "m"),
+    )
+    log.write(
+        streams("METADATA", _streams_epoch(3, "0")),
+        streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3}),
+        streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(3, active=[0, 1]), "m"),
+    )
+    _, second = log.rebalances()
+    assert (kinds(second), second.outcome) == ([found], "converged")
+    assert [each.detail for each in second.causes if each.member_id] == ["task 0_0"] * (found != "unknown")
+
+
 SHARED = (
     share("MEMBER_METADATA", {**CLIENT, "subscribedTopicNames": ["t"]}, "s1"),
     share("METADATA", {"epoch": 6, "metadataHash": 7}),
