@@ -39,7 +39,7 @@ def audit_command(
             "--fail-on",
             metavar="KINDS",
             help=f"Exit with code {FAILED_GATE} if one of these is found that is new since the last night or still in "
-            f"force, and is not accepted by the settings: {', '.join(KINDS)}.",
+            f"force, and is not accepted by the settings: {', '.join(KINDS)} (of a rule that is more than a notice).",
         ),
     ] = "",
     form: FormatOption = GateFormat.TEXT,
@@ -66,7 +66,7 @@ def audit_command(
         if row.verdict in failing and gate is not None and gate.counts_verdict(row):
             seen.add(row.verdict)
     broken = list(known.violations(group, start))
-    if VIOLATION in failing and gate is not None and any(map(gate.counts_violation, broken)):
+    if VIOLATION in failing and gate is not None and any(_fails(violation, gate) for violation in broken):
         seen.add(VIOLATION)
     if not (counts or broken):
         refuse_unknown(known, group, asked_ms)
@@ -89,6 +89,11 @@ def audit_command(
         refuse_unproven(known, "nothing that --fail-on names was found", group, asked_ms)
 
 
+def _fails(violation: Violation, gate: Gate) -> bool:
+    """Return whether a broken rule fails what asks for violations: a notice is listed, and accuses nobody."""
+    return violation.rule not in NOTICES and gate.counts_violation(violation)
+
+
 def _gate_lines(
     unlike: Sequence[TargetAuditRow], broken: Sequence[Violation], gate: Gate, failing: Container[str]
 ) -> Iterator[GateLine]:
@@ -101,7 +106,7 @@ def _gate_lines(
     for violation in broken:
         about = f"group {violation.group_id} [{violation.at.partition}:{violation.at.offset}]"
         level = Level.NOTICE if violation.rule in NOTICES else Level.ALARM
-        fails = VIOLATION in failing and gate.counts_violation(violation)
+        fails = VIOLATION in failing and _fails(violation, gate)
         yield GateLine(violation.rule, about, violation.detail or violation.rule.says, level, fails)
 
 

@@ -12,8 +12,10 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from coordinator_core.errors import InputError
+from coordinator_core.records import Family
 from jobs.cli.app import app
 from tests.core.builders import GroupLog, classic_member
+from tests.core.share_log import ShareLog
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.logs import batch, write_segment
 
@@ -82,6 +84,23 @@ def test_a_protocol_type_without_an_assignor_has_the_verdict_unknown(schema_regi
     assert (row["verdict"], row["group_type"], row["expected"]) == ("unknown", "CLASSIC", None)
     assert "protocol type 'sr'" in row["missing"]
     assert run("audit", "--log", schema_registry, "--fail-on", "unknown").exit_code == 3
+
+
+def test_a_notice_is_listed_and_is_no_violation_for_a_gate(tmp_path: Path) -> None:
+    """A delivery state of a newer broker accuses nobody; a generation that goes back does."""
+    shares = ShareLog("shares")
+    records = [shares.snapshot(), shares.update(0, [(0, 4, 5, 1)])]
+    segment = (batch(record, family=Family.SHARE) for record in records)
+    write_segment(tmp_path / "new" / "__share_group_state-0", segment)
+    members = [classic_member("a")]
+    write_segment(tmp_path / "new" / "__consumer_offsets-0", [batch(GroupLog("other").classic(1, members))])
+    result = run("audit", "--fail-on", "violation", "--log", tmp_path / "new")
+    assert "share_state_new" in result.stdout
+    assert result.exit_code == 1, "not all partitions are known"
+    log = GroupLog("back")
+    records = [log.classic(2, members), log.classic(1, members)]
+    write_segment(tmp_path / "broken" / "__consumer_offsets-0", [batch(record) for record in records])
+    assert run("audit", "--fail-on", "violation", "--log", tmp_path / "broken").exit_code == 3
 
 
 def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
