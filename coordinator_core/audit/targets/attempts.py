@@ -17,6 +17,7 @@ from coordinator_core.audit.targets.inputs import (
     EpochState,
     assignable,
     assignor_of,
+    chosen_assignor,
     judgements,
     streams_spec,
     subscription_spec,
@@ -104,7 +105,9 @@ class Attempts:
         that moment (KIP-848).
         """
         if isinstance(self.state, StreamsGroup):
-            return [assignor_of(self.state, "", kip_1071=self.is_kip_1071)]
+            end = self.operation.end
+            chosen = chosen_assignor(self.history, end.group_id, end.at.timestamp_ms)
+            return [assignor_of(self.state, "", chosen=chosen, kip_1071=self.is_kip_1071)]
         if not isinstance(self.state, ConsumerGroup):
             return ["simple"]
         return list(dict.fromkeys(name or self.default_assignor for name in self._chosen()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.assignors.coordinator_view import Process, StreamsView, Subscriber, SubscriptionView
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
@@ -108,13 +108,25 @@ def topics_used(
     return Topics(matching.image, matching.at, True)
 
 
-def assignor_of(state: GroupState, default: str, *, kip_1071: bool = False) -> str:
+STREAMS_ASSIGNOR: Final = "streams.assignor.name"
+"""The setting of a streams group that names its assignor (since 4.4)."""
+
+
+def chosen_assignor(history: TopicHistory | None, group_id: str, time_ms: int) -> str | None:
+    """Return the assignor that a streams group's settings name at a time; None: they name none, or are not known."""
+    return None if history is None else history.group_config(group_id, STREAMS_ASSIGNOR, time_ms)
+
+
+def assignor_of(state: GroupState, default: str, *, chosen: str | None = None, kip_1071: bool = False) -> str:
     """Return the name of the assignor that the group uses: the one most members ask for, else the broker's
-    default (KIP-848); that of the topology and the configurations in a streams group (KIP-1071).
+    default (KIP-848); that of the topology and the configurations in a streams group (KIP-1071), where ``chosen`` is
+    the group's setting (``STREAMS_ASSIGNOR``).
     """
     if isinstance(state, ShareGroup):
         return "simple"
     if isinstance(state, StreamsGroup):
+        if chosen:
+            return chosen
         return assignor_name(state.last_assignment_configs, stateful=is_stateful(state.topology), kip_1071=kip_1071)
     assert isinstance(state, ConsumerGroup)
     votes = Counter(member.server_assignor for member in state.members.values() if member.server_assignor)

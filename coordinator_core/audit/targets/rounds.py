@@ -16,7 +16,14 @@ from coordinator_core.assignors.profiles import DEFAULT, Profile
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.classic_connect import EAGER, NO_TOPICS, ConnectAudit, ConnectTargetState
 from coordinator_core.audit.targets.connect_inputs import as_work
-from coordinator_core.audit.targets.inputs import EpochState, MissingInput, assignor_of, stale_members, topics_used
+from coordinator_core.audit.targets.inputs import (
+    EpochState,
+    MissingInput,
+    assignor_of,
+    chosen_assignor,
+    stale_members,
+    topics_used,
+)
 from coordinator_core.audit.targets.leader_clients import leader_clients, with_assignor
 from coordinator_core.audit.targets.operation import KIND_OF_TARGET_EPOCH
 from coordinator_core.audit.targets.releases import releases, streams_profile
@@ -251,7 +258,10 @@ def _epoch(
         return None
     image = used.image
     brokers = streams_profile(state, releases(topics, record.at.timestamp_ms), settings)
-    assignor = assignor_of(state, settings.default_at(topics, record.at.timestamp_ms), kip_1071=brokers.is_kip_1071)
+    time_ms = record.at.timestamp_ms
+    chosen = chosen_assignor(topics, record.group_id, time_ms)
+    default = settings.default_at(topics, time_ms)
+    assignor = assignor_of(state, default, chosen=chosen, kip_1071=brokers.is_kip_1071)
     if isinstance(state, StreamsGroup):
         return _streams(record, state, image, assignor, brokers)
     work = {

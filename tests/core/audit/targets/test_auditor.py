@@ -24,6 +24,9 @@ from tests.core.builders import without_times
 from tests.core.recorded import EVERYTHING, sample
 from tests.core.stored import next_auditor
 
+STREAMS_TARGET = RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER
+STREAMS = (RecordType.STREAMS_GROUP_METADATA, STREAMS_TARGET)
+
 
 def audited(
     records: list[CoordinatorRecord],
@@ -155,6 +158,32 @@ def test_an_assignor_of_ones_own_gives_nothing_to_two() -> None:
         changed = [each._replace(value=value) if each.type == targets and each.value else each for each in chosen]
         verdicts |= {row.verdict for row in audited(changed) if row.basis == Basis.INVARIANTS}
     assert Verdict.INVALID in verdicts
+
+
+@pytest.mark.parametrize("is_doubled", [False, True])
+def test_a_streams_assignor_that_the_settings_name_is_judged_by_what_holds_of_all(is_doubled: bool) -> None:
+    """``streams.assignor.name`` of 4.4 names one of a later release, as ``balanced`` (pull request 23419)."""
+    topics = deepcopy(sample()[1])
+    groups = [records for records in sample()[0].values() if any(each.type in STREAMS for each in records)]
+    runs = [
+        SettingRun(ResourceKind.GROUP, records[0].group_id, "streams.assignor.name", "balanced", 0, 1 << 60)
+        for records in groups
+    ]
+    topics.snapshots = SnapshotSettings.of([], runs)
+    judged: list[TargetAuditRow] = []
+    for records in groups:
+        given = [each.value for each in records if each.type == STREAMS_TARGET and each.value]
+        value = max(given, key=lambda fields: len(str(fields["activeTasks"])))
+        changed = [
+            each._replace(value=value) if is_doubled and each.type == STREAMS_TARGET and each.value else each
+            for each in records
+        ]
+        judged += audit_group(changed, Group(records[0].group_id, from_start=True), topics, None, EVERYTHING)
+    judged = [row for row in judged if row.group_type == "STREAMS" and row.basis is not Basis.LEADER]
+    assert judged
+    assert {row.assignor for row in judged} == {"balanced"}
+    found = {row.verdict for row in judged if row.basis is Basis.INVARIANTS}
+    assert found == ({Verdict.SOUND, Verdict.INVALID} if is_doubled else {Verdict.SOUND})
 
 
 def _choosing(record: CoordinatorRecord, assignor: str) -> CoordinatorRecord:
