@@ -152,6 +152,12 @@ FINDING_TEXTS: Final = {
         "Create the topic of the dead-letter queue, or let share groups write there.",
         "Proven by the metadata log.",
     ),
+    "feature_off": FindingTexts(
+        "The members cannot join, and lose what they have once their sessions end: their records wait.",
+        "Turn the feature on again (kafka-features upgrade --feature NAME=LEVEL), or let the clients use the classic "
+        "protocol.",
+        "Proven by the metadata log.",
+    ),
     "share_stalled": FindingTexts(
         "Records of the partition wait.",
         "Look at the member that holds the offset; lower group.share.record.lock.duration.ms.",

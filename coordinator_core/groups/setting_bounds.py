@@ -32,7 +32,11 @@ DEFAULTS: dict[str, int] = {
     **{
         f"group.{kind.lower()}.{bound}.{setting}.ms": default
         for kind in WITH_SETTINGS
-        for setting, bounds in (("session.timeout", (45_000, 60_000)), ("heartbeat.interval", (5_000, 15_000)))
+        for setting, bounds in (
+            ("session.timeout", (45_000, 60_000)),
+            ("heartbeat.interval", (5_000, 15_000)),
+            ("assignment.interval", (0, 15_000)),
+        )
         for bound, default in zip(("min", "max"), bounds, strict=True)
     },
     "group.share.min.record.lock.duration.ms": 15_000,
@@ -45,7 +49,7 @@ DEFAULTS: dict[str, int] = {
     "group.streams.max.warmup.replicas": 20,
     "group.streams.min.task.offset.interval.ms": 15_000,
 }
-"""The bounds of a broker on which they are not set (4.3, KIP-1071)."""
+"""The bounds of a broker on which they are not set (4.4, KIP-1071)."""
 
 
 def _of_brokers(short: str) -> SettingBounds:

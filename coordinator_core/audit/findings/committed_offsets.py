@@ -6,6 +6,7 @@ import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
@@ -20,6 +21,12 @@ from coordinator_core.records import LogPosition
 
 MINUTE_MS = 60_000
 OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
+
+COMMIT_BYTES: Final = 37
+"""Bytes of a commit's record in a batch, at least, without the names of group and topic: 10 in the key (type,
+partition, lengths of both names), 20 in the value (version 2 without metadata), 7 of the record (length, attributes,
+two deltas, lengths of key and value, number of headers).
+"""
 
 
 def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -147,10 +154,19 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     active_ms = sum(max(_lasted_ms(commit), MINUTE_MS) for commit in history.commits)
     rate = round(commits * MINUTE_MS / active_ms)
     if rate >= limits.commits_per_partition_minute:
-        detail = f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition"
+        size = sum(commit.commits * _least_bytes(history.group_id, commit.topic) for commit in history.commits)
+        detail = (
+            f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition: at least "
+            f"{size} bytes in the log before it is compressed or compacted"
+        )
         yield history.finding(
             FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
         )
+
+
+def _least_bytes(group_id: str, topic: str) -> int:
+    """Return the bytes that the record of a commit has at least: its value differs from one to the next."""
+    return COMMIT_BYTES + len(group_id.encode()) + len(topic.encode())
 
 
 def _lasted_ms(commit: PartitionCommits) -> int:

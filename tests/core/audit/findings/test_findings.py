@@ -9,6 +9,7 @@ import pytest
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, score
 from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
+from coordinator_core.audit.findings.committed_offsets import COMMIT_BYTES
 from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
@@ -29,7 +30,9 @@ from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
 from coordinator_core.history.rows import AWAY_UNSEEN
 from coordinator_core.records import Family, RecordType
+from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs.report.worst import badness
 from jobs.settings import load
 from tests.core.audit.histories import assignment, at, cause, epoch, member, rebalance
@@ -534,8 +537,17 @@ def test_an_offset_that_expires_twice_is_one_partition() -> None:
 
 def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
-    assert [row.value for row in found(FindingKind.FLOODS_THE_LOG, commits=[often])] == [6_000]
+    (row,) = found(FindingKind.FLOODS_THE_LOG, commits=[often])
+    assert row.value == 6_000
+    assert row.detail.split(": ")[1].startswith(f"at least {6_000 * (COMMIT_BYTES + len('g') + len('t'))} bytes")
     assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
+
+
+def test_a_record_of_a_commit_has_no_less_bytes_than_is_said() -> None:
+    """Value version 3, as brokers write it, has a leader epoch besides: 4 bytes."""
+    written = [GroupLog("g").commit("t", 0, 5)]
+    new = [NewRecord(0, 0, encode_key(each.type, each.key), encode_value(each.type, 3, each.value)) for each in written]
+    assert len(encode_batch(new)) - HEADER_SIZE == COMMIT_BYTES + len("gt") + 4
 
 
 def test_partitions_that_commit_once_are_no_flood() -> None:
