@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.records import LogPosition
@@ -61,6 +61,10 @@ class Coverage:
         lasts = self._last.get(partition)
         if lasts:
             lasts[-1] = max(lasts[-1], offset - 1)
+
+    def ranges(self, partition: int) -> Iterator[tuple[int, int]]:
+        """Return the ranges of a partition, as (first, last)."""
+        return zip(self._first.get(partition, ()), self._last.get(partition, ()), strict=True)
 
     def newest_ranges(self, partition: int, most: int) -> list[tuple[int, int]]:
         """Return the newest ranges of a partition, at most so many, as (first, last); and forget all others.

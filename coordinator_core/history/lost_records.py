@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.violations import Violation
@@ -26,22 +26,45 @@ Offsets = tuple[int, int]
 AnyRow = TypeVar("AnyRow")
 
 
+class LogExtent(NamedTuple):
+    """What was read of a log partition: how many records, the offset of the last one, and the first offset behind the
+    last one without a record.
+    """
+
+    records: int
+    last: int
+    whole_from: int
+
+    @classmethod
+    def of(cls, spans: Iterable[Offsets]) -> LogExtent:
+        """Return the extent of spans without a gap, which are in order."""
+        records, last, whole_from = 0, -1, 0
+        for begin, end in spans:
+            if begin > last + 1:
+                whole_from = begin
+            records += max(end - max(begin, last + 1) + 1, 0)
+            last = max(last, end)
+        return cls(records, last, whole_from)
+
+
 @dataclass(frozen=True, slots=True)
 class LostRecords:
     """Offsets that are lost, and records that cannot be decoded, by topic and partition of the log.
 
     What compaction removed is not lost: the last record of each key is there. ``unreadable`` are the first and the last
-    record of each group that no schema describes; ``unplaced`` those whose key does not tell the group.
+    record of each group that no schema describes; ``unplaced`` those whose key does not tell the group. ``read``: what
+    was read of logs of groups, where it is known.
     """
 
     ranges: Mapping[Place, Sequence[Offsets]] = field(default_factory=dict)
     unreadable: Mapping[Place, Mapping[str, Offsets]] = field(default_factory=dict)
     unplaced: Mapping[Place, Offsets] = field(default_factory=dict)
+    read: Mapping[Place, LogExtent] = field(default_factory=dict)
 
     def about(self, group_id: str) -> LostRecords:
         """Return what may have said something of one group."""
         of_group = {place: {group_id: known[group_id]} for place, known in self.unreadable.items() if group_id in known}
-        return LostRecords(self.ranges, of_group, self.unplaced)
+        return LostRecords(self.ranges, of_group, self.unplaced, self.read)
 
     def joined(self, other: LostRecords) -> LostRecords:
         """Return what is lost of two logs."""
@@ -49,6 +72,7 @@ class LostRecords:
             {**self.ranges, **other.ranges},
             {**self.unreadable, **other.unreadable},
             {**self.unplaced, **other.unplaced},
+            {**self.read, **other.read},
         )
 
     def last_unplaced(self, place: Place) -> int:

@@ -14,7 +14,7 @@ from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.coordinators_away import coordinators_away
-from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.lost_records import LogExtent, LostRecords
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
@@ -95,7 +95,7 @@ class LogFacts(NamedTuple):
     @classmethod
     def read(cls, tables: TableReader, cluster: str) -> LogFacts:
         """Read them from the tables."""
-        lost = lost_records(tables, cluster, REPLAYED_TOPICS)
+        lost = replace(lost_records(tables, cluster, REPLAYED_TOPICS), read=_read_of_groups(tables, cluster))
         shares = _share_logs(tables, cluster, lost)
         topics = topics_at_end(tables, cluster)
         return cls(topics, shares, lost, other_lines(tables, cluster))
@@ -132,6 +132,21 @@ def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLo
     whole = frozenset(row["log_partition"] for row in rows if row["records"] == row["last_offset"] + 1) - not_whole
     groups_ms = _whole_logs_of_groups(tables, cluster, lost) if rows and has_orphans(tables, cluster) else {}
     return ShareLogs({row["log_partition"]: row["last_ms"] for row in rows}, whole, groups_ms)
+
+
+def _read_of_groups(tables: TableReader, cluster: str) -> dict[Place, LogExtent]:
+    """Return what was read of the logs of groups."""
+    rows = tables.rows(
+        "SELECT log_topic, log_partition, first_offset, last_offset FROM $log_ranges WHERE cluster = :cluster "
+        "AND log_topic IN :topics AND log_partition IS NOT NULL AND first_offset IS NOT NULL "
+        "ORDER BY log_topic, log_partition, first_offset",
+        cluster=cluster,
+        topics=GROUP_TOPICS,
+    )
+    return {
+        place: LogExtent.of((row["first_offset"], row["last_offset"]) for row in of_place)
+        for place, of_place in groupby(rows, PLACE)
+    }
 
 
 def has_orphans(tables: TableReader, cluster: str, group_id: str | None = None) -> bool:

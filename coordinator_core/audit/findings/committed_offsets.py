@@ -17,7 +17,7 @@ from coordinator_core.cluster.clocks import utc
 from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
-from coordinator_core.records import LogPosition
+from coordinator_core.records import GROUP_LOG, LogPosition
 
 MINUTE_MS = 60_000
 OR_EXPIRED = (EXPIRED, EXPIRED_OR_DELETED)
@@ -157,11 +157,29 @@ def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         size = sum(commit.commits * _least_bytes(history.group_id, commit.topic) for commit in history.commits)
         detail = (
             f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition: at least "
-            f"{size} bytes in the log before it is compressed or compacted"
+            f"{size} bytes in the log before it is compressed or compacted{_of_log(history, commits, first.partition)}"
         )
         yield history.finding(
             FindingKind.FLOODS_THE_LOG, rate, limits.commits_per_partition_minute, detail, [first, last]
         )
+
+
+def _of_log(history: GroupHistory, commits: int, partition: int) -> str:
+    """Return in words how much of the log partition the commits are, and how far compaction has been."""
+    place = GROUP_LOG, partition
+    read = history.lost.read.get(place)
+    if read is None or not read.records:
+        return ""
+    text = f", {round(100 * commits / read.records)}% of the {read.records} records read of {GROUP_LOG}-{partition}"
+    if place in history.lost.ranges:
+        return text
+    missing = read.last + 1 - read.records
+    if not missing:
+        return f"{text}; none of its offsets is missing, so that compaction has removed nothing"
+    return (
+        f"{text}; {missing} of its {read.last + 1} offsets have no record (compaction, or the ends of transactions in "
+        f"what a consumer read), none of the {read.last + 1 - read.whole_from} from offset {read.whole_from} on"
+    )
 
 
 def _least_bytes(group_id: str, topic: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from coordinator_core.audit.folds.group_folds import FoldedRow, GroupFolds
@@ -23,7 +23,7 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, lost_offsets, unreadable_record
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import Knowledge
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, UnreadableOffsets
+from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords, UnreadableOffsets
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import AnyRecord, Family, LogPosition
 from coordinator_core.wire.control import MARKERS
@@ -304,7 +304,8 @@ def _partition(
     is_whole = not reader.gaps.lost and unreadable.unplaced is None
     if reader.family is Family.GROUP and reader.from_start and is_whole:
         surroundings.shares.groups_ms[reader.partition] = last.timestamp_ms
-    lost = _lost(reader, unreadable)
+    extent = LogExtent.of(groups.coverage.ranges(reader.partition))
+    lost = replace(_lost(reader, unreadable), read={reader.place: extent})
     for group_id, gathered in groups.groups.items():
         yield _as_history(group_id, gathered, last.timestamp_ms, surroundings, lost)
 

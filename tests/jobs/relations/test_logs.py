@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import ShareLogs
-from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.lost_records import LogExtent, LostRecords
 from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations.logs import (
@@ -208,5 +208,7 @@ def test_what_was_read_of_the_share_state_log(tmp_path: Path) -> None:
     orphan = {"cluster": "c", "log_topic": SHARE_LOG, "log_partition": 0, "group_id": "orphan"}
     tables = {RUNS: [], QUARANTINE: [], TOPIC_HISTORY: [], LOG_RANGES: ranges, LOG_RECORDS: records}
     write(tmp_path, {**tables, GROUP_STATES: [orphan], HISTORY["share_initializations"]: []})
-    shares = LogFacts.read(FolderReader(str(tmp_path)), "c").share_logs
+    facts = LogFacts.read(FolderReader(str(tmp_path)), "c")
+    assert facts.lost.read == {(GROUP_LOG, 0): LogExtent(10, 9, 0)}, "of logs of groups, whatever a range is one of"
+    shares = facts.share_logs
     assert shares == ShareLogs({0: 100}, frozenset({0}), {0: 200})

@@ -27,7 +27,7 @@ from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
 from coordinator_core.history.rows import AWAY_UNSEEN
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
@@ -541,6 +541,26 @@ def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     assert row.value == 6_000
     assert row.detail.split(": ")[1].startswith(f"at least {6_000 * (COMMIT_BYTES + len('g') + len('t'))} bytes")
     assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
+
+
+@pytest.mark.parametrize(
+    ("spans", "lost", "said"),
+    [
+        ([(0, 11_999)], [], "50% of the 12000 records read of __consumer_offsets-0; none of its offsets is missing"),
+        ([(0, 0), (4_000, 15_998)], [], "; 3999 of its 15999 offsets have no record (compaction"),
+        ([(4_000, 15_999)], [], "none of the 12000 from offset 4000 on"),
+        ([(4_000, 15_999)], [(0, 3_999)], "50% of the 12000 records read of __consumer_offsets-0"),
+    ],
+)
+def test_a_flood_says_its_share_of_the_log_and_how_far_compaction_has_been(
+    spans: list[tuple[int, int]], lost: list[tuple[int, int]], said: str
+) -> None:
+    place = ("__consumer_offsets", 0)
+    known = LostRecords({place: lost} if lost else {}, read={place: LogExtent.of(spans)})
+    often = commits(commits=6_000, last=at(2, 60_000), first=at(1, 0))
+    (row,) = found(FindingKind.FLOODS_THE_LOG, commits=[often], lost=known)
+    assert said in row.detail
+    assert row.detail.endswith(said) or not lost
 
 
 def test_a_record_of_a_commit_has_no_less_bytes_than_is_said() -> None:
