@@ -105,21 +105,31 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
 
 
 def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for the members of the group that do not work together, whichever of them leads one day."""
-    present = history.present
-    if present is None or history.group_type != GroupType.CLASSIC or not present.members:
+    """Yield one finding for members that do not work together, whichever of them leads one day: over when they are no
+    longer in the group together.
+    """
+    if history.group_type != GroupType.CLASSIC:
         return
-    members = [row for row in history.memberships if row.is_open]
-    pairs = list(_pairs(members, present.assignor))
+    by_id = {row.member_id: row for row in history.memberships}
+    pairs: list[_Pair] = []
+    epochs: list[GroupEpochRow] = []
+    for epoch in history.epochs:
+        members = [by_id[member_id] for member_id in epoch.members or () if member_id in by_id]
+        there = list(_pairs(members, epoch.assignor))
+        if there:
+            pairs += there
+            epochs.append(epoch)
     if pairs:
         named = first_of([_sentence(history, pair) for pair in _one_of_each(pairs)], MOST_PAIRS)
+        ended = epochs[-1].ended
         yield history.finding(
             FindingKind.CLIENTS_CLASH,
             len({pair.member.member_id for pair in pairs}),
             1,
             f"{named}; {REMEDY}",
-            [present.opened],
-            is_open=True,
+            [row.opened for row in epochs],
+            until_ms=None if ended is None else ended.timestamp_ms,
+            is_open=ended is None,
         )
 
 

@@ -33,9 +33,10 @@ def found(history: GroupHistory) -> dict[str, FindingRow]:
 def test_members_that_read_only_the_last_entry_of_a_topic() -> None:
     of_groups = histories(unpacked("clients") / "topic_listed_twice" / "logs")
     rows = {group_id: found(history) for group_id, history in of_groups.items()}
-    counts = {group_id: row[FindingKind.ASSIGNMENT_NOT_TAKEN].value for group_id, row in rows.items() if row}
+    kind = FindingKind.ASSIGNMENT_NOT_TAKEN
+    counts = {group_id: row[kind].value for group_id, row in rows.items() if kind in row}
     assert counts == {"mix-coop-twice-0": 6, "mix-coop-twice-1": 3, "mix-coop-twice-3": 2}
-    detail = rows["mix-coop-twice-3"][FindingKind.ASSIGNMENT_NOT_TAKEN].detail
+    detail = rows["mix-coop-twice-3"][kind].detail
     assert detail.startswith("member sarama-ba3f1ad6-844e-4ca9-8a9d-586aa9042ce5 (sarama at 127.0.0.1, sarama) did not")
     causes = [cause.kind for history in of_groups.values() for row in history.rebalances for cause in row.causes]
     assert causes.count("assignment_not_taken") == 11
@@ -105,6 +106,15 @@ def test_clients_that_would_not_work_together() -> None:
     assert found(classic(*same, leader="b")) == {}
     unknown = member("a", at(10), client="java"), member("b", at(10), client="unknown")
     assert found(classic(*unknown, leader="b")) == {}
+
+
+def test_clients_that_did_not_work_together_while_both_were_there() -> None:
+    """kafka-python was in the groups that kafka-go led, and left before their end."""
+    rows = [found(history) for history in histories(unpacked("clients") / "kafka_go_leads" / "logs").values()]
+    clashes = [row[FindingKind.CLIENTS_CLASH] for row in rows]
+    assert [(row.is_open, row.value) for row in clashes] == [(False, 2), (False, 2)]
+    assert all(", kafka-python) leads" in row.detail for row in clashes)
+    assert all(row.until_ms > row.since_ms for row in clashes)
 
 
 def test_a_member_that_has_what_it_does_not_subscribe_to() -> None:
