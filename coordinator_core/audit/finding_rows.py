@@ -152,8 +152,9 @@ class FindingKind(StrEnum):
         "A broker's application log says that members went, or that the group's epoch went up, and the coordinator's "
         "log has nothing of it: the decision could not be written.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
-        "A broker's application log says that the coordinator could not load the log partition of the group, and none "
-        "has since: its clients cannot join, commit or fetch offsets.")
+        "A broker's application log says that the coordinator could not load a log partition, and none has since: the "
+        "clients of its groups cannot join, commit or fetch offsets. It is about the cluster, one for each partition; "
+        "asked for one group, it is about the group.")
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
         "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")

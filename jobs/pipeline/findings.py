@@ -19,7 +19,7 @@ from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Storm, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -162,7 +162,7 @@ def _marked(rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[Sto
     for row in rows:
         covered = row["covered"]
         if row["cluster"] in storms:
-            covered = row["kind"] in COVERED and any(each.covers(_row(row)) for each in storms[row["cluster"]])
+            covered = any(each.covers(_row(row)) for each in storms[row["cluster"]])
         yield {**row, "covered": covered}
 
 
@@ -205,17 +205,19 @@ def _with_those_of_clusters(tables: Tables, clusters: Iterable[str], limits: Thr
     columns = [name for name in FINDINGS.schema.names if name != "covered"]
     covering = []
     for cluster in clusters:
-        read = "SELECT * FROM $findings WHERE cluster = :cluster AND kind = :kind AND group_id IS NOT NULL"
-        of_kind = tables.engine().rows(read, cluster=cluster, kind=str(FindingKind.REBALANCE_STORM))
-        found, storms = _about_cluster(tables, cluster, map(_row, of_kind), limits)
+        read = "SELECT * FROM $findings WHERE cluster = :cluster AND kind IN :kinds AND group_id IS NOT NULL"
+        of_kinds = tables.engine().rows(read, cluster=cluster, kinds=sorted(COVERED))
+        found, storms = _about_cluster(tables, cluster, map(_row, of_kinds), limits)
         about += [{"cluster": cluster, **row._asdict()} for row in found]
         covering += [
-            (cluster, group_id, storm.row.since_ms, storm.row.until_ms) for storm in storms for group_id in storm.groups
+            (cluster, group_id, kind, storm.row.since_ms, storm.row.until_ms)
+            for storm in storms
+            for group_id in storm.groups
+            for kind in COVERED[storm.row.kind]
         ]
-    kinds_covered = ", ".join(sql_text(kind) for kind in sorted(COVERED))
     places = _covering(tables, covering).hint("broadcast")
     condition = (
-        f"f.cluster = c.cluster AND f.group_id = c.group_id AND f.kind IN ({kinds_covered}) "
+        "f.cluster = c.cluster AND f.group_id = c.group_id AND f.kind = c.kind "
         "AND f.since_ms BETWEEN c.first_ms AND c.last_ms"
     )
     parts = [
@@ -226,14 +228,15 @@ def _with_those_of_clusters(tables: Tables, clusters: Iterable[str], limits: Thr
     return reduce(DataFrame.unionByName, parts)
 
 
-def _covering(tables: Tables, rows: Iterable[tuple[str, str, int, int]]) -> DataFrame:
-    cluster, group_id, first_ms, last_ms = zip(*rows, strict=True) if rows else ((), (), (), ())
+def _covering(tables: Tables, rows: Iterable[tuple[str, str, str, int, int]]) -> DataFrame:
+    cluster, group_id, kind, first_ms, last_ms = zip(*rows, strict=True) if rows else ((), (), (), (), ())
     return sent(
         tables.spark,
         pa.table(
             {
                 "cluster": pa.array(cluster, pa.string()),
                 "group_id": pa.array(group_id, pa.string()),
+                "kind": pa.array(kind, pa.string()),
                 "first_ms": pa.array(first_ms, pa.int64()),
                 "last_ms": pa.array(last_ms, pa.int64()),
             }

@@ -57,7 +57,8 @@ def _is_near(line: BrokerEvent, other: BrokerEvent) -> bool:
 def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield that no coordinator could load the log partition of the group by the end of the lines."""
     present = history.present
-    if present is None and all(row.offset is None for row in history.commits):
+    there = [row.last for row in history.commits if row.offset is not None] if present is None else [present.opened]
+    if not there:
         return
     for partition, (first, last, times) in failed_loads(history.lines.events).items():
         since = "" if first.timestamp_ms is None else f" since {utc(first.timestamp_ms)}"
@@ -69,7 +70,8 @@ def without_coordinator(history: GroupHistory, limits: Thresholds) -> Iterator[F
             1,
             f"{GROUP_LOG}-{partition} has no coordinator{since}: it could not be loaded {counted(times, 'time')}, "
             f"{first.reason or first.text} ({first.place}){known}",
-            [] if present is None else [present.opened],
+            there,
+            subject=f"{GROUP_LOG}-{partition}",
             until_ms=last.timestamp_ms,
             is_open=True,
         )

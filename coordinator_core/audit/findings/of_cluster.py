@@ -1,13 +1,15 @@
 """The findings about a cluster itself: what no group's own history shows, and what many groups had at once.
 
 Storms of many groups that begin in the same minute have one cause, or several that no group's own history tells: one
-finding says it of all of them. What each group has to show for it is covered by that, and is left out of lists.
+finding says it of all of them. So does one about a log partition without coordinator. What each group has to show for
+it is covered by that, and is left out of lists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.coordinator_away import GroupLife, coordinator_away, group_lives
@@ -20,7 +22,7 @@ from coordinator_core.audit.findings.stood_still import (
     stood_still,
 )
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted
+from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.records import GROUP_LOG
 
@@ -28,18 +30,23 @@ SAME_MINUTE_MS = 60_000
 """Storms that begin within this time of the first one began together; so long before it, its cause may have ended."""
 MOST_NAMED = 5
 """A finding names at most this many groups."""
-COVERED = frozenset(
-    map(
-        str,
-        (
-            FindingKind.REBALANCE_STORM,
-            FindingKind.FLAPPING_MEMBER,
-            FindingKind.ROLLING_DEPLOY,
-            FindingKind.STATIC_MEMBER_EXPIRED,
-        ),
-    )
-)
-"""What a group in such a storm has to show for it: its members come and go."""
+COVERED: Final[Mapping[str, frozenset[str]]] = {
+    str(FindingKind.REBALANCE_STORM): frozenset(
+        map(
+            str,
+            (
+                FindingKind.REBALANCE_STORM,
+                FindingKind.FLAPPING_MEMBER,
+                FindingKind.ROLLING_DEPLOY,
+                FindingKind.STATIC_MEMBER_EXPIRED,
+            ),
+        )
+    ),
+    str(FindingKind.NO_COORDINATOR): frozenset((str(FindingKind.NO_COORDINATOR),)),
+}
+"""By kind of a finding about many groups at once, which is made from those of each: what it covers. In a storm, the
+members of a group come and go.
+"""
 
 
 class ClusterSigns(NamedTuple):
@@ -67,7 +74,7 @@ NO_SIGNS = ClusterSigns()
 
 
 class Storm(NamedTuple):
-    """A storm of many groups: the finding about it, and the groups."""
+    """What many groups have at once, as a storm: the finding about it, and the groups."""
 
     row: FindingRow
     groups: frozenset[str]
@@ -76,7 +83,7 @@ class Storm(NamedTuple):
         """Whether it says what a finding about one group says."""
         return (
             row.group_id in self.groups
-            and row.kind in COVERED
+            and row.kind in COVERED[self.row.kind]
             and self.row.since_ms <= row.since_ms <= self.row.until_ms
         )
 
@@ -88,13 +95,14 @@ def about_cluster(
     limits: Thresholds,
     shows_all: ShowsAll = all_shown,
 ) -> tuple[list[FindingRow], list[Storm]]:
-    """Return the findings about a cluster, and the storms among them.
+    """Return the findings about a cluster, and those of them that say what many groups have at once.
 
-    ``signs`` are those of all groups, ``of_groups`` their findings: of these, storms count.
+    ``signs`` are those of all groups, ``of_groups`` their findings: those of kinds in COVERED count.
     """
     away = list(coordinator_away(signs.lives, topics, limits))
     still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
-    storms = list(_storms(of_groups, limits, [*away, *still]))
+    made_from = list(of_groups)
+    storms = [*_without_coordinator(made_from), *_storms(made_from, limits, [*away, *still])]
     return [*away, *still, *(storm.row for storm in storms)], storms
 
 
@@ -102,6 +110,33 @@ def marked(rows: Iterable[FindingRow], storms: Sequence[Storm]) -> Iterator[Find
     """Yield the findings about groups; what a storm of many groups says of them is marked as covered."""
     for row in rows:
         yield row._replace(covered=any(storm.covers(row) for storm in storms))
+
+
+def _without_coordinator(rows: Iterable[FindingRow]) -> Iterator[Storm]:
+    """Yield one finding for each log partition that could not be loaded, from those of its groups."""
+
+    def place(row: FindingRow) -> str:
+        return row.subject or ""
+
+    of_kind = (row for row in rows if row.kind == FindingKind.NO_COORDINATOR)
+    by_group = sorted(of_kind, key=lambda row: (place(row), row.group_id or ""))
+    for subject, same in groupby(by_group, key=place):
+        told = list(same)
+        groups = sorted({row.group_id or "" for row in told})
+        finding = make_finding(
+            FindingKind.NO_COORDINATOR,
+            max(row.value for row in told),
+            told[0].threshold,
+            f"{counted(len(groups), 'group')} ({first_of(groups)}): {told[0].detail}",
+            [at for row in told for at in row.evidence[:1]],
+            subject=subject,
+            since_ms=min(row.since_ms for row in told),
+            until_ms=max(row.until_ms for row in told),
+            is_open=True,
+            log_topic=told[0].log_topic,
+            complete=all(row.history_complete for row in told),
+        )
+        yield Storm(finding, frozenset(groups))
 
 
 def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[Storm]:

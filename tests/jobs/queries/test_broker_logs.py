@@ -136,10 +136,18 @@ def test_groups_whose_log_partition_could_not_be_loaded_have_no_coordinator(
     rows = [row for row in answers(tmp_path, warnings=warnings).findings(None) if row.kind == "no_coordinator"]
     own = {each.group_id for each in histories if each.present is not None and each.present.opened.partition == 0}
     assert own
-    assert {row.group_id for row in rows} >= own
+    own |= {
+        each.group_id
+        for each in histories
+        if each.present is None and any(row.offset is not None and row.last.partition == 0 for row in each.commits)
+    }
+    assert [(row.group_id, row.subject) for row in rows] == [(None, "__consumer_offsets-0")]
+    assert f"{len(own)} groups (" in rows[0].detail
     assert {(row.value, row.level, row.is_open) for row in rows} == {(2, "alarm", True)}
     assert "__consumer_offsets-0 has no coordinator since 2030-01-01T00:00:00.000Z" in rows[0].detail
     assert "KAFKA-20254" in rows[0].detail
+    of_one = [row for row in answers(tmp_path).findings(min(own)) if row.kind == "no_coordinator"]
+    assert [(row.group_id, row.value) for row in of_one] == [(min(own), 2)]
     assert any("__consumer_offsets-0 has no coordinator" in each for each in warnings)
     (tmp_path / "server.log").write_text(text + failures + LOADED.format(logger=RUNTIME))
     assert not [row for row in answers(tmp_path).findings(None) if row.kind == "no_coordinator"]
