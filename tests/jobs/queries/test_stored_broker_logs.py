@@ -30,6 +30,16 @@ from tests.jobs.queries.same_answers import folder_reader
 pytestmark = pytest.mark.long
 
 
+CONTEXT = "[GroupCoordinator id=1 topic=__consumer_offsets partition=0]"
+LOGGER = "(org.apache.kafka.coordinator.common.runtime.CoordinatorRuntime)"
+NOT_LOADED = (
+    "[2030-01-01 00:00:00,000] ERROR [GroupCoordinator id=1] Failed to load metadata from __consumer_offsets-0 with "
+    "epoch 9 due to java.lang.RuntimeException: Replaying record CoordinatorRecord(key=StreamsGroupMetadataKey("
+    f"groupId='g')) from __consumer_offsets-0 at offset 7 failed. {LOGGER}\n"
+)
+LATER = f"[2030-01-01 00:00:01,000] INFO {CONTEXT} [GroupId later] Bumped group epoch to 999. {LOGGER}\n"
+
+
 class Taken(NamedTuple):
     """The tables with the lines, the file that they are from, and what it says of members that went."""
 
@@ -110,3 +120,29 @@ def test_each_line_is_there_once_with_its_record(taken: Taken) -> None:
     bound = [row for row in rows if row.kind.startswith("member_")]
     assert len(bound) == len(taken.told)
     assert all(row.record is not None for row in bound)
+
+
+def test_what_is_warned_of_is_what_files_warn_of(taken: Taken, tmp_path: Path) -> None:
+    """A partition that did not load, a file of another cluster, and a copy that is older than the file."""
+    text, told = written(group_histories(find_logs([SAMPLE_LOGS]), pytest.fail))
+    (tmp_path / "failed.log").write_text("".join(text.splitlines(keepends=True)[:40]) + NOT_LOADED + LATER)
+    for number, each in enumerate(told):
+        text = text.replace(each.member_id, f"other-{number}")
+    (tmp_path / "other.log").write_text(text)
+    shutil.copytree(taken.made.tables.location, tmp_path / "tables")
+    made = CoordinatorAudit(taken.made.tables.spark, str(tmp_path / "tables"), "sample", taken.made.settings)
+    files = [tmp_path / "failed.log", tmp_path / "other.log"]
+    broker_logs.take(made.tables, list(map(str, files)), "sample", pytest.fail)
+    broker_logs.settle(made.tables, "sample")
+    made.audit()
+    by_files, by_tables = list[str](), list[str]()
+    brokers = BrokerLogs([taken.file, *files])
+    of_files = LogAnswers(find_logs([SAMPLE_LOGS]), by_files.append, lambda: made.settings, brokers=brokers)
+    of_tables = StoredAnswers(folder_reader(made.tables), "sample", made.settings.audit, by_tables.append)
+    expected = [row for row in of_files.findings(None) if row.kind == FindingKind.NO_COORDINATOR]
+    assert [row.group_id for row in expected] == [None]
+    assert [row for row in of_tables.findings(None) if row.kind == FindingKind.NO_COORDINATOR] == expected
+    of_tables.warn_once()
+    for words in ("__consumer_offsets-0 has no coordinator", "other.log are not used", "older than the broker's log"):
+        (said,) = [each for each in by_files if words in each]
+        assert [each for each in by_tables if words in each] == [said]
