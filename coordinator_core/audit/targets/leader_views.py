@@ -42,8 +42,10 @@ class LeaderMemory:
     the members' assignments when the group was converted to another type, those of static members by instance id too.
     ``watched`` are the topics of the last generation, all of which its ``leader`` asked for; ``partial`` has the topics
     of the members that subscribed to only some of them. ``seen`` is the offset of the group's last record. ``exact``
-    has the leaders of which an assignment of several members came out with all its orders, as Kafka's own client gives
-    it: of these, one that no release gives is wrong, however even it is.
+    has the leaders that are Kafka's own client, or may be by what was written, and of which an assignment of
+    several members came out with all its orders, as that client gives it. Other clients sort, too, so that this alone
+    does not tell whose leader it is; but an assignment of such a leader that no client and no release gives is wrong,
+    however even it is.
     """
 
     generation: int | None = None
