@@ -119,8 +119,8 @@ class Rule(StrEnum):
         "A partition's assignment epoch is not above the epoch of its member.")
 
     # Members and what they have.
-    UNKNOWN_MEMBER_STATE = ("unknown_member_state", _EPOCHS, _KIP848, _PROTOCOL,
-        "A member is in one of the states of its protocol.")
+    UNKNOWN_MEMBER_STATE = ("unknown_member_state", _EPOCHS, _KIP848, _NOTICE,
+        "A member is in one of the states of its protocol that are known; a newer broker may write others.")
     STATE_AGAINST_ASSIGNMENT = ("state_against_assignment", _RECONCILED, _KIP848, _PROTOCOL,
         "A member has partitions or tasks to revoke if, and only if, its state says so; it waits for others "
         "only if it lacks something of its target.")
