@@ -1,0 +1,28 @@
+"""Which known fault of Kafka a load that failed shows, by the words of the broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.broker_log.failed_loads import known_fault
+from tests.core.audit.folds.test_witness import said
+
+FAILED = (
+    "Failed to load metadata from __consumer_offsets-0 with epoch 9 due to java.lang.RuntimeException: Replaying "
+    "record CoordinatorRecord(key={}) from __consumer_offsets-0 at offset 7 failed due to: {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("key", "why", "issue"),
+    [
+        ("StreamsGroupMetadataKey(groupId='g')", "Group g is not a streams group.", "KAFKA-20254"),
+        ("ConsumerGroupCurrentMemberAssignmentKey(groupId='g')", "still owned at a different epoch", "KAFKA-19862"),
+        ("ApiMessageAndVersion(x)", "Consumer group g not found.", "KAFKA-17306"),
+        ("ConsumerGroupMetadataKey(groupId='g')", "Group g is not a consumer group", "KAFKA-21117"),
+        ("OffsetCommitKey(group='g')", "the disk is full", None),
+    ],
+)
+def test_the_words_of_the_broker_show_the_fault(key: str, why: str, issue: str | None) -> None:
+    fault = known_fault(said(FAILED.format(key, why), 1))
+    assert (None if fault is None else fault.issue) == issue
