@@ -121,15 +121,15 @@ def test_a_suite_with_the_name_of_a_table_needs_no_definition_and_another_one_do
     context.suites.delete("mine")
     (found,) = [each for each in checked(project) if each.suite == "rebalances.mine"]
     assert (found.check, found.passed) == ("rebalances", None), "the tables are not there: unknown"
-    assert "does not exist" in found.about
+    assert "does not exist" in found.happened
 
 
 def test_an_expectation_that_cannot_be_computed_fails_and_says_why(project: Path) -> None:
     opened(project).suites.get("freshness").add_expectation(gxe.ExpectColumnValuesToBeInSet(column="lag", value_set=[]))
     (found,) = [each for each in checked(project) if each.check == "lag"]
     assert found.failed
-    assert "lag" in found.about
-    assert "could not be computed" in found.about
+    assert "lag" in found.happened
+    assert "could not be computed" in found.happened
 
 
 @pytest.mark.parametrize("location", ["/elsewhere", "main.audit"])
@@ -195,8 +195,8 @@ def test_actions_run_with_secrets_from_the_environment(project: Path, monkeypatc
         ("REFUSED", False, "warning"),
         ("NOT_SET", False, "warning"),
     ]
-    assert "not delivered" in found[0].about
-    assert found[1].about == "the environment variable NOT_SET is not set"
+    assert "not delivered" in found[0].happened
+    assert found[1].happened == "the environment variable NOT_SET is not set"
 
 
 def test_what_the_documentation_writes_works(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,7 @@ def test_tables_for_people(folder: Path) -> None:
 def test_a_streams_group_has_its_subtopologies() -> None:
     table = run("describe", "E-count", "--log", ROOT / "data" / "samples" / "logs").stdout
     assert "subtopologies (1)" in table
-    assert "e-in2     E-count-cnt-changelog (4)" in table
+    assert "e-in2\tE-count-cnt-changelog (4)" in table
 
 
 def test_without_the_metadata_log_topics_have_ids(folder: Path) -> None:

@@ -153,8 +153,8 @@ def test_a_packed_archive_is_unpacked_once(tmp_path: Path, monkeypatch: pytest.M
             member.size = len(content)
             out.addfile(member, BytesIO(content))
     unpacked: list[str] = []
-    unpack = archives._unpacked
-    monkeypatch.setattr(archives, "_unpacked", lambda path: unpacked.append(path) or unpack(path))
+    unpack = archives.opened
+    monkeypatch.setattr(archives, "opened", lambda path: unpacked.append(path) or unpack(path))
     done = CliRunner().invoke(app, ["groups", "--log", str(archive), "--json"])
     assert done.exit_code == 0, done.output
     assert unpacked == [str(archive)]

@@ -86,7 +86,10 @@ def test_terminals_show_names_escaped(name: str, logs: Path) -> None:
             result = run(command[0], "--log", logs, *json_flag, *command[1:])
             assert result.exit_code in (0, 1), result.output
             assert result.exception is None or isinstance(result.exception, SystemExit)
-            assert not acting(result.stdout + result.stderr), command
+            between_columns = set() if json_flag else {"\t"}
+            assert not acting(result.stdout) - between_columns, command
+            assert not acting(result.stderr), command
+            assert {line.count("\t") for line in result.stdout.splitlines()} <= {0, *range(2, 20)}, "no name has one"
             seen += "" if json_flag else result.stdout
     assert visible(name)[:6] in seen
 
