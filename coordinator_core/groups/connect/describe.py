@@ -19,6 +19,7 @@ from coordinator_core.groups.connect.state import (
     is_classic,
     is_to_be_downgraded,
     max_delay_ms,
+    unassigned,
     units,
 )
 from coordinator_core.groups.described import DescribedConnectGroup, DescribedWork, DescribedWorker
@@ -120,7 +121,7 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
     """Return the group with its epochs, work, and workers; null is what the log has not shown.
 
     ``assignmentError`` is the error that the assignor reported with the target (0:
-    none). ``unassigned`` is the work in no target of a worker that is there.
+    none). ``unassigned`` is the work in no worker's target.
     """
     has_target, has_work = group.assignment_epoch is not None, group.work_epoch is not None
     is_known = knows_assignors(group, certainty)
@@ -139,9 +140,8 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
 
 
 def _left_over(group: ConnectGroup) -> set[ConnectorOrTask]:
-    """Return the work in no target of a worker that is there: the last target names workers that have left since."""
-    there = (target.work for member_id, target in group.targets.items() if member_id in group.members)
-    return set(units(group.work)).difference(*map(units, there))
+    """Return the work in no target; without workers no target is made, and the last one names those that have left."""
+    return unassigned(group) if group.members else set(units(group.work))
 
 
 def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> DescribedConnectGroup:

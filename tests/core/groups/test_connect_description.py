@@ -177,7 +177,7 @@ def test_owners_of_connectors_and_tasks() -> None:
 def test_work_of_workers_that_have_left_is_unassigned() -> None:
     """Without workers no target is made, so that the last one still names those that have gone."""
     group = reconciling()
-    for name, work_left in (("W1", [*A, "C"]), ("W2", [*A, *B, "C"])):
+    for name, work_left in (("W1", ["C"]), ("W2", [*A, *B, "C"])):
         del group.state.members[name]
         unassigned = describe(group, GroupOffsets(), Surroundings())["describe_connect"]["unassigned"]
         listed = {*unassigned["connectors"], *unassigned["tasks"]}

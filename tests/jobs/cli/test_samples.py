@@ -52,5 +52,5 @@ def test_the_timeline_of_a_group_has_the_lines_that_no_record_tells():
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["kind"] for row in rows if row["table"] == "broker_events"] == ["coordinator_loaded"]
     shown = CliRunner().invoke(app, ["history", "B-range-5175", *options[:-1]]).stdout.splitlines()
-    assert "coordinator back" in shown[4]
+    assert "coordinator back" in shown[2]
     assert not [line for line in shown if "coordinator away" in line]

@@ -96,7 +96,7 @@ def test_no_example_is_called_wrong(name: str, played: Callable[[str], PlayedLog
     assert list(answers.violations(None, 0)) == []
     verdicts = list(answers.verdicts(None, 0))
     assert verdicts
-    expected = Verdict.UNKNOWN if name == ROLLING_UPGRADE else Verdict.IDENTICAL
+    expected = Verdict.SOUND if name == ROLLING_UPGRADE else Verdict.IDENTICAL
     assert {row.verdict for row in verdicts} == {expected}
 
 
@@ -125,10 +125,7 @@ def test_rolling_upgrade_phases_1_to_4(played: Callable[[str], PlayedLogs]) -> N
     assert causes(logs)[3] == causes(logs)[4] == [("unknown", "the log does not show a cause")]
     story = logs.story(5)
     assert "Cause: the group's protocol changed (round-robin-0 to round-robin-1)." in story
-    assert (
-        "It cannot be verified whether the assignment is right. Missing: the assignor 'round-robin-1', which is not "
-        "one of Kafka's."
-    ) in story
+    assert any("the assignment breaks nothing that holds of all" in sentence for sentence in story)
 
 
 def test_coordinator_failures_before_the_state_is_persisted(played: Callable[[str], PlayedLogs]) -> None:

@@ -205,7 +205,7 @@ def test_workers_join(played: Callable[..., Pipeline]) -> None:
         line.startswith("Member W1 (W1 at 127.0.0.1) was asked to give up 2 connectors and tasks") for line in story
     )
     assert any(line.startswith("2 connectors and tasks moved from one member to another") for line in story)
-    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B 1." in story
+    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B-1." in story
 
 
 def test_w2_waits_for_what_w1_runs(played: Callable[..., Pipeline]) -> None:
@@ -242,7 +242,7 @@ def test_a_worker_bounces(played: Callable[..., Pipeline]) -> None:
         (37, Verdict.IDENTICAL),
     ]
     assert "Cause: member W2 (W2 at 127.0.0.1) joined." in pipeline.story(37)
-    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B 1." in pipeline.story(37)
+    assert "Member W2 (W2 at 127.0.0.1) got connector B; task B-1." in pipeline.story(37)
     assert history.rebalances[-1].units_moved_back == 0
     assert history.rebalances[-1].units_lost == 0
 
@@ -339,8 +339,8 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
     last = CliRunner().invoke(app, ["explain", GROUP, *logs]).stdout
     assert last.startswith("The classic group connect rebalanced from generation 4 to generation 5.")
     lines = CliRunner().invoke(app, ["history", GROUP, *logs]).stdout
-    assert "__consumer_offsets-0:3" in lines
-    assert "__worker_offsets-0:35" in lines
+    assert "__consumer_offsets 0:3" in lines
+    assert "__worker_offsets 0:35" in lines
     assert "group upgraded" in lines
     assert "group downgraded" in lines
 

@@ -241,7 +241,7 @@ def test_the_migration_there_and_back_is_one_story(written: Callable[..., Writte
 def test_the_migration_is_explained(written: Callable[..., Written]) -> None:
     story = written("streams_migration", "C leaves").story(25)
     assert "Cause: a warm-up task of the process of member C (C at 127.0.0.1) caught up (task 0_2)." in story
-    assert "Member A (A at 127.0.0.1) gave up active 0 2." in story
+    assert "Member A (A at 127.0.0.1) gave up active 0_2." in story
 
 
 # --- warm-up tasks, configurations, regular expressions, topics ------------------------------------------------------
