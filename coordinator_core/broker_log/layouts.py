@@ -22,7 +22,7 @@ RARE: Final = 20
 """What fewer than one in this many lines shows is not a tail: another message may begin with the same words."""
 
 
-class Layout:
+class LineLayout:
     """The tails that lines of one file have shown, those of texts in quotes and those of others."""
 
     def __init__(self) -> None:

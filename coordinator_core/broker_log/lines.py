@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.json_texts import STRING, JsonEntry, json_entries, unquoted
-from coordinator_core.broker_log.layouts import Layout
-from coordinator_core.broker_log.messages import End, Message, find_message, fixed_part, said
+from coordinator_core.broker_log.layouts import LineLayout
+from coordinator_core.broker_log.messages import End, FoundMessage, find_message, fixed_part, said
 from coordinator_core.broker_log.times import NO_TIME, WrittenTime, resolution_of, time_before, with_zone
 
 NEEDLES: Final = (
@@ -81,7 +81,7 @@ class _Text(NamedTuple):
         return self.prefix.string[self.prefix.end() :]
 
 
-class LogReader:
+class LineReader:
     """Reads the lines of one file: finds out how they are laid out, and counts what it does not understand.
 
     ``not_understood`` counts the lines that have the fixed part of a message and do not fit its pattern;
@@ -94,7 +94,7 @@ class LogReader:
         self.not_understood = 0
         self.first_not_understood: tuple[int, str] | None = None
         self.informs = False
-        self._layout = Layout()
+        self._layout = LineLayout()
         self._resolution_ms = 1
 
     def note_times(self, times: Iterable[WrittenTime]) -> None:
@@ -120,7 +120,7 @@ class LogReader:
         for text, message in zip(texts, found, strict=True):
             yield from self._of_text(text, message)
 
-    def _of_text(self, text: _Text, found: Message | None) -> Iterator[BrokerEvent]:
+    def _of_text(self, text: _Text, found: FoundMessage | None) -> Iterator[BrokerEvent]:
         part = fixed_part(text.message) if found is None else None
         # Most lines say nothing that is of use here: what stands around the message is read of the others alone.
         if found is None and part is None and self.informs:
@@ -167,7 +167,7 @@ class LogReader:
 
 def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
     """Yield what one line says, alone in its file."""
-    yield from LogReader(file).events([(line, text)])
+    yield from LineReader(file).events([(line, text)])
 
 
 def time_of_line(text: str) -> WrittenTime:

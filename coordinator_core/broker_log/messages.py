@@ -71,7 +71,7 @@ class Said(NamedTuple):
     log_partition: int | None = None
 
 
-class Message(NamedTuple):
+class FoundMessage(NamedTuple):
     """A message that was found in a text, and where it ends in it."""
 
     message: BrokerMessage
@@ -107,11 +107,11 @@ def fixed_part(text: str) -> str | None:
     return next((part for part, _ in _by_part() if part in text), None)
 
 
-def find_message(text: str) -> Message | None:
+def find_message(text: str) -> FoundMessage | None:
     """Return the message with which the text begins; None: it begins with none of them."""
     for part, message in _by_part():
         if part in text and (match := message.pattern.match(text)) is not None:
-            return Message(message, match)
+            return FoundMessage(message, match)
     return None
 
 
@@ -120,7 +120,7 @@ def _by_part() -> tuple[tuple[str, BrokerMessage], ...]:
     return tuple((part, message) for message in messages() for part in message.has)
 
 
-def said(found: Message) -> Iterator[Said]:
+def said(found: FoundMessage) -> Iterator[Said]:
     """Yield what a message says."""
     kind, fields = found.message.kind, found.match.groupdict()
     group = fields.get("group")

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, Storm, about_cluster
+from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, CoveredRows, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.records import LogPosition
@@ -148,7 +148,7 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
                 changed_ones = gathered(merged(engine, cluster, some, of_kinds), logs, deleted, ends)
                 of_groups = (row for history in changed_ones for row in findings(history, limits))
                 new += [{"cluster": cluster, **row._asdict()} for row in of_groups]
-    about, storms = list[dict[str, Any]](), dict[str, list[Storm]]()
+    about, storms = list[dict[str, Any]](), dict[str, list[CoveredRows]]()
     for cluster in changed:
         of_cluster = (_row(row) for row in (*kept, *new) if row["cluster"] == cluster and row["kind"] in COVERED)
         found, storms[cluster] = _about_cluster(tables, cluster, of_cluster, limits)
@@ -157,7 +157,7 @@ def _here(tables: Tables, changed: Changed, limits: Thresholds, parts: int) -> R
     return pa.concat_tables([few(FINDINGS, rows) for rows in parts_of_table])
 
 
-def _marked(rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[Storm]]) -> Iterator[dict[str, Any]]:
+def _marked(rows: Iterable[Mapping[str, Any]], storms: Mapping[str, Sequence[CoveredRows]]) -> Iterator[dict[str, Any]]:
     """Yield the rows, those of clusters with their storms by what these cover."""
     for row in rows:
         covered = row["covered"]
@@ -189,7 +189,7 @@ def _row(row: Mapping[str, Any]) -> FindingRow:
 
 def _about_cluster(
     tables: Tables, cluster: str, of_groups: Iterable[FindingRow], limits: Thresholds
-) -> tuple[list[FindingRow], list[Storm]]:
+) -> tuple[list[FindingRow], list[CoveredRows]]:
     """Return the rows about the cluster itself, which no group's own history shows, and the storms among them."""
     engine = tables.engine()
     signs = ClusterSigns(tuple(stored_lost_sessions(engine, cluster)), tuple(stored_lives(engine, cluster)))

@@ -23,13 +23,13 @@ from jobs.report.data import (
     FORMAT,
     AwaySpan,
     Bucket,
-    CheckLine,
     Count,
     GroupDetail,
     GroupLag,
     LagLine,
     LogCoverage,
     Report,
+    ReportedCheck,
     Worst,
 )
 from jobs.report.group_page import counts, detail
@@ -88,7 +88,7 @@ class ReportHeader(NamedTuple):
     lags: Mapping[str, tuple[LagLine, ...]] = {}
     lag_of: Callable[[str, int], tuple[LagLine, ...]] | None = None
     nights: Sequence[NightRow] = ()
-    checks: Sequence[CheckLine] = ()
+    checks: Sequence[ReportedCheck] = ()
     since_ms: int | None = None
     until_ms: int | None = None
 

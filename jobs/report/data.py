@@ -289,7 +289,7 @@ class AwaySpan(NamedTuple):
     until_ms: Annotated[int, "when it ended, or the log"]
 
 
-class CheckLine(NamedTuple):
+class ReportedCheck(NamedTuple):
     """One check of the tables, as it was made last."""
 
     check: Annotated[str, "the measure, or the table and the column"]
@@ -328,6 +328,6 @@ class Report(NamedTuple):
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()
     away: Annotated[tuple[AwaySpan, ...], "when coordinators were away, by the metadata log: bands in the charts"] = ()
-    checks: Annotated[tuple[CheckLine, ...], "the checks that were made last; empty: from log files"] = ()
+    checks: Annotated[tuple[ReportedCheck, ...], "the checks that were made last; empty: from log files"] = ()
     since_ms: Annotated[int | None, "findings and rebalances from this time on; null: from the first one on"] = None
     until_ms: Annotated[int | None, "findings and rebalances up to this time; null: up to the last one"] = None

@@ -21,7 +21,7 @@ from jobs.relations.unreadable import ignored_types
 from jobs.relations.up_to_date import newest_run_in
 from jobs.report.build import ReportHeader, build
 from jobs.report.coverage import MOST_GAPS
-from jobs.report.data import CheckLine, Gap, LogCoverage, Report
+from jobs.report.data import Gap, LogCoverage, Report, ReportedCheck
 from jobs.report.lag_lines import stored_lags
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
@@ -68,12 +68,12 @@ WHERE r.cluster = :cluster OR r.cluster IS NULL
 """
 
 
-def stored_checks(tables: TableReader, cluster: str) -> Iterator[CheckLine]:
+def stored_checks(tables: TableReader, cluster: str) -> Iterator[ReportedCheck]:
     """Yield the checks that were made last of a cluster, those that failed first."""
     if tables.exists("check_results"):
         order = {False: 0, None: 1, True: 2}
         for row in sorted(tables.rows(CHECKS, cluster=cluster), key=lambda row: (order[row["passed"]], row["name"])):
-            yield CheckLine(row["name"], VERDICTS[row["passed"]], row["severity"], row["about"], row["happened"])
+            yield ReportedCheck(row["name"], VERDICTS[row["passed"]], row["severity"], row["about"], row["happened"])
 
 
 def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:

@@ -25,7 +25,7 @@ from zoneinfo import ZoneInfo
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.json_texts import json_entries
-from coordinator_core.broker_log.lines import NEEDLES, LogReader, has_prefix, time_of_line
+from coordinator_core.broker_log.lines import NEEDLES, LineReader, has_prefix, time_of_line
 from coordinator_core.broker_log.times import NO_TIME, WrittenTime
 from coordinator_core.errors import InputError, UsageError
 from jobs.sources.bounded_warnings import Warn
@@ -124,7 +124,7 @@ def read_broker_logs(
     for given in (os.fspath(path) for path in paths):
         informs = False
         for file in find_broker_logs([given]):
-            reader = LogReader(file)
+            reader = LineReader(file)
             for event in _of_file(file, reader, warn):
                 # A file that was copied or rotated has the same lines under another name.
                 known = hash((event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text))
@@ -157,7 +157,7 @@ class _Extent:
         self.last = (line, time)
 
 
-def _of_file(path: str, reader: LogReader, warn: Warn) -> Iterator[BrokerEvent]:
+def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]:
     """Yield the events of one file; nothing for a file without a line of the coordinator."""
     extent, broker = _Extent(), None
     try:
@@ -208,7 +208,7 @@ def _blocks(stream: IO[bytes], damaged: Callable[[Exception], None]) -> Iterator
         yield rest
 
 
-def _of_blocks(blocks: Iterator[bytes], reader: LogReader, extent: _Extent) -> Iterator[BrokerEvent]:
+def _of_blocks(blocks: Iterator[bytes], reader: LineReader, extent: _Extent) -> Iterator[BrokerEvent]:
     first = next(blocks, b"")
     if _is_document(first):
         yield from _of_document(chain([first], blocks), reader, extent)
@@ -258,7 +258,7 @@ def _is_document(block: bytes) -> bool:
     return not others.strip()
 
 
-def _of_document(blocks: Iterable[bytes], reader: LogReader, extent: _Extent) -> Iterator[BrokerEvent]:
+def _of_document(blocks: Iterable[bytes], reader: LineReader, extent: _Extent) -> Iterator[BrokerEvent]:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     entries = json_entries(map(decoder.decode, blocks), has_prefix)
     while some := list(islice(entries, AT_ONCE)):

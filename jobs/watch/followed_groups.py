@@ -12,7 +12,7 @@ from itertools import chain
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.findings.of_cluster import ClusterSigns, Storm, about_cluster, marked
+from coordinator_core.audit.findings.of_cluster import ClusterSigns, CoveredRows, about_cluster, marked
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import (
@@ -89,7 +89,7 @@ class FollowedGroups:
         self._touched: dict[GroupKey, None] = {}
         self._looks = Looks(clock)
         self._counts: tuple[int, dict[str, int]] = 0, {}
-        self._storms: list[Storm] = []
+        self._storms: list[CoveredRows] = []
         self._away = NEVER_AWAY
         self._is_cluster_changed = False
 

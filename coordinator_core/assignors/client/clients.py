@@ -20,7 +20,7 @@ from coordinator_core.assignors.client.claimed_partitions import (
 from coordinator_core.assignors.client.constrained import BeforeNumbers
 from coordinator_core.assignors.client.general import GeneralRules
 from coordinator_core.assignors.client.member_orders import as_joined, by_id, two_static_by_instance
-from coordinator_core.assignors.client.range import Range
+from coordinator_core.assignors.client.range import RangeProfile
 from coordinator_core.assignors.client.roundrobin import RoundRobin, by_text, of_leader
 from coordinator_core.assignors.client.stealing import StealingAssignment
 from coordinator_core.assignors.client.sticky import Sticky, owned_stays, unplanned_returns, without_transfers
@@ -64,19 +64,19 @@ IN_AIOKAFKA = GeneralRules(SORTED, moves_by_hash=False, fails=False, by_one=True
 
 CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
     JAVA: {
-        "range": Range(by_racks=True),
+        "range": RangeProfile(by_racks=True),
         "roundrobin": RoundRobin(),
         "sticky": Sticky(sticky_data),
         "cooperative-sticky": Sticky(cooperative_data, hand_over=without_transfers),
     },
     "java-3.5": {
-        "range": Range(by_racks=True),
+        "range": RangeProfile(by_racks=True),
         "roundrobin": RoundRobin(),
         "sticky": Sticky(sticky_data, equal=BeforeNumbers),
         "cooperative-sticky": Sticky(cooperative_data, equal=BeforeNumbers, hand_over=without_transfers),
     },
     "java-3.0": {
-        "range": Range(),
+        "range": RangeProfile(),
         "roundrobin": RoundRobin(),
         "sticky": Sticky(sticky_data, of_latest_generation, BeforeNumbers, BEFORE_RACKS, by_racks=False),
         "cooperative-sticky": Sticky(
@@ -84,7 +84,7 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         ),
     },
     "java-2.6": {
-        "range": Range(),
+        "range": RangeProfile(),
         "roundrobin": RoundRobin(),
         "sticky": Sticky(
             sticky_data, of_present_generation, StealingAssignment, BEFORE_RACKS, by_racks=False, reads_once=True
@@ -100,7 +100,7 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         ),
     },
     "java-2.4": {
-        "range": Range(),
+        "range": RangeProfile(),
         "roundrobin": RoundRobin(),
         "sticky": Sticky(sticky_data, of_each_generation, None, IN_2_4, by_racks=False),
         "cooperative-sticky": Sticky(
@@ -108,26 +108,26 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         ),
     },
     "librdkafka": {
-        "range": Range(two_static_by_instance, by_racks=True),
+        "range": RangeProfile(two_static_by_instance, by_racks=True),
         "roundrobin": RoundRobin(two_static_by_instance),
         "cooperative-sticky": Sticky(owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns),
     },
-    "franz-go": {"range": Range(), "roundrobin": RoundRobin()},
-    "sarama": {"range": Range(by_id), "roundrobin": RoundRobin(by_id, by_text)},
+    "franz-go": {"range": RangeProfile(), "roundrobin": RoundRobin()},
+    "sarama": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id, by_text)},
     "kafka-go": {
-        "range": Range(by_id, larger_last=True),
+        "range": RangeProfile(by_id, larger_last=True),
         "roundrobin": RoundRobin(by_id, restarts=True),
-        "rack-affinity": Range(as_joined),
+        "rack-affinity": RangeProfile(as_joined),
     },
     "kafkajs": {"RoundRobinAssigner": RoundRobin(by_id, of_leader, to_anyone=True)},
     "platformatic": {"roundrobin": RoundRobin(as_joined, of_leader, to_anyone=True)},
     "aiokafka": {
-        "range": Range(by_id),
+        "range": RangeProfile(by_id),
         "roundrobin": RoundRobin(by_id),
         "sticky": Sticky(sticky_data_of_generation, first_in_python, None, IN_AIOKAFKA, by_racks=False),
     },
     "kafka-python": {
-        "range": Range(last_runs=True),
+        "range": RangeProfile(last_runs=True),
         "roundrobin": RoundRobin(last_runs=True, fails_on_skip=True),
         "sticky": Sticky(versioned_sticky_data, first_in_python, None, IN_KAFKA_PYTHON, by_racks=False),
         "cooperative-sticky": Sticky(owned_data, first_in_python, None, IN_KAFKA_PYTHON, owned_stays, by_racks=False),

@@ -20,7 +20,7 @@ from coordinator_core.java.order import hash_order
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RangeProfile:
     """A range assignor.
 
     ``members`` is the order in which members are given their ranges. ``last_runs``: members are lost as kafka-python

@@ -73,7 +73,7 @@ class ClusterSigns(NamedTuple):
 NO_SIGNS = ClusterSigns()
 
 
-class Storm(NamedTuple):
+class CoveredRows(NamedTuple):
     """What many groups have at once, as a storm: the finding about it, and the groups."""
 
     row: FindingRow
@@ -94,7 +94,7 @@ def about_cluster(
     of_groups: Iterable[FindingRow],
     limits: Thresholds,
     shows_all: ShowsAll = all_shown,
-) -> tuple[list[FindingRow], list[Storm]]:
+) -> tuple[list[FindingRow], list[CoveredRows]]:
     """Return the findings about a cluster, and those of them that say what many groups have at once.
 
     ``signs`` are those of all groups, ``of_groups`` their findings: those of kinds in COVERED count.
@@ -106,13 +106,13 @@ def about_cluster(
     return [*away, *still, *(storm.row for storm in storms)], storms
 
 
-def marked(rows: Iterable[FindingRow], storms: Sequence[Storm]) -> Iterator[FindingRow]:
+def marked(rows: Iterable[FindingRow], storms: Sequence[CoveredRows]) -> Iterator[FindingRow]:
     """Yield the findings about groups; what a storm of many groups says of them is marked as covered."""
     for row in rows:
         yield row._replace(covered=any(storm.covers(row) for storm in storms))
 
 
-def _without_coordinator(rows: Iterable[FindingRow]) -> Iterator[Storm]:
+def _without_coordinator(rows: Iterable[FindingRow]) -> Iterator[CoveredRows]:
     """Yield one finding for each log partition that could not be loaded, from those of its groups."""
 
     def place(row: FindingRow) -> str:
@@ -136,10 +136,10 @@ def _without_coordinator(rows: Iterable[FindingRow]) -> Iterator[Storm]:
             log_topic=told[0].log_topic,
             complete=all(row.history_complete for row in told),
         )
-        yield Storm(finding, frozenset(groups))
+        yield CoveredRows(finding, frozenset(groups))
 
 
-def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[Storm]:
+def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[CoveredRows]:
     together: list[FindingRow] = []
     of_kind = (row for row in rows if row.kind == FindingKind.REBALANCE_STORM)
     for row in sorted(of_kind, key=lambda row: (row.since_ms, row.group_id or "", row.until_ms)):
@@ -150,7 +150,7 @@ def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[Find
     yield from _storm(together, limits, known)
 
 
-def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[Storm]:
+def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[CoveredRows]:
     most: dict[str, int] = {}
     for row in rows:
         most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))
@@ -165,7 +165,7 @@ def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[Findi
         f"{min(most.values())} times within {limits.storm_window_ms // 1000} s each ({named}{more}); "
         f"{_meanwhile(known, since_ms, until_ms)}"
     )
-    yield Storm(
+    yield CoveredRows(
         make_finding(
             FindingKind.REBALANCE_STORM,
             max(most.values()),

@@ -20,7 +20,7 @@ from coordinator_core.wire.control import MARKERS
 from coordinator_core.wire.printed_record import NO_BLOB, NOT_PRINTED, printed_key, printed_value
 from coordinator_core.wire.schema import record_schemas
 from jobs.sources.bounded_text import json_value
-from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, Place, Row, damaged, integer, place_of
+from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, PrintedPlace, Row, damaged, integer, place_of
 
 FILE: Final = "Dumping "
 FIELD: Final = re.compile(r"(?:^|\s)(\w+): (\[[^\]]*\]|\S+)")
@@ -61,7 +61,7 @@ def rows(lines: Iterable[bytes], name: str) -> Iterator[Row]:
 class _Reader:
     """Reads the lines of a text; ``place`` is the log partition unless a line names another one."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PrintedPlace) -> None:
         self._named = self._place = place
         self._segment: str | None = None
         self._batch: Row = {}

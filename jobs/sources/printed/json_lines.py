@@ -23,7 +23,7 @@ from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.printed_record import printed_key, printed_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
 from jobs.sources.packed import DAMAGED, opened
-from jobs.sources.printed.printed_rows import Place, Row, damaged, integer, place_of
+from jobs.sources.printed.printed_rows import PrintedPlace, Row, damaged, integer, place_of
 
 KNOWN: Final = {"topic", "partition", "offset", "timestamp", "ts", "timestampType", "tstype", "key", "value", "payload"}
 TIMESTAMP_TYPES: Final = {0: "CreateTime", 1: "LogAppendTime", "create": "CreateTime", "logappend": "LogAppendTime"}
@@ -72,7 +72,7 @@ def _texts(stream: Any) -> Iterator[bytes]:
         yield rest
 
 
-def _row_or_damage(line: bytes, number: int, named: Place) -> Row:
+def _row_or_damage(line: bytes, number: int, named: PrintedPlace) -> Row:
     try:
         if len(line) >= MOST_LINE_BYTES:
             raise InputError(f"the line has {MOST_LINE_BYTES} bytes or more")
@@ -82,7 +82,7 @@ def _row_or_damage(line: bytes, number: int, named: Place) -> Row:
         return damaged(line, f"line {number}: {cause}", number)
 
 
-def parse(line: bytes, named: Place = Place()) -> Row:  # noqa: B008 (a NamedTuple is immutable)
+def parse(line: bytes, named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B008 (a NamedTuple is immutable)
     """Return one line as a row, without its ``place``; ``named``: the log partition in the file's name.
 
     Raises:
@@ -97,7 +97,7 @@ def parse(line: bytes, named: Place = Place()) -> Row:  # noqa: B008 (a NamedTup
     return row_of(record, named)
 
 
-def row_of(record: dict[str, Any], named: Place = Place()) -> Row:  # noqa: B008
+def row_of(record: dict[str, Any], named: PrintedPlace = PrintedPlace()) -> Row:  # noqa: B008
     """Return a record with these fields as a row; bytes are base64, or bytes. Raises as ``parse``."""
     if "key" not in record:
         raise InputError("field 'key' is missing")
@@ -123,7 +123,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _with_position(record: dict[str, Any], named: Place) -> dict[str, Any]:
+def _with_position(record: dict[str, Any], named: PrintedPlace) -> dict[str, Any]:
     """Return a record of a sink with its position: that in ``metadata``, and the partition in the file's name."""
     metadata = record.get("metadata")
     if isinstance(metadata, Mapping):

@@ -33,7 +33,7 @@ NOT_PRINTED_BYTES: Final = "not_printed_bytes"
 """In ``extra``: how many bytes of key and value the text does not have; the record's fields are not all there."""
 
 
-class Place(NamedTuple):
+class PrintedPlace(NamedTuple):
     """The log partition that a name tells; empty and None where it does not."""
 
     topic: str = ""
@@ -45,12 +45,12 @@ class Place(NamedTuple):
         return FAMILIES.get(self.topic, Family.GROUP)
 
 
-def place_of(name: str) -> Place:
+def place_of(name: str) -> PrintedPlace:
     """Return the log partition that a path names; of several the last one."""
     found = [*NAMED_PLACE.finditer(name)]
     if not found:
-        return Place(next((topic for topic in FAMILIES if topic in name), ""))
-    return Place(found[-1]["topic"], int(found[-1]["partition"] or found[-1]["folder"]))
+        return PrintedPlace(next((topic for topic in FAMILIES if topic in name), ""))
+    return PrintedPlace(found[-1]["topic"], int(found[-1]["partition"] or found[-1]["folder"]))
 
 
 def damaged(data: bytes, cause: str, place: int) -> Row:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.later_lines import SLACK_MS, later_lines
-from coordinator_core.broker_log.lines import LogReader
+from coordinator_core.broker_log.lines import LineReader
 from coordinator_core.broker_log.other_clusters import of_other_clusters
 from coordinator_core.broker_log.repeated_lines import without_copies
 
@@ -14,7 +14,7 @@ MEMBERS = [f"c{each}-00000000-0000-4000-8000-00000000000{each}" for each in rang
 
 def read(*messages: str, file: str = "server.log", at: str = "[2026-11-23 14:25:0{},123] INFO ") -> list[BrokerEvent]:
     lines = [f"{at.format(second)}{CONTEXT}{message}" for second, message in enumerate(messages)]
-    return list(LogReader(file).events(enumerate(lines, 1)))
+    return list(LineReader(file).events(enumerate(lines, 1)))
 
 
 def failed(member: str, group: str = "g") -> str:

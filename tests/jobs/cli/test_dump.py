@@ -113,7 +113,7 @@ def test_records_that_do_not_decode_are_printed_and_said(folder):
     ("content", "cause"),
     [
         (b"", "the file is empty"),
-        (b"Some text that is no log at all.", "no record batch begins here: the file is not a log segment"),
+        (b"Some text that is no log at all.", "text that is not output of Kafka's tools: give segments"),
     ],
 )
 def test_a_file_that_is_no_log_is_one_clear_line(tmp_path, content, cause):
