@@ -109,10 +109,10 @@ def test_findings_of_the_sample_log_come_by_urgency() -> None:
 
 def test_a_lower_threshold_finds_more(folder: Path, tmp_path: Path) -> None:
     config = tmp_path / "settings.yaml"
-    config.write_text("findings:\n  storm_rebalances: 2\n")
+    config.write_text("findings:\n  slow_rebalance_ms: 1\n")
     of_group = ("findings", "--group", "payments", "--log", folder)
     assert told(*of_group) == []
-    assert [row["kind"] for row in told(*of_group, "--config", config)] == ["rebalance_storm"]
+    assert [row["kind"] for row in told(*of_group, "--config", config)] == ["slow_rebalance"]
 
 
 def test_a_moment_is_explained_by_the_last_rebalance_that_began_before_it() -> None:

@@ -116,7 +116,7 @@ def test_an_audit_that_judged_nothing_says_so(tmp_path: Path) -> None:
     [
         (["--fail-on", "any"], 3),
         (["--fail-on", "any", "--min-score", "1000"], 0),
-        (["--fail-on", "empty_members"], 3),
+        (["--fail-on", "offsets_expired"], 3),
         (["--fail-on", "transaction_left_open"], 0),
         (["--fail-on", "empty_member"], 2),
     ],

@@ -70,7 +70,7 @@ DAMAGED = {
     "wrong magic": Bytes(
         good(0) + good(1)[:16] + b"\x07" + good(1)[17:] + good(2), SIZE, "magic 7 is none of 0, 1, 2", (0, 2)
     ),
-    "no log": Bytes(b"{'this': 'is no log'}" * 9, 0, "no record batch begins here: the file is not a log segment", ()),
+    "no log": Bytes(b"\x11\x22\x33" * 60, 0, "no record batch begins here: the file is not a log segment", ()),
 }  # fmt: skip
 
 UNDECODABLE = {
