@@ -44,6 +44,10 @@ def in_spark(spark: SparkSession, stores: dict[str, Path]) -> SparkReader:
 
 
 THROUGH_OTHERS = {
+    "brokers.of_other_clusters": "asked with the files in test_stored_broker_logs",
+    "brokers.older_copies": "asked with the files in test_stored_broker_logs",
+    "brokers.stored_not_loaded": "asked with the files in test_stored_broker_logs",
+    "news.last_end": "test_news",
     "commit_sums.rewinds_of_group": "its text is asked of both engines in test_commit_runs",
     "groups.histories": "report_histories",
     "groups.kinds": "one_history",
