@@ -129,7 +129,6 @@ def test_the_drawing_is_what_is_imported() -> None:
 COLUMNS_OF_SPARK = {
     "jobs/pipeline/commits/slices.py": "the commit pass",
     "jobs/pipeline/commits/summaries.py": "the commit pass",
-    "jobs/pipeline/findings.py": "the condition of one join, of findings that are too many for this process",
     "jobs/pipeline/ingest.py": "ingest",
     "jobs/pipeline/snapshots.py": "ingest",
     "jobs/pipeline/typed_tables.py": "typed tables",

@@ -116,7 +116,6 @@ ASKED: dict[Callable[..., Any], Ask] = {
     offsets.newest_ends: lambda tables: [offsets.newest_ends(tables, CLUSTER, until) for until in (None, 5, 7, 9)],
     replay.has_replayed_all: lambda tables: [replay.has_replayed_all(tables, of) for of in (CLUSTER, "new")],
     replay.unfinished_run: lambda tables: replay.unfinished_run(tables, NOW),
-    sessions.stored_lives: lambda tables: list(sessions.stored_lives(tables, CLUSTER)),
     sessions.stored_lost_sessions: lambda tables: list(sessions.stored_lost_sessions(tables, CLUSTER)),
     settings.read_settings: lambda tables: settings.read_settings(tables, CLUSTER),
     settings.settings_news_ms: lambda tables: [
