@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import expr
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -45,7 +44,7 @@ from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader, sent, sql_text
+from jobs.tables.spark_reader import SparkReader, in_spark, sent, sql_text
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -216,12 +215,13 @@ def _with_those_of_clusters(tables: Tables, clusters: Iterable[str], limits: Thr
             for kind in COVERED[storm.row.kind]
         ]
     places = _covering(tables, covering).hint("broadcast")
-    condition = (
+    same = in_spark(
         "f.cluster = c.cluster AND f.group_id = c.group_id AND f.kind = c.kind "
-        "AND f.since_ms BETWEEN c.first_ms AND c.last_ms"
+        "AND f.since_ms BETWEEN c.first_ms AND c.last_ms",
+        {},
     )
     parts = [
-        rows.alias("f").join(places.alias("c"), expr(condition), how).selectExpr(*columns, f"{covered} AS covered")
+        rows.alias("f").join(places.alias("c"), same, how).selectExpr(*columns, f"{covered} AS covered")
         for how, covered in (("left_semi", "true"), ("left_anti", "false"))
     ]
     parts += [sent(tables.spark, few(FINDINGS, about))] if about else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coordinator_core.audit.offsets.burrow import UNREAD, TimedCommit
+from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.records import Family, LogPosition
@@ -114,7 +115,7 @@ def test_lag_is_told_once_it_is_known() -> None:
     assert row.status == "ERR"
     assert row.lag == 290
     assert row.worst[0].status == "STOP"
-    assert lags.ends == {PARTITION: 300}
+    assert lags.ends == {PARTITION: EndOffset(30_000, 300)}
     assert lags.partitions() == {PARTITION}
 
 
