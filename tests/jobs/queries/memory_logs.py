@@ -34,5 +34,9 @@ class MemoryLog:
     def size(self) -> int:
         return len(self.data)
 
+    @property
+    def is_placed(self) -> bool:
+        return True
+
     def parts(self) -> Iterator[pa.RecordBatch | Damage]:
         yield from read_columns(lambda at, size: self.data[at : at + size], len(self.data), name=self.name)
