@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
-MILLISECONDS: Final = re.compile(r"(?<![\w.-])(?:(\d+) to )?(\d{4,}) ms\b")
-"""A duration of a second or more in a sentence, or a range up to one."""
-
 
 def duration(milliseconds: int) -> str:
-    """Return a duration in its two largest units, such as 3 h 20 min; below a minute in seconds."""
+    """Return a duration (ms) in its two largest units, such as 3 h 20 min; below a minute in seconds.
+
+    What is below the last digit is cut off, so that a duration below a limit never reads like the limit.
+    """
     if milliseconds < 1000:
         return f"{milliseconds} ms"
     if milliseconds < 60_000:
-        return f"{milliseconds / 1000:.{1 if milliseconds < 10_000 else 0}f} s"
+        seconds, tenths = divmod(milliseconds // 100, 10)
+        return f"{seconds}.{tenths} s" if seconds < 10 else f"{seconds} s"
     parts, rest = [], milliseconds // 1000
-    for name, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        count, rest = divmod(rest, seconds)
+    for name, each in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        count, rest = divmod(rest, each)
         if count:
             parts.append(f"{count} {name}")
     return " ".join(parts[:2])
 
 
-def with_durations(sentence: str) -> str:
-    """Return a sentence in which durations of a second or more are not in milliseconds."""
-    return MILLISECONDS.sub(lambda match: " to ".join(duration(int(part)) for part in match.groups() if part), sentence)
+def durations(least_ms: int, most_ms: int) -> str:
+    """Return two bounds of a duration (ms): ``191 ms to 4.5 s``; once, if they read the same."""
+    least, most = duration(least_ms), duration(most_ms)
+    return least if least == most else f"{least} to {most}"

@@ -76,7 +76,7 @@ display(worst)
 
 # COMMAND ----------
 slowest = audit.rebalances.where("duration_min_ms IS NOT NULL").orderBy(F.desc("duration_min_ms"))
-display(slowest.select("group_id", "to_epoch", "outcome", "duration_min_ms", "units_moved", "held_up_by"))
+display(slowest.select("group_id", "to_epoch", "outcome", "duration_min_ms", "units_moved", "delayed_by"))
 
 # COMMAND ----------
 # MAGIC %md

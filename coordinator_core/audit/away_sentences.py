@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.durations import duration
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LogPosition
 
@@ -31,7 +32,7 @@ def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterat
         elif time.until_ms is not None and 0 <= began_ms - time.until_ms <= FOUND_AGAIN_MS:
             before = began_ms - time.until_ms
             yield (
-                f"The coordinator of the group had been away until {before} ms before: {gone}{until}. What members did "
-                "then need not be their own doing.",
+                f"The coordinator of the group had been away until {duration(before)} before: {gone}{until}. What "
+                f"members did then need not be their own doing.",
                 proof,
             )

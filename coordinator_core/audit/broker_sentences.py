@@ -16,6 +16,7 @@ from coordinator_core.audit.folds.witness import (
 )
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED
 from coordinator_core.history.rows import RebalanceRow
@@ -26,7 +27,7 @@ def about_beginning(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
     began = beginning(row, lines)
     if began is not None:
         least, most = row.duration_min_ms, row.duration_max_ms
-        when = "" if began.timestamp_ms is None else f" {_between(least, most)} before it completed"
+        when = "" if least is None or most is None else f" {durations(least, most)} before it completed"
         yield f"It began{when}: {began.reason} ({began.place})."
     for generation, line in unfinished(row, lines):
         yield f"All members joined generation {generation}, which never completed ({line.place})."
@@ -38,13 +39,13 @@ def about_assignor(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
         joined, assigned = leaders_time(row, lines)
         if joined is not None and assigned is not None:
             least = max((assigned.timestamp_ms or 0) - (joined.latest_ms or 0), 0)
-            took = _between(least, (assigned.latest_ms or 0) - (joined.timestamp_ms or 0))
+            took = durations(least, (assigned.latest_ms or 0) - (joined.timestamp_ms or 0))
             places = f"{joined.place}, {assigned.place}"
             yield f"The leader's assignment came {took} after all members had joined ({places})."
         return
     line = computed_target(row.to_epoch, row.at, lines)
-    if line is not None:
-        yield f"The assignor {line.reason} took {line.duration_ms} ms ({line.place})."
+    if line is not None and line.duration_ms is not None:
+        yield f"The assignor {line.reason} took {duration(line.duration_ms)} ({line.place})."
 
 
 def about_coordinator(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
@@ -82,12 +83,8 @@ def about_silence(row: RebalanceRow, lines: BrokerLines) -> Iterator[str]:
         yield f"Broker logs are given of these times: {given}{f', and {more} more' if more > 0 else ''}."
 
 
-def _between(least_ms: int | None, most_ms: int | None) -> str:
-    return f"{least_ms} ms" if least_ms == most_ms else f"{least_ms} to {most_ms} ms"
-
-
 def _time(line: BrokerEvent) -> str:
     if line.timestamp_ms is None:
         return line.written
-    exact = "" if line.resolution_ms == 1 else f" (to {line.resolution_ms} ms)"
+    exact = "" if line.resolution_ms == 1 else f" (to {duration(line.resolution_ms)})"
     return f"{utc(line.timestamp_ms)}{exact}"

@@ -26,6 +26,7 @@ from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.targets.connect_groups import USUAL_STORIES
 from coordinator_core.audit.targets.leader_views import NEWEST
 from coordinator_core.audit.targets.map_orders import AS_SEEN
+from coordinator_core.durations import duration
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.history.causes import READS_ANOTHER, CauseKind
@@ -246,7 +247,7 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
     for overlap in twice:
         names = " and ".join(_member(history, member_id) for member_id in overlap.members)
         how = "and still have" if overlap.until is None else "for"
-        lasted = f"{how} {overlap.lasted_ms(history.now_ms)} ms" if overlap.until is not None else how
+        lasted = f"{how} {duration(overlap.lasted_ms(history.now_ms))}" if overlap.until is not None else how
         yield Sentence(
             f"Two owners: it gave {overlap.counted} to a second member: {names} both had {overlap.listed} ({lasted}); "
             f"{overlap.meaning}.",
@@ -257,7 +258,8 @@ def _two_owners(history: GroupHistory, twice: Iterable[TwoOwners]) -> Iterator[S
 def _began(row: RebalanceRow, after_ms: int) -> str:
     """When a rebalance began of which the log has the end."""
     most, least = (max(row.at.timestamp_ms - begin_ms, 0) for begin_ms in (after_ms, row.began_before_ms))
-    return f"between {most} and {least} ms before it completed" if least else f"at most {most} ms before it completed"
+    bounds = f"between {duration(most)} and {duration(least)}" if least else f"at most {duration(most)}"
+    return f"{bounds} before it completed"
 
 
 def _why(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
@@ -285,7 +287,9 @@ def _readiness(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     until_ms = history.now_ms if ended is None else ended.timestamp_ms
     how = "has had no tasks for at least" if ended is None else "had no tasks for"
     at = () if ended is None else (ended,)
-    yield Sentence(f"The group {how} {until_ms - epoch.opened.timestamp_ms} ms from then on.", (epoch.opened, *at))
+    yield Sentence(
+        f"The group {how} {duration(until_ms - epoch.opened.timestamp_ms)} from then on.", (epoch.opened, *at)
+    )
 
 
 def _opened(row: GroupEpochRow) -> int:
@@ -306,7 +310,7 @@ def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -
             yield Sentence(text, (row.at,))
         return
     if row.members_after != 0:  # nothing is assigned to a group without members
-        when = "" if row.time_to_target_ms is None else f" {row.time_to_target_ms} ms after it opened"
+        when = "" if row.time_to_target_ms is None else f" {duration(row.time_to_target_ms)} after it opened"
         yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
     yield from _topics(epoch)
     if epoch is not None and epoch.assignment_error:
@@ -356,7 +360,8 @@ def _revocations(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]
         request = f"{who} was asked to give up {counted(revocation.units, unit)}"
         if revocation.given is not None:
             yield Sentence(
-                f"{request} and did so after {revocation.duration_ms} ms.", (revocation.asked, revocation.given)
+                f"{request} and did so after {duration(revocation.duration_ms or 0)}.",
+                (revocation.asked, revocation.given),
             )
         elif row.group_type == "CLASSIC":
             yield Sentence(f"{request}; when it did is not logged.", (revocation.asked,))
@@ -368,9 +373,9 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     at = (row.finished,) if row.finished is not None else ()
     if row.outcome in ("converged", REACHED_NOT_READY):
         time = row.duration_min_ms if row.outcome == REACHED_NOT_READY else row.time_to_converge_ms
-        took = "" if time is None else f" after {time} ms"
-        waited = row.held_up_by is not None and row.members_after != 1 and time != 0
-        last = f"; it waited longest for {_member(history, row.held_up_by)}" if waited else ""
+        took = "" if time is None else f" after {duration(time)}"
+        waited = row.delayed_by is not None and row.members_after != 1 and time != 0
+        last = f"; it waited longest for {_member(history, row.delayed_by)}" if waited else ""
         whom = "Its one member" if row.members_after == 1 else "All members"
         empty = ", which has no tasks," if row.outcome == REACHED_NOT_READY else ""
         yield Sentence(f"{whom} reached the target{empty}{took}{last}.", at)
@@ -383,7 +388,7 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
         yield Sentence(ENDINGS[row.outcome], at)
     if row.delay_ms:
         yield Sentence(
-            f"The leader delayed reassigning work by {row.delay_ms} ms, in case a worker returns.", (row.at,)
+            f"The leader delayed reassigning work by {duration(row.delay_ms)}, in case a worker returns.", (row.at,)
         )
 
 
@@ -434,10 +439,10 @@ def _balance_of_moves(row: RebalanceRow, noun: str, second: int, goes_on: str) -
         text += f", {row.units_moved_back} went back to their former owner"
     if row.units_lost:
         text += f", {row.units_lost} {'was' if row.units_lost == 1 else 'were'} left without an owner"
-    if row.idle_ms:
+    if row.idle_ms and row.idle_max_ms is not None:
         least = "at least " if row.group_type == "CLASSIC" else ""
-        text += f"; {plural(noun)} were without an owner for {least}{row.idle_ms} ms in total"
-        text += f", {f'{row.idle_max_ms} ms' if least else f'at most {row.idle_max_ms} ms'} for one{goes_on}"
+        text += f"; {plural(noun)} were without an owner for {least}{duration(row.idle_ms)} in total"
+        text += f", {duration(row.idle_max_ms) if least else f'at most {duration(row.idle_max_ms)}'} for one{goes_on}"
     return f"{text}."
 
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from typing import Annotated, Final, NamedTuple, Self
 
 from coordinator_core.audit.finding_texts import texts_of
-from coordinator_core.durations import with_durations
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 MOST_OVER = 10
@@ -261,7 +260,7 @@ def make_finding(
         value,
         threshold,
         subject,
-        with_durations(detail),
+        detail,
         since_ms,
         until_ms,
         is_open,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,7 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.rows import TABLES, HistoryRow, HistoryTable, RebalanceRow
 from coordinator_core.history.share_rows import SHARE_PARTITIONS, SharePartitionRow
 from coordinator_core.records import AnyRecord, Family, RecordType
@@ -146,6 +148,10 @@ class GroupAudit:
     def open_rebalances(self) -> list[RebalanceRow]:
         """Return those of the open rows that are rebalances, without making the others."""
         return list(self._history.open_rebalances())
+
+    def open_memberships(self) -> Collection[OpenMembership]:
+        """Return the members that the group has, and those that left within the last operation."""
+        return self._history.open_memberships()
 
     def open_rows(self) -> list[AuditedRow]:
         """Return the rows of everything still open after the last record; later rows with the same keys replace

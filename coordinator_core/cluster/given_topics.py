@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, utc
+from coordinator_core.durations import duration
 
 COPIED_MS: Final = 1_000
 """A metadata log that was copied with the logs of groups ends so long before them at most: twice the time after which
@@ -82,8 +83,8 @@ class GivenTopics(NamedTuple):
             return f"{self.gap}: topics that were created, changed or deleted in it are not known"
         if last_ms is not None and last_ms > self.until_ms + COPIED_MS:
             return (
-                f"the metadata log ends at {utc(self.until_ms)}, {last_ms - self.until_ms} ms before the logs of "
-                f"groups: from then on {UNKNOWN_CHANGES}"
+                f"the metadata log ends at {utc(self.until_ms)}, {duration(last_ms - self.until_ms)} before the "
+                f"logs of groups: from then on {UNKNOWN_CHANGES}"
             )
         if first_ms is not None and first_ms < self.since_ms:
             return f"the metadata log begins at {utc(self.since_ms)}, after the logs of groups: {UNKNOWN_BEFORE}"

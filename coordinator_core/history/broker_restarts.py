@@ -6,6 +6,7 @@ from typing import Final
 
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.durations import duration
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LOG_TOPICS, Family, LogPosition
 
@@ -28,7 +29,7 @@ def without_blame(
     without the clock of another log, that none took over. Where it ended is unknown, so is who was down.
     """
     if row.outcome == "unknown":
-        return row._replace(held_up_by=None, broker_away=None)
+        return row._replace(delayed_by=None, broker_away=None)
     if topics is None:
         return row
     after_ms = row.at.timestamp_ms - CLOCK_TOLERANCE_MS
@@ -36,7 +37,7 @@ def without_blame(
     was_down = bool(topics.brokers.restarts(after_ms, until_ms, complete=topics.complete))
     if end is None or leader_epoch is None:
         was_down |= topics.brokers.is_led_anew(LOG_TOPICS[family], row.at.partition, after_ms, until_ms)
-    return row._replace(held_up_by=None, broker_away=True) if was_down else row
+    return row._replace(delayed_by=None, broker_away=True) if was_down else row
 
 
 def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | None) -> str | None:
@@ -51,4 +52,4 @@ def restart_hint(opened: LogPosition, at: LogPosition, topics: TopicHistory | No
     if not started:
         return None
     last = started[-1]
-    return f"broker {last.broker} had started {at.timestamp_ms - last.at.timestamp_ms} ms before"
+    return f"broker {last.broker} had started {duration(at.timestamp_ms - last.at.timestamp_ms)} before"

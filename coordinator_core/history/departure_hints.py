@@ -11,6 +11,7 @@ from typing import Final
 
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import away_at, times_away
+from coordinator_core.durations import duration
 from coordinator_core.groups.streams.sources import sources_of
 from coordinator_core.groups.streams.state import StreamsGroup
 from coordinator_core.history.history_writer import SHARE, HistoryWriter
@@ -43,10 +44,10 @@ def away_hint(since: LogPosition, at: LogPosition, session_timeout_ms: int | Non
     away_ms = elapsed_ms(since.timestamp_ms, at.timestamp_ms)
     if away_ms is None:
         return None
-    away = f"it had been away for {away_ms} ms"
+    away = f"it had been away for {duration(away_ms)}"
     if session_timeout_ms is None:
         return away
-    away = f"{away}, its session timeout is {session_timeout_ms} ms"
+    away = f"{away}, its session timeout is {duration(session_timeout_ms)}"
     is_early = away_ms * WELL_WITHIN < session_timeout_ms
     return f"removed by a request: {away}" if is_early else f"expired: {away}"
 
@@ -94,15 +95,15 @@ def _since_commit(gap_ms: int, session_timeout_ms: int | None, instance_id: str 
     """Return what the time since the last commit suggests. That it is long proves nothing: a consumer without new
     records does not commit. A static member does not leave by itself.
     """
-    committed = f"it committed {gap_ms} ms before"
-    last = f"its last commit was {gap_ms} ms before"
+    committed = f"it committed {duration(gap_ms)} before"
+    last = f"its last commit was {duration(gap_ms)} before"
     if session_timeout_ms is None:
         if gap_ms * WELL_WITHIN < SHORTEST_SESSION_MS and not may_be_late:
             return f"{LEFT} {committed}, and no session timeout is so short"
         return last
     if gap_ms * WELL_WITHIN < session_timeout_ms and not may_be_late:
-        return f"{LEFT} {committed}, well within its session timeout of {session_timeout_ms} ms"
-    last = f"{last}, its session timeout is {session_timeout_ms} ms"
+        return f"{LEFT} {committed}, well within its session timeout of {duration(session_timeout_ms)}"
+    last = f"{last}, its session timeout is {duration(session_timeout_ms)}"
     if gap_ms < session_timeout_ms:
         return last
     return f"{last}; one without new records commits none" if instance_id is None else f"{EXPIRED} {last}"
@@ -117,8 +118,8 @@ def _slow_poll(waited_ms: int, rebalance_timeout_ms: int | None) -> str | None:
     if rebalance_timeout_ms is None or not 0 < rebalance_timeout_ms <= waited_ms <= 2 * rebalance_timeout_ms:
         return None
     return (
-        f"{SLOW_POLL} it was gone {waited_ms} ms after it got partitions and had committed nothing; its rebalance "
-        f"timeout (max.poll.interval.ms) is {rebalance_timeout_ms} ms"
+        f"{SLOW_POLL} it was gone {duration(waited_ms)} after it got partitions and had committed nothing; its "
+        f"rebalance timeout (max.poll.interval.ms) is {duration(rebalance_timeout_ms)}"
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from coordinator_core.clients.evidence import EVERY_WRITER
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.setting_values import int_setting
+from coordinator_core.durations import duration
 from coordinator_core.groups.consumer.describe import preferred_assignor, tied_assignors
 from coordinator_core.groups.consumer.state import ConsumerGroup, ConsumerMember
 from coordinator_core.groups.epoch_records import (
@@ -180,7 +181,7 @@ def _note_hint(writer: HistoryWriter, kind: EpochKind, member_id: str, at: LogPo
         return
     timeout = getattr(member, "rebalance_timeout_ms", -1)
     if asked is not None and 0 <= timeout <= at.timestamp_ms - asked.at.timestamp_ms:
-        membership.hint = f"expired: it did not revoke within its rebalance timeout of {timeout} ms"
+        membership.hint = f"expired: it did not revoke within its rebalance timeout of {duration(timeout)}"
     else:
         is_classic = isinstance(member, ConsumerMember) and member.classic is not None
         timeout_ms, is_late = _session_timeout(writer, kind, member, at), is_classic or is_revoking

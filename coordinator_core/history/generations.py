@@ -422,7 +422,7 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
             idle_ms=tally and tally.idle_ms,
             idle_max_ms=tally and tally.idle_max_ms,
             revocations=tuple(assigned.revocations),
-            held_up_by=None,
+            delayed_by=None,
             members_behind=0,
             behind=(),
             broker_away=None,

@@ -5,7 +5,7 @@ A run continues with what the run before left open: feeding a log piece by piece
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -16,6 +16,7 @@ from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.generations import group_before, on_generation
 from coordinator_core.history.history_writer import HistoryWriter
 from coordinator_core.history.open_history import OpenHistory
+from coordinator_core.history.open_rows import OpenMembership
 from coordinator_core.history.record_handler import RecordHandler
 from coordinator_core.history.rows import HistoryRow, RebalanceRow
 from coordinator_core.history.seen_past import MAY_GO_ON
@@ -144,6 +145,10 @@ class GroupFold:
     def open_rows(self) -> Iterator[HistoryRow]:
         """Yield the rows of what is open as of the last record."""
         return self._recorder.open_rows()
+
+    def open_memberships(self) -> Collection[OpenMembership]:
+        """Return the members as of the last record, and those that left within the last operation."""
+        return self._recorder.open_history.memberships.values()
 
     def open_rebalances(self) -> Iterator[RebalanceRow]:
         """Yield those of the open rows that are rebalances, without making the others: at most one is not over."""

@@ -142,7 +142,7 @@ class OpenRebalance:
         is_seen = outcome in ("converged", REACHED_NOT_READY) or self.at.offset >= hole
         return outcome if is_seen else "unknown"
 
-    def _held_up_by(self) -> str | None:
+    def _delayed_by(self) -> str | None:
         """The last to acknowledge: who still has to, or, if the last member waited for others, the last of those.
 
         None where several still have to, and while another coordinator took over: it served no member meanwhile.
@@ -204,7 +204,7 @@ class OpenRebalance:
             tally and tally.idle_ms,
             tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
-            self._held_up_by() if missing is None else None,
+            self._delayed_by() if missing is None else None,
             len(self.behind) if knows_behind else None,
             tuple(sorted(self.behind)[:NAMED_BEHIND]) if knows_behind else (),
             self.is_led_anew or None,

@@ -158,7 +158,7 @@ class RebalanceRow(NamedTuple):
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
-    held_up_by: Annotated[
+    delayed_by: Annotated[
         str | None,
         "the last member to revoke what another waited for, else the last to reach the target, or the one that has "
         "not; null also where several have not, and where a broker was down or another one took over meanwhile",

@@ -8,6 +8,7 @@ acknowledges it.
 from __future__ import annotations
 
 from coordinator_core.clients.known_clients import ONLY_JAVA
+from coordinator_core.durations import duration
 from coordinator_core.groups.connect.describe import (
     common_assignor,
     is_reconciled,
@@ -140,7 +141,7 @@ def on_epoch(writer: HistoryWriter, record: ConnectWorkerGroupMetadataRecord, be
     members = group.members
     due = open_history.due_ms is not None and at.timestamp_ms >= open_history.due_ms
     if due and not open_history.changes:
-        detail = f"work waited {max_delay_ms(group)} ms for a worker"
+        detail = f"work waited {duration(max_delay_ms(group))} for a worker"
         open_history.changes.append(cause(CauseKind.DELAY_ELAPSED, at, detail=detail))
     elif members and not open_history.changes and group.targets and unassigned(group):
         # A coordinator that loads the group lets its work wait once more, for as long.

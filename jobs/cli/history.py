@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Annotated
 
@@ -12,6 +12,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory, client_libr
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.state import StreamsGroupState
@@ -34,7 +35,7 @@ from jobs.cli.answer_source import AnswerSource, refuse_unknown, warn_of_window
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument, GroupOption, SinceOption
 from jobs.cli.output import Line, print_json, print_lines, utc
-from jobs.cli.rebalance_text import cause_kinds, effects, epochs, idle_text, rebalance_detail, took_text
+from jobs.cli.rebalance_text import cause_kinds, delaying, effects, epochs, idle_text, rebalance_detail, took_text
 from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
 from jobs.formatting import plain
 from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines, steps_not_forward
@@ -64,7 +65,7 @@ def history_command(
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
         log = "" if len(parts) == 1 else f"{log_topic(part)} "
-        for moment in sorted(_moments(folded_rows(part))):
+        for moment in sorted(_moments(folded_rows(part), part.members())):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
     for reset in answers.resets(known):
         moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
@@ -103,7 +104,7 @@ def _not_ready_at_the_end(known: GroupHistory, start_ms: int) -> Iterator[dict[s
     not_ready = [row.opened for row in takewhile(lambda row: row.state == StreamsGroupState.NOT_READY, newest_first)]
     # Where records are lost or cannot be decoded, no epoch may tell since when.
     first = not_ready[-1] if not_ready else None
-    lasts = "since a time that is not known" if first is None else f"for {known.now_ms - first.timestamp_ms} ms"
+    lasts = "since a time that is not known" if first is None else f"for {duration(known.now_ms - first.timestamp_ms)}"
     yield {
         "time": utc(known.now_ms),
         "what": f"{REACHED_NOT_READY} at {present.epoch}",
@@ -132,7 +133,11 @@ def rebalances_command(
     rows = answers.rebalances(wanted)
     if not rows:
         refuse_unknown(answers, group, None if since is None else wanted.since_ms)
-    lines = [plain(row) for row in rows] if source.json else [_rebalance_line(row) for row in rows]
+    if source.json:
+        lines = [plain(row) for row in rows]
+    else:
+        names = answers.members({row.group_id for row in rows})
+        lines = [_rebalance_line(row, names) for row in rows]
     print_lines(lines, as_json=source.json, title="rebalances")
 
 
@@ -151,7 +156,7 @@ def _last_ms(row: GroupRow, otherwise: int) -> int:
     return row.at.timestamp_ms
 
 
-def _rebalance_line(row: RebalanceRow) -> Line:
+def _rebalance_line(row: RebalanceRow, names: Mapping[str, str]) -> Line:
     return {
         "time": utc(row.at.timestamp_ms),
         "group": row.group_id,
@@ -163,20 +168,20 @@ def _rebalance_line(row: RebalanceRow) -> Line:
         "members": row.members_after,
         "moved": row.units_moved,
         "lost": row.units_lost,
-        "idle ms": idle_text(row),
-        "held up by": row.held_up_by or (None if row.broker_away else ", ".join(row.behind) or None),
+        "idle": idle_text(row),
+        "delayed by": delaying(row, names),
         "log": f"{row.at.partition}:{row.at.offset}",
         "missing": row.missing,
     }
 
 
-def _moments(rows: Iterable[FoldedRow]) -> Iterator[TimelineEntry]:
+def _moments(rows: Iterable[FoldedRow], names: Mapping[str, str]) -> Iterator[TimelineEntry]:
     """Yield the entries of a timeline. Assignments are left out: the rebalances that change them are entries."""
     for row in rows:
         if isinstance(row, RebalanceRow):
-            yield TimelineEntry(row.at, f"rebalance {epochs(row)}", rebalance_detail(row))
+            yield TimelineEntry(row.at, f"rebalance {epochs(row)}", rebalance_detail(row, names))
             if row.finished is not None and row.finished != row.at:
-                yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", effects(row))
+                yield TimelineEntry(row.finished, f"{row.outcome} at {row.to_epoch}", effects(row, names))
         elif isinstance(row, MembershipRow):
             library = client_library(row)
             who = f"{row.member_id} ({row.client_id} at {row.client_host}{f', {library}' if library else ''})"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import Cause, RebalanceRow
 
@@ -20,17 +21,18 @@ def took_text(row: RebalanceRow) -> str | None:
     if least is None:
         return None
     if least == most:
-        return f"{least} ms"
-    return f"{least} ms or more" if most is None else f"{least} to {most} ms"
+        return duration(least)
+    return f"{duration(least)} or more" if most is None else durations(least, most)
 
 
 def idle_text(row: RebalanceRow) -> str | None:
-    """Return the time without an owner (ms); that of a classic group is a bound, as no record says when its rebalance
+    """Return the time without an owner; that of a classic group is a bound, as no record says when its rebalance
     began. None: unknown.
     """
     if row.idle_ms is None:
         return None
-    return f"{row.idle_ms} or more" if row.idle_ms and row.group_type == GroupType.CLASSIC else f"{row.idle_ms}"
+    idle = duration(row.idle_ms)
+    return f"{idle} or more" if row.idle_ms and row.group_type == GroupType.CLASSIC else idle
 
 
 def cause_kinds(causes: Iterable[Cause]) -> str:
@@ -44,28 +46,42 @@ def cause_kinds(causes: Iterable[Cause]) -> str:
     return ", ".join(counts)
 
 
-def causes_text(row: RebalanceRow) -> str:
-    """Return the causes, each with the member and the topics that it is about."""
+def causes_text(row: RebalanceRow, names: Mapping[str, str]) -> str:
+    """Return the causes, each with the member, as ``names`` has it, and the topics that it is about."""
     return "; ".join(
-        " ".join(part for part in (cause.kind, cause.member_id, *cause.topics, cause.detail, cause.hint) if part)
+        " ".join(
+            part
+            for part in (cause.kind, _named(cause.member_id, names), *cause.topics, cause.detail, cause.hint)
+            if part
+        )
         for cause in row.causes
     )
 
 
-def rebalance_detail(row: RebalanceRow) -> str:
+def delaying(row: RebalanceRow, names: Mapping[str, str]) -> str | None:
+    """Return the member that delayed it, or those that it waits for."""
+    waits_for = None if row.broker_away else ", ".join(names.get(member_id, member_id) for member_id in row.behind)
+    return _named(row.delayed_by, names) or waits_for or None
+
+
+def _named(member_id: str | None, names: Mapping[str, str]) -> str | None:
+    return None if member_id is None else names.get(member_id, member_id)
+
+
+def rebalance_detail(row: RebalanceRow, names: Mapping[str, str]) -> str:
     """Return the causes, each with what it is about; then the effects if it was over at once, and what is missing."""
-    at_once = effects(row) if row.finished == row.at else ""
-    return "; ".join(part for part in (causes_text(row), at_once, row.missing) if part)
+    at_once = effects(row, names) if row.finished == row.at else ""
+    return "; ".join(part for part in (causes_text(row, names), at_once, row.missing) if part)
 
 
-def effects(row: RebalanceRow) -> str:
+def effects(row: RebalanceRow, names: Mapping[str, str]) -> str:
     """Return how long it took, what moved, and whom it waited for."""
     took = took_text(row)
     parts = (
         took and f"took {took}",
         row.units_moved and f"{row.units_moved} moved",
         row.units_lost and f"{row.units_lost} lost",
-        row.idle_ms and f"idle {idle_text(row)} ms",
-        row.held_up_by and f"held up by {row.held_up_by}",
+        row.idle_ms and f"idle {idle_text(row)}",
+        row.delayed_by and f"delayed by {_named(row.delayed_by, names)}",
     )
     return ", ".join(part for part in parts if part)

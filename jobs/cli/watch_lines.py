@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.folds.group_history import counted
@@ -22,6 +22,8 @@ from jobs.watch.events import (
 from jobs.watch.followed_groups import FollowedGroups
 
 REPEATED = "(perhaps told before)"
+Members = Callable[[RebalanceBegan | RebalanceEnded], Mapping[str, str]]
+"""The names of the clients behind the members of an event's group, with their ids; by member id."""
 
 
 def lines(
@@ -34,7 +36,7 @@ def lines(
     if as_json:
         yield json_text({**_as_json(event), **({"repeated": True} if is_repeated else {})})
         return
-    words = [*_words(event), *([REPEATED] if is_repeated else [])]
+    words = [*_words(event, groups.members), *([REPEATED] if is_repeated else [])]
     yield " ".join(cell(part) for part in words)
     if explained and isinstance(event, RebalanceEnded):
         for sentence in explain(groups.history(event.key), event.row):
@@ -52,12 +54,12 @@ def _as_json(event: WatchEvent) -> dict[str, object]:
     return {"event": "finding", "change": CHANGES[type(event)], **plain(event.row)}
 
 
-def _words(event: WatchEvent) -> Iterator[str]:
+def _words(event: WatchEvent, members: Members) -> Iterator[str]:
     """Yield the parts of an event's line: when, which group, what, and the record that proves it."""
     if isinstance(event, LagChanged):
         yield from (utc(event.row.timestamp_ms) or "-", event.row.group_id, _lag_text(event.row))
         return
-    at, sentence = _proof_and_sentence(event)
+    at, sentence = _proof_and_sentence(event, members)
     if isinstance(event, FindingEnded):
         yield utc(event.row.until_ms) or "-"
     else:
@@ -68,12 +70,15 @@ def _words(event: WatchEvent) -> Iterator[str]:
         yield f"[{at.partition}:{at.offset}]"
 
 
-def _proof_and_sentence(event: WatchEvent) -> tuple[LogPosition | None, str]:
+def _proof_and_sentence(event: WatchEvent, members: Members) -> tuple[LogPosition | None, str]:
     if isinstance(event, RebalanceBegan):
-        return event.row.at, f"rebalance {epochs(event.row)} began: {causes_text(event.row) or 'unknown'}"
+        return (
+            event.row.at,
+            f"rebalance {epochs(event.row)} began: {causes_text(event.row, members(event)) or 'unknown'}",
+        )
     if isinstance(event, RebalanceEnded):
         verdict = "not judged" if event.verdict is None else event.verdict.verdict
-        did = effects(event.row) or "no effect"
+        did = effects(event.row, members(event)) or "no effect"
         sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
         return event.row.finished or event.row.at, sentence
     assert not isinstance(event, LagChanged)

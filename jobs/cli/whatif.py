@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from coordinator_core.audit.whatif.replay import WhatIf, what_if
+from coordinator_core.audit.whatif.result import result, result_of_limit
 from coordinator_core.audit.whatif.share import LOWEST_LIMIT, with_delivery_limit
+from coordinator_core.durations import duration
 from coordinator_core.errors import InputError, UsageError
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import RebalanceRow
@@ -17,7 +19,7 @@ from coordinator_core.whole_numbers import whole_number
 from jobs.cli.answer_source import AnswerSource
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import GroupArgument
-from jobs.cli.output import print_lines
+from jobs.cli.output import Line, print_lines, print_text
 from jobs.queries.interface import Answers, RebalanceFilter
 
 ENDS = ("emptied", "group deleted")
@@ -103,8 +105,6 @@ def whatif_command(
     rows = known.rebalances(RebalanceFilter(group))
     comparison = what_if(happened, change, _idle_ms(rows), _end_ms(rows, known))
     outcomes = comparison._asdict()
-    if comparison.hypothetical == comparison.repeated:
-        source.console.note("the change makes no difference to these rebalances")
     if not source.json:
         outcomes = {name: each for name, each in outcomes.items() if name == "actual" or each != comparison.actual}
         if comparison.hypothetical == comparison.repeated:
@@ -112,7 +112,7 @@ def whatif_command(
     if delay is not None and comparison.hypothetical.idle_ms is not None:
         source.console.warn(OF_DELAY)
     lines = [{"history": name, **outcome._asdict()} for name, outcome in outcomes.items()]
-    print_lines(lines, as_json=source.json, title=group)
+    _print(source, group, lines, result(comparison))
 
 
 def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) -> None:
@@ -127,7 +127,22 @@ def _deliveries(source: AnswerSource, known: Answers, group: str, limit: int) ->
         source.console.warn("records of the share state are missing: the figures are what the others prove")
     figures = {"actual": deliveries.actual, "hypothetical": deliveries.hypothetical}
     lines = [{"history": name, **figure._asdict()} for name, figure in figures.items()]
-    print_lines(lines, as_json=source.json, title=group)
+    _print(source, group, lines, result_of_limit(deliveries, limit))
+
+
+def _print(source: AnswerSource, group: str, lines: Sequence[Line], sentence: str) -> None:
+    """Print the outcomes, for people with the result in a sentence."""
+    if source.json:
+        print_lines(lines, as_json=True, title=group)
+        return
+    print_lines([_readable(line) for line in lines], as_json=False, title=group)
+    print_text(sentence)
+
+
+def _readable(line: Line) -> Line:
+    idle_ms = line.get("idle_ms")
+    shown = {name.replace("_", " "): value for name, value in line.items() if name != "idle_ms"}
+    return shown if idle_ms is None else {**shown, "idle": duration(idle_ms)}
 
 
 def _idle_ms(rows: Sequence[RebalanceRow]) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from coordinator_core.errors import InputError
@@ -146,6 +146,9 @@ class Answers(Protocol):
 
     def rebalances(self, wanted: RebalanceFilter) -> Sequence[RebalanceRow]:
         """Return rebalances in order of time, or the slowest first."""
+
+    def members(self, groups: Collection[str]) -> Mapping[str, str]:
+        """Return the names of the clients behind the members of groups, with their ids; by member id."""
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
         """Return the intervals over which members had partitions of a topic, or a connector and its tasks."""

@@ -142,7 +142,7 @@ def initiators(history: GroupHistory, parts: Iterable[Sequence[RebalanceRow]]) -
         began = {history.client(cause.member_id) for cause in origin.causes} - {None} if origin is not None else set()
         followed.update(name for name in began if name is not None)
         memberless += not names and not began
-        delaying = history.client(row.held_up_by)
+        delaying = history.client(row.delayed_by)
         if delaying is not None:
             delayed[delaying] += 1
     ordered = sorted(caused, key=lambda name: (-caused[name], -followed[name], name))

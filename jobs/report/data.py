@@ -130,7 +130,7 @@ class Rebalance(NamedTuple):
     moved: Annotated[int | None, "number of partitions or tasks that changed owner"]
     lost: Annotated[int | None, "number of partitions or tasks left without an owner"]
     idle_ms: Annotated[int | None, "total time that partitions or tasks had no owner"]
-    held_up_by: Annotated[str | None, "the member that delayed it"]
+    delayed_by: Annotated[str | None, "the member that delayed it"]
     missing: Annotated[str | None, "information that the log lacks"]
     story: Annotated[tuple[Sentence, ...], "explanation in sentences, each with its evidence"]
 

@@ -196,7 +196,7 @@ def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, Rebalanc
             moved=row.units_moved,
             lost=row.units_lost,
             idle_ms=row.idle_ms,
-            held_up_by=row.held_up_by,
+            delayed_by=row.delayed_by,
             missing=row.missing,
             story=tuple(sentences if len(parts) == 1 else with_log(sentences, log_topic(part))),
         )

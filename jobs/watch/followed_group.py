@@ -11,13 +11,13 @@ from typing import Final
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, ClusterSigns
 from coordinator_core.audit.folds.group_folds import GroupFolds
-from coordinator_core.audit.folds.group_history import GatheredRow
+from coordinator_core.audit.folds.group_history import Client, GatheredRow, named
 from coordinator_core.audit.folds.tallies import GroupTallies
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.history.coverage import Hole
-from coordinator_core.history.rows import RebalanceRow
+from coordinator_core.history.rows import MembershipRow, RebalanceRow
 from coordinator_core.records import AnyRecord, LogPosition
 from jobs.sources.log_reader import LogRow
 from jobs.watch.events import GroupKey, RebalanceBegan, RebalanceEnded, Reported
@@ -106,6 +106,11 @@ class FollowedGroup:
 
     def _verdict(self, target: LogPosition | None) -> TargetAuditRow | None:
         return next((verdict for verdict in self.verdicts if verdict.at == target), None)
+
+    def members(self) -> dict[str, str]:
+        """Return the names of the clients behind its members, with their ids, as far as they are kept; by member id."""
+        gone = (row for row in self.kept if isinstance(row, MembershipRow))
+        return {row.member_id: named(row) for row in chain[Client](gone, self.folds.audit.open_memberships())}
 
     def rows(self, topics: TopicHistory | None) -> Iterator[GatheredRow]:
         """Yield what is known of the group: the newest rows, what is open, and its commits."""

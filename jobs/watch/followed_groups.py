@@ -43,7 +43,16 @@ from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.log_reader import LogRow
-from jobs.watch.events import CLUSTER, FindingEvent, GroupKey, LagChanged, Reported, WatchEvent
+from jobs.watch.events import (
+    CLUSTER,
+    FindingEvent,
+    GroupKey,
+    LagChanged,
+    RebalanceBegan,
+    RebalanceEnded,
+    Reported,
+    WatchEvent,
+)
 from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_log import FollowedLog, Reached
 from jobs.watch.followed_share_state import FollowedShareState
@@ -323,6 +332,10 @@ class FollowedGroups:
             NO_SHARE_LOGS if share is None else self._share_logs(),
             lost,
         )
+
+    def members(self, event: RebalanceBegan | RebalanceEnded) -> Mapping[str, str]:
+        """Return the names of the clients behind the members of the event's group, with their ids; by member id."""
+        return self.groups[event.key].members()
 
     def _topics_at_end(self) -> TopicsAtEnd:
         """Return the topics; their partitions are counted again once there is another version of the topics."""

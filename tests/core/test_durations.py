@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from coordinator_core.durations import duration, with_durations
+from coordinator_core.durations import duration, durations
 
 
 def test_a_duration_has_its_two_largest_units() -> None:
@@ -20,6 +20,10 @@ def test_a_duration_has_its_two_largest_units() -> None:
     ]
 
 
-def test_only_durations_of_a_sentence_change() -> None:
-    told = "took 75916 ms of session.timeout.ms 6000, m-12345 ms 191 ms; x.60000 ms"
-    assert with_durations(told) == "took 1 min 15 s of session.timeout.ms 6000, m-12345 ms 191 ms; x.60000 ms"
+def test_a_duration_below_a_limit_does_not_read_like_the_limit() -> None:
+    assert [duration(ms) for ms in (5_999, 9_999, 59_999)] == ["5.9 s", "9.9 s", "59 s"]
+
+
+def test_bounds_that_read_the_same_are_said_once() -> None:
+    assert durations(191, 4_520) == "191 ms to 4.5 s"
+    assert durations(4_510, 4_520) == "4.5 s"

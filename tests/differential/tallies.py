@@ -66,7 +66,7 @@ def tallies(name: str) -> Tallies:
 
 def _refuse(text: str) -> None:
     """The broker of the log of share delivery wrote nothing into the metadata log while nothing changed."""
-    if not text.startswith("the metadata log ends at 2026-11-22T08:54:13.671Z, 5785 ms before"):
+    if not text.startswith("the metadata log ends at 2026-11-22T08:54:13.671Z, 5.7 s before"):
         raise ValueError(text)
 
 

@@ -207,7 +207,7 @@ def test_the_member_that_stopped_polling_held_its_rebalance_up():
     clients = {row.member_id: row.client_id for row in history.memberships}
     (revocation,) = slow.revocations
     assert clients[revocation.member_id] == "B-hold-m0"
-    assert slow.held_up_by == revocation.member_id
+    assert slow.delayed_by == revocation.member_id
     assert revocation.duration_ms is not None
     assert revocation.duration_ms > 5000
 

@@ -93,7 +93,7 @@ def _on_other_topics(question: Question, said: Row, true: Row) -> Row:
     """
     names = question.rests_on_metadata & true.keys()
     if true.get("broker_away"):
-        names |= {"held_up_by", "broker_away"}
+        names |= {"delayed_by", "broker_away"}
     return said | {name: true[name] for name in names}
 
 
@@ -140,8 +140,8 @@ def _without_batches(said: Row, true: Row) -> Row:
     group may go on: the row of a member that left in it is open.
     """
     names = set()
-    if said.get("broker_away") and not true["broker_away"] and said["held_up_by"] is None:
-        names |= {"held_up_by", "broker_away"}
+    if said.get("broker_away") and not true["broker_away"] and said["delayed_by"] is None:
+        names |= {"delayed_by", "broker_away"}
     if said.get("is_open") and said.get("left") and said["left"] == true.get("left"):
         names |= {"is_open"}
     return said | {name: true[name] for name in names}

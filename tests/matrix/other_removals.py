@@ -32,7 +32,7 @@ NEAR_MS = (-300, -20, 20, 300)
 FAR_MS = (-10_000, -2_000, 2_000, 10_000)
 """Within the tolerance of clocks, and further apart than topics and generations are."""
 OF_TIMES = (
-    r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|held_up_by|broker_away"
+    r"(topics_at|causes\[\d+\]\.at|evidence\[\d+\])\.timestamp_ms|fitted|causes\[\d+\]\.hint|delayed_by|broker_away"
 )
 """Fields with a time of the metadata log, or with what happened about the same time."""
 BY_TIMES = rf"{OF_TIMES}|topics_at.*|topics_proven"

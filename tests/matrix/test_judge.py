@@ -25,7 +25,7 @@ REBALANCE = {
     "outcome": "converged",
     "units_lost": 2,
     "idle_ms": 10,
-    "held_up_by": "m1",
+    "delayed_by": "m1",
     "broker_away": None,
     "causes": [{"kind": "topic_deleted", "detail": None}],
     "history_complete": True,
@@ -51,9 +51,9 @@ def verdict(question: str, true: Any, said: Any, removal: Removal, warning: str 
         ({"outcome": "superseded", "history_complete": False}, LOST, True, "wrong"),
         ({"outcome": "unknown", "history_complete": False}, LOST, True, "unknown"),
         ({"units_lost": 3}, LOST, True, "wrong"),
-        ({"held_up_by": "m2"}, LOST, True, "wrong"),
-        ({"held_up_by": None}, LOST, True, "unknown"),
-        ({"held_up_by": None}, LOST, False, "needless"),
+        ({"delayed_by": "m2"}, LOST, True, "wrong"),
+        ({"delayed_by": None}, LOST, True, "unknown"),
+        ({"delayed_by": None}, LOST, False, "needless"),
         ({"causes": [{"kind": "unknown", "detail": None}]}, LOST, True, "unknown"),
         ({"causes": [{"kind": "topic_metadata_changed", "detail": None}]}, LOST, True, "unknown"),
         ({"causes": [{"kind": "member_joined", "detail": None}]}, LOST, True, "wrong"),
@@ -89,7 +89,7 @@ def test_a_member_is_blamed_unless_the_log_that_shows_a_broker_away_is_given(
     removal: Removal, warning: str, true: tuple[str | None, bool], said: tuple[str | None, bool], judged: str
 ) -> None:
     """Leader epochs, which dumps lack, prove that a coordinator stayed; the metadata log that a broker was down."""
-    rows = [REBALANCE | {"held_up_by": member, "broker_away": is_away} for member, is_away in (true, said)]
+    rows = [REBALANCE | {"delayed_by": member, "broker_away": is_away} for member, is_away in (true, said)]
     assert verdict("rebalances", *rows, removal, warning) == judged
 
 
@@ -113,7 +113,7 @@ def test_another_version_of_the_topics_behind_a_hole_of_the_metadata_log_only(
 
 @pytest.mark.parametrize(
     ("shift_ms", "field", "judged"),
-    [(20, "held_up_by", "same"), (20, "units_lost", "wrong"), (300, "units_lost", "wrong"), (300, "outcome", "wrong")],
+    [(20, "delayed_by", "same"), (20, "units_lost", "wrong"), (300, "units_lost", "wrong"), (300, "outcome", "wrong")],
 )
 def test_clocks_apart_change_what_only_times_tell(shift_ms: int, field: str, judged: str) -> None:
     said = REBALANCE | {field: "another"}

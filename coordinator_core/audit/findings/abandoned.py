@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, counted
+from coordinator_core.durations import duration
 
 
 def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -25,7 +26,7 @@ def zombies(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     if silent >= limits.zombie_ms:
         known = history.knows_members_at(latest)
         who = "no member and " if known else ""
-        detail = f"{who}no commit for {silent} ms; offsets of {counted(len(kept), 'partition')} are kept"
+        detail = f"{who}no commit for {duration(silent)}; offsets of {counted(len(kept), 'partition')} are kept"
         yield history.finding(
             FindingKind.ZOMBIE_GROUP,
             silent,
@@ -57,7 +58,8 @@ def _topics(history: GroupHistory, limits: Thresholds, kept: list[PartitionCommi
         if topic in held or silent < limits.zombie_ms or (hidden and not gone):
             continue
         detail = (
-            f"offsets of {counted(len(commits), 'partition')} of {topic} are kept; the last commit was {silent} ms ago"
+            f"offsets of {counted(len(commits), 'partition')} of {topic} are kept; "
+            f"the last commit was {duration(silent)} ago"
         )
         if gone:
             detail += "; the topic was deleted"

@@ -12,6 +12,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.converged_states import ConvergedState, converged_states
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
+from coordinator_core.durations import duration
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import NO_COMPUTING_WORKER, GroupEpochRow, MembershipRow, RebalanceRow
 
@@ -125,8 +126,8 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     moment = state.moment
     names = sorted({history.client(member_id) or "" for member_id in members})
     detail = (
-        f"{len(members)} of {len(moment.loads)} members had nothing for {state.lasted_ms} ms after the rebalance to "
-        f"{moment.rebalance.to_epoch} ({first_of(names, 3)}), with {moment.units} to assign"
+        f"{len(members)} of {len(moment.loads)} members had nothing for {duration(state.lasted_ms)} after the "
+        f"rebalance to {moment.rebalance.to_epoch} ({first_of(names, 3)}), with {moment.units} to assign"
     )
     detail += ": spare members, if it is meant" if moment.units < len(moment.loads) else ""
     last = idle[-1][0]
@@ -246,7 +247,7 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
         limits.unassigned_partitions,
-        f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {waited_ms} ms: "
+        f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {duration(waited_ms)}: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         list(dict.fromkeys((begun, last.target or last.opened))),
         is_open=True,

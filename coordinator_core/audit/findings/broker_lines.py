@@ -13,6 +13,7 @@ from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.failed_loads import failed_loads, known_fault
 from coordinator_core.broker_log.later_lines import SLACK_MS
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.durations import duration
 from coordinator_core.records import GROUP_LOG, LogPosition
 
 
@@ -104,7 +105,7 @@ def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
     took = history.own_ms - line.latest_ms
     if took >= limits.slow_rebalance_ms:
         least = "" if line.resolution_ms == 1 else "at least "
-        detail = f"a rebalance has taken {least}{took} ms so far, which began after generation {present.epoch}: "
+        detail = f"a rebalance has taken {least}{duration(took)} so far, which began after generation {present.epoch}: "
         finding = history.finding(
             FindingKind.SLOW_REBALANCE,
             took,

@@ -14,6 +14,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.durations import duration
 from coordinator_core.groups.end_offsets import records_behind
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.rows import AssignmentRow, RebalanceRow
@@ -198,7 +199,7 @@ def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[Fin
         age = history.now_ms - transaction.first.timestamp_ms
         if age >= limits.open_transaction_ms:
             detail = (
-                f"the transaction of producer {transaction.producer_id} has been open for at least {age} ms: "
+                f"the transaction of producer {transaction.producer_id} has been open for at least {duration(age)}: "
                 f"it blocks the offsets of {counted(transaction.partitions, 'partition')}"
             )
             yield history.finding(

@@ -13,6 +13,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import LOG_TOPICS, Family
 
@@ -94,7 +95,7 @@ def _finding(
     ended = "" if is_open else f" until {utc(until_ms)}"
     logs = ", ".join(f"{counted(len(ids), 'partition')} of {topic}" for topic, ids in sorted(_by_topic(places).items()))
     detail = (
-        f"the coordinator of {counted(len(groups), 'group')}{named} {how} {until_ms - since_ms} ms, from "
+        f"the coordinator of {counted(len(groups), 'group')}{named} {how} {duration(until_ms - since_ms)}, from "
         f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader: no group of theirs could commit, join or "
         "rebalance"
     )

@@ -14,6 +14,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory, client_name
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client
+from coordinator_core.durations import duration, durations
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import EXPIRED, SLOW_POLL
 from coordinator_core.history.rows import AWAY_UNSEEN, LEFT_OR_EXPIRED, REPLACED, MembershipRow
@@ -46,7 +47,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         short = [row for row in short if again[runs.of(row)] > 1 or is_expired(row)]
         if len(short) >= limits.flapping_stays:
             stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
-            detail = f"{name} joined and left {len(short)} times, after {min(stays)} to {max(stays)} ms each"
+            detail = f"{name} joined and left {len(short)} times, after {durations(min(stays), max(stays))} each"
             if (cause := polls_too_slowly(history, short)) is not None:
                 detail += f"; {cause}"
             evidence = [at for row in short for at in (row.joined, row.left) if at is not None]
@@ -82,7 +83,8 @@ class _Runs:
 def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> str | None:
     """Return the words for members that exceed max.poll.interval.ms each time; None: their stays do not show it."""
     timeouts = {row.rebalance_timeout_ms for row in stays}
-    if len(timeouts) != 1 or not all((row.hint or "").startswith(SLOW_POLL) for row in stays):
+    timeout_ms = timeouts.pop() if len(timeouts) == 1 else None
+    if timeout_ms is None or not all((row.hint or "").startswith(SLOW_POLL) for row in stays):
         return None
     got = _last_assigned(history)
     waits = [
@@ -93,8 +95,9 @@ def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> s
     if not waits:
         return None
     return (
-        f"each time {min(waits)} to {max(waits)} ms after it got partitions and without a commit, a little above its "
-        f"rebalance timeout of {timeouts.pop()} ms, which is its max.poll.interval.ms: its poll loop takes longer"
+        f"each time {durations(min(waits), max(waits))} after it got partitions and without a commit, a little above "
+        f"its rebalance timeout of {duration(timeout_ms)}, which is its max.poll.interval.ms: its poll loop takes "
+        f"longer"
     )
 
 

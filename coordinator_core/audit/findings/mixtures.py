@@ -12,6 +12,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.clients.known_clients import clients_named
 from coordinator_core.clients.mixtures import Consequence, Mixture, mixtures_of
+from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
 from coordinator_core.history.rows import AssignmentRow, GroupEpochRow, MembershipRow
@@ -72,8 +73,8 @@ def left_out(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             FindingKind.MEMBER_LEFT_OUT,
             max(lasted_ms, 1),
             1,
-            f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({lasted_ms} ms): the "
-            f"leader, {_who(history, leader.member_id)}, cannot read its subscription; {REMEDY}",
+            f"{_who(history, member_id)} got nothing in {counted(len(epochs), 'generation')} ({duration(lasted_ms)}): "
+            f"the leader, {_who(history, leader.member_id)}, cannot read its subscription; {REMEDY}",
             [row.opened for row in epochs],
             subject=history.client(member_id),
             until_ms=ends[-1],
@@ -98,7 +99,8 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
             FindingKind.GENERATIONS_FAILED,
             skipped,
             limits.failed_generations,
-            f"generations {before.epoch + 1} to {after.epoch - 1} were not completed, within {until_ms - since_ms} ms: "
+            f"generations {before.epoch + 1} to {after.epoch - 1} were not completed, within "
+            f"{duration(until_ms - since_ms)}: "
             f"the members joined again and again without an assignment; {why}",
             [before.opened, after.opened],
         )

@@ -24,6 +24,7 @@ from coordinator_core.audit.findings.stood_still import (
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.durations import duration
 from coordinator_core.records import GROUP_LOG
 
 SAME_MINUTE_MS = 60_000
@@ -162,7 +163,7 @@ def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[Findi
     more = f" and {len(ranked) - MOST_NAMED} more" if len(ranked) > MOST_NAMED else ""
     detail = (
         f"{counted(len(most), 'group')} began to rebalance very often in the same minute, at least "
-        f"{min(most.values())} times within {limits.storm_window_ms // 1000} s each ({named}{more}); "
+        f"{min(most.values())} times within {duration(limits.storm_window_ms)} each ({named}{more}); "
         f"{_meanwhile(known, since_ms, until_ms)}"
     )
     yield CoveredRows(

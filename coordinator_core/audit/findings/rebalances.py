@@ -9,6 +9,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.witness import absences_within
+from coordinator_core.durations import duration
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow
 
@@ -100,7 +101,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
     kinds = Counter(cause.kind for row in rows for cause in row.causes)
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
-    detail = f"{most} rebalances within {limits.storm_window_ms // 1000} s, {len(rows)} in total; causes: {causes}"
+    detail = f"{most} rebalances within {duration(limits.storm_window_ms)}, {len(rows)} in total; causes: {causes}"
     if count * DRIVES_ONE_IN < len(rows):
         driver = None
         detail += "; no single member causes most of them"
@@ -124,9 +125,9 @@ def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         took = row.duration_min_ms
         if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
             continue
-        who = row.held_up_by
+        who = row.delayed_by
         name = history.client(who)
-        state = f"has taken {took} ms so far" if row.outcome == "open" else f"took {took} ms"
+        state = f"has taken {duration(took)} so far" if row.outcome == "open" else f"took {duration(took)}"
         detail = f"the rebalance to {row.to_epoch} {state}"
         if who is not None:
             detail += f", delayed by {name}" + (f" ({who})" if name != who else "")
@@ -181,7 +182,8 @@ def _unsettled(
     behind = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
     who = behind.most_common(1)[0] if behind else None
     detail = (
-        f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, without a stable assignment for {took} ms"
+        f"{len(rows)} rebalances, {rows[0].to_epoch} to {rows[-1].to_epoch}, "
+        f"without a stable assignment for {duration(took)}"
     )
     if who is not None:
         detail += f"; {who[0]} was behind in {who[1]} of them"

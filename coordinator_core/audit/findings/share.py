@@ -13,6 +13,7 @@ from coordinator_core.audit.finding_rows import MOST_EVIDENCE, FindingKind, Find
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.share_deliveries import GivenUp, ShareDelivery
+from coordinator_core.durations import duration
 from coordinator_core.groups.log_partition import log_partition_of, share_partition
 from coordinator_core.history.rows import ShareInitializationRow
 from coordinator_core.history.share_initializations import ALL_PARTITIONS, SharePhase
@@ -132,7 +133,7 @@ def stalled(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         locked = _locked(row)
         held = f", {counted(locked, 'record')} were locked by members" if locked else ""
         detail = (
-            f"{_share_partition(delivery)}: {standstill} for {idle} ms; offset {row.next_offset} holds it up, "
+            f"{_share_partition(delivery)}: {standstill} for {duration(idle)}; offset {row.next_offset} blocks it, "
             f"{counted(row.available or 0, 'record')} wait for the next delivery{held}"
         )
         yield history.finding(
@@ -154,8 +155,8 @@ def _stalled_since(row: SharePartitionRow, now_ms: int, limit_ms: int) -> LogPos
     """
     if (row.available or _locked(row)) and now_ms - row.since.timestamp_ms >= limit_ms:
         return row.since
-    held_up = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
-    if held_up and row.since.timestamp_ms - row.next_offset_shown.timestamp_ms >= limit_ms:
+    is_blocked = row.next_offset is not None and row.end_offset is not None and row.next_offset < row.end_offset
+    if is_blocked and row.since.timestamp_ms - row.next_offset_shown.timestamp_ms >= limit_ms:
         return row.next_offset_shown
     return None
 
@@ -185,12 +186,12 @@ def initializing(history: GroupHistory, limits: Thresholds) -> Iterator[FindingR
         if age < limits.share_initializing_ms:
             continue
         if phase == SharePhase.DELETING:
-            detail = f"the share state of {topic} is being deleted for {age} ms"
+            detail = f"the share state of {topic} is being deleted for {duration(age)}"
         else:
             asked = max(row.asked for row in rows)
             detail = (
-                f"the share state of {_partitions(topic, rows)} was asked for {counted(asked, 'time')} in {age} ms and "
-                f"is not there: no member is assigned what never had state"
+                f"the share state of {_partitions(topic, rows)} was asked for {counted(asked, 'time')} in "
+                f"{duration(age)} and is not there: no member is assigned what never had state"
             )
         yield history.finding(
             FindingKind.SHARE_INITIALIZING,

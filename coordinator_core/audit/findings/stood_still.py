@@ -19,6 +19,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
+from coordinator_core.durations import duration
 from coordinator_core.history.departure_hints import LEFT
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition
@@ -115,8 +116,8 @@ def _finding(sessions: Sequence[LostSession], limits: Thresholds, shows_all: Sho
     cause = "that host, its network, or a broker" if len(hosts) == 1 else "a broker, or the network,"
     detail = (
         f"{counted(members, 'member')} of {counted(len(groups), 'group')} ({', '.join(named)}{more}) lost their "
-        f"sessions within {max(last_ms - first_ms, 1)} ms, and were back under the same member ids at most {away_ms} "
-        f"ms later, {where}: no process was started again; {cause} stood still"
+        f"sessions within {duration(max(last_ms - first_ms, 1))}, and were back under the same member ids at most "
+        f"{duration(away_ms)} later, {where}: no process was started again; {cause} stood still"
     )
     evidence = [session.left for session in sessions]
     yield make_finding(

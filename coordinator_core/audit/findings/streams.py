@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.durations import duration
 from coordinator_core.groups.classic.protocols import STREAMS_PROTOCOL
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.rows import AssignmentRow
@@ -38,8 +39,8 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             FindingKind.WARMUP_STUCK,
             longest,
             limits.warmup_ms,
-            f"{counted(len(late), 'task')} of member {member_id} warm up for up to {longest} ms and did not become "
-            f"active: {tasks}; compare restore rate and acceptable.recovery.lag",
+            f"{counted(len(late), 'task')} of member {member_id} warm up for up to {duration(longest)} and did not "
+            f"become active: {tasks}; compare restore rate and acceptable.recovery.lag",
             list(dict.fromkeys(row.since for row in late)),
             subject=member_id,
             is_open=True,
@@ -65,8 +66,8 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
         len(older),
         1,
         f"{len(older)} of {counted(len(members), 'member')} still have an older topology than epoch {newest}, which "
-        f"a member brought {history.now_ms - first.timestamp_ms} ms before the end of the log; they get no new tasks: "
-        f"{names}",
+        f"a member brought {duration(history.now_ms - first.timestamp_ms)} before the end of the log; they get no new "
+        f"tasks: {names}",
         [first],
         is_open=True,
         complete=all(row.history_complete for row in members),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import CONNECTOR_OR_TASK, GroupHistory, counted, first_of
+from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
 from coordinator_core.history.rows import AssignmentRow
 from coordinator_core.history.work_units import SHARED_ROLES
@@ -96,7 +97,7 @@ def two_owners(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             FindingKind.TWO_OWNERS,
             lasted_ms,
             1,
-            f"{span.counted} {how} {lasted_ms} ms: {names} had {span.listed}; {span.meaning}",
+            f"{span.counted} {how} {duration(lasted_ms)}: {names} had {span.listed}; {span.meaning}",
             [span.at, *([span.until] if span.until is not None else [])],
             is_open=span.until is None,
         )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.durations import duration
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
 from coordinator_core.history.rows import GroupEpochRow
@@ -41,7 +42,7 @@ def not_ready(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]
         if lasted >= threshold:
             members = counted(len(run[-1].members or ()), "member")
             how = "has not been ready for at least" if ended is None else "was not ready for"
-            detail = f"the group {how} {lasted} ms: {members} without tasks; {_reasons(run)}"
+            detail = f"the group {how} {duration(lasted)}: {members} without tasks; {_reasons(run)}"
             yield history.finding(
                 FindingKind.NOT_READY,
                 lasted,

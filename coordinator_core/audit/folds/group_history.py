@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.folds.commit_counts import CommitCount
@@ -376,6 +376,10 @@ class GroupHistory:
         name = client_name(known)
         return member_id if name in self.shared_names else name
 
+    def members(self) -> dict[str, str]:
+        """Return the names of the clients behind members, with their ids; by member id."""
+        return {member_id: named(row) for member_id, row in self._members.items()}
+
     def library(self, member_id: str | None) -> str | None:
         """Return the client library of a member; see ``client_library``."""
         return client_library(self._members[member_id]) if member_id in self._members else None
@@ -474,7 +478,33 @@ def first_of(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + more
 
 
-def client_name(row: MembershipRow) -> str:
+class Client(Protocol):
+    """What names the client behind a member."""
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator, or a client of KIP-848, gave the member."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """That of a static member."""
+
+    @property
+    def client_id(self) -> str | None:
+        """None: not known."""
+
+    @property
+    def client_host(self) -> str | None:
+        """The address of the client."""
+
+
+def named(client: Client) -> str:
+    """Return the name of the client behind a member, and behind it the member id: ``app-1 at 10.0.0.1 (q3f...)``."""
+    name = client_name(client)
+    return name if name == client.member_id else f"{name} ({client.member_id})"
+
+
+def client_name(row: Client) -> str:
     """Return what stays the same when a member starts again: its instance id, or its client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.later_lines import OF_EPOCH, SLACK_MS
+from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
@@ -220,7 +221,11 @@ def in_words(line: BrokerEvent) -> str | None:
     if line.kind == EventKind.MEMBER_LEFT:
         return None if line.reason is None else f'"{line.reason}"'
     if line.kind == EventKind.MEMBER_TIMED_OUT:
-        return "rebalance timeout passed" if line.duration_ms is None else f"rebalance timeout of {line.duration_ms} ms"
+        return (
+            "rebalance timeout passed"
+            if line.duration_ms is None
+            else f"rebalance timeout of {duration(line.duration_ms)}"
+        )
     return None
 
 
@@ -278,7 +283,7 @@ def _rebalance(
             began_after_ms=first, began_before_ms=last, duration_min_ms=at_ms - last, duration_max_ms=at_ms - first
         )
     if absences_within(row, away):
-        row = row._replace(held_up_by=None, broker_away=True)
+        row = row._replace(delayed_by=None, broker_away=True)
     return row
 
 

@@ -20,6 +20,7 @@ from coordinator_core.audit.folds.removals import SHORTEST_RETENTION_MS, EmptySp
 from coordinator_core.audit.folds.requests import done_by
 from coordinator_core.audit.offsets.runs import CommitRun, GroupCommits, Held
 from coordinator_core.broker_log.events import BrokerEvent
+from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.history_writer import END_NOT_SEEN
@@ -379,7 +380,7 @@ class _RowMaker:
         now_ms = at.timestamp_ms
         age_ms = now_ms - held.committed_ms if held is not None and held.committed_ms >= 0 <= now_ms else None
         is_past_expiry = held is not None and 0 <= held.expires_ms <= now_ms
-        detail = None if age_ms is None else f"{age_ms} ms after the commit"
+        detail = None if age_ms is None else f"{duration(age_ms)} after the commit"
         is_young = age_ms is not None and age_ms < SHORTEST_RETENTION_MS and not is_past_expiry
         cannot_expire = is_young and not self._empty.may_expire_all(at)
         if any(end.timestamp_ms == now_ms >= 0 and end.offset > at.offset for end in self._commits.group_ends):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from coordinator_core.audit.rules.judged_group import JudgedGroup
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
+from coordinator_core.durations import duration
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.groups.rules import Rule
 from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition
@@ -37,7 +38,7 @@ def judge(judged: JudgedGroup, record: AnyRecord, leader_epoch: int | None) -> N
             judged.broken(Rule.LOG_LEADER_EPOCH_WENT_BACK, at, None, detail)
         facts.leader_epoch = max(facts.leader_epoch, leader_epoch)
     if at.timestamp_ms < facts.newest_ms - CLOCK_TOLERANCE_MS:
-        detail = f"{facts.newest_ms - at.timestamp_ms} ms before an earlier record"
+        detail = f"{duration(facts.newest_ms - at.timestamp_ms)} before an earlier record"
         judged.broken(Rule.TIME_WENT_BACK, at, None, detail)
         facts.newest_ms = at.timestamp_ms  # the records after it are told once
     facts.newest_ms = max(facts.newest_ms, at.timestamp_ms)

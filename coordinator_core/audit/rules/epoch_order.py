@@ -8,6 +8,7 @@ from coordinator_core.audit.rules.holders import minus, name
 from coordinator_core.audit.rules.judged_group import JudgedGroup, begins_anew
 from coordinator_core.audit.rules.known_facts import HeldUnit
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS, METADATA_LAG_MS
+from coordinator_core.durations import duration
 from coordinator_core.groups.epoch_records import (
     AssignedPartitions,
     CurrentRecord,
@@ -95,7 +96,7 @@ def _metadata_hash(
     )
     if later:
         age = at.timestamp_ms - later[0].at.timestamp_ms
-        detail = f"{whose}: that of a version before {later[0].name} was {later[0].kind}, {age} ms ago"
+        detail = f"{whose}: that of a version before {later[0].name} was {later[0].kind}, {duration(age)} ago"
         judged.broken(Rule.METADATA_HASH_WRONG, at, None, detail)
 
 

@@ -16,6 +16,7 @@ from coordinator_core.audit.rules.reconciliation import (
     judge_reconciliation,
     target_of,
 )
+from coordinator_core.durations import duration
 from coordinator_core.groups.epoch_records import (
     CurrentRecord,
     CurrentValue,
@@ -250,5 +251,5 @@ def _overdue(judged: JudgedGroup, kind: EpochKind, member: EpochMember, at: LogP
         return
     waited = at.timestamp_ms - state.assignment_timestamp
     if waited > MAX_ASSIGNMENT_INTERVAL_MS:
-        detail = f"assignment epoch {state.assignment_epoch} is {waited} ms old; group epoch {state.group_epoch}"
+        detail = f"assignment epoch {state.assignment_epoch} is {duration(waited)} old; group epoch {state.group_epoch}"
         judged.broken(Rule.ASSIGNMENT_OVERDUE, at, member.member_id, detail)

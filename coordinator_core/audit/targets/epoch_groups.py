@@ -41,6 +41,7 @@ from coordinator_core.audit.targets.verdict import (
     units,
     verdict_row,
 )
+from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import AssignorError, InputError
@@ -263,7 +264,7 @@ class EpochTargetAudit:
         if isinstance(self.state, StreamsGroup) and self._waited_for_members():
             unready = self._unready(self.state, topics)
             if unready is not None:
-                met = f"offset {unready.offset} of the topics' log, {unready.timestamp_ms} ms"
+                met = f"offset {unready.offset} of the topics' log, {utc(unready.timestamp_ms)}"
                 yield f"whether an earlier failed heartbeat saw a topology that was not ready (topics as of {met})"
         for profile, _ in self.attempts.profiles():
             if not isinstance(self.state, ConsumerGroup) and profile.release < OTHER_BEFORE:

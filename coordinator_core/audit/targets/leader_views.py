@@ -19,6 +19,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.client_view import ClientView, client_views
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.durations import duration
 from coordinator_core.record_fields.classic_group import GroupMetadataValue
 from coordinator_core.records import LogPosition
 
@@ -175,7 +176,9 @@ class LeaderViews:
             fitted = NEWEST
             if view is not views[0]:
                 age = now - replaced.get(view.at, now)
-                fitted = f"topics that had changed {age} ms before" if age > 0 else "topics that changed at that time"
+                fitted = (
+                    f"topics that had changed {duration(age)} before" if age > 0 else "topics that changed at that time"
+                )
             if view.away:
                 away = [f"{broker}" for broker in sorted(view.away)]
                 fitted += f", without the racks of broker{'s' * (len(away) > 1)} {_listed(away)}: away"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from coordinator_core.errors import InputError
@@ -50,6 +50,7 @@ class LogAnswers:
     brokers: BrokerLogs = NO_BROKER_LOGS
     _lines: LinesByGroup | None = None
     _known: Knowledge | None = None
+    _members: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise InputError where no log of groups is among the logs."""
@@ -103,17 +104,25 @@ class LogAnswers:
         """One pass over the logs."""
         from coordinator_core.audit.folds.two_logs import combined, told_rebalances
 
-        rows = [
-            row
-            for history in combined(self._histories(wanted.group_id))
-            for row in told_rebalances(history)
-            if row.at.timestamp_ms >= wanted.since_ms
-            and (wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes))
-        ]
+        rows = []
+        for history in combined(self._histories(wanted.group_id)):
+            of_group = [
+                row
+                for row in told_rebalances(history)
+                if row.at.timestamp_ms >= wanted.since_ms
+                and (wanted.cause is None or any(cause.kind == wanted.cause for cause in row.causes))
+            ]
+            if of_group:
+                self._members.update(history.members())
+            rows += of_group
         rows.sort(key=_rebalance_order)
         if wanted.slowest is None:
             return rows
         return sorted(rows, key=lambda row: -(row.duration_min_ms or 0))[: wanted.slowest]
+
+    def members(self, groups: Collection[str]) -> Mapping[str, str]:
+        """Of the rebalances that were asked for: their pass over the logs notes them."""
+        return self._members
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
         """One pass over the logs; targets are not judged."""

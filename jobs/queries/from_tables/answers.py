@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.group_type import GroupType
@@ -128,6 +128,18 @@ class StoredAnswers:
         if wanted.slowest is None:
             return sorted(chosen, key=lambda row: (*_order(row), row.group_type))
         return nsmallest(wanted.slowest, chosen, key=lambda row: (-(row.duration_min_ms or 0), *_order(row)))
+
+    def members(self, groups: Collection[str]) -> Mapping[str, str]:
+        """From ``memberships``."""
+        from coordinator_core.audit.folds.group_history import named
+
+        rows = self.tables.rows(
+            "SELECT DISTINCT member_id, instance_id, client_id, client_host FROM $memberships "
+            "WHERE cluster = :cluster AND group_id IN :groups",
+            cluster=self.cluster,
+            groups=sorted(groups) or [""],
+        )
+        return {row["member_id"]: named(MemberName(**row)) for row in rows}
 
     def owned(self, wanted: OwnedBy) -> Sequence[AssignmentRow]:
         """From ``assignments``."""
@@ -310,6 +322,15 @@ class StoredAnswers:
         read = reader(of)
         rows = self.tables.rows(f"SELECT * FROM ${table} AS t WHERE {wanted}", **given)
         return self.knowledge().lost.all_known(read(row) for row in rows)
+
+
+class MemberName(NamedTuple):
+    """What names the client behind a member."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str | None
+    client_host: str | None
 
 
 def _order(row: RebalanceRow | TargetAuditRow | Violation) -> tuple[int, int, int]:

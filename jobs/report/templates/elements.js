@@ -26,7 +26,7 @@ function utc(ms) {
 
 function duration(ms) {
   if (ms < 1000) return `${ms} ms`;
-  if (ms < 60000) return `${(ms / 1000).toFixed(ms < 10000 ? 1 : 0)} s`;
+  if (ms < 60000) return `${ms < 10000 ? (Math.floor(ms / 100) / 10).toFixed(1) : Math.floor(ms / 1000)} s`;
   const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   let rest = Math.floor(ms / 1000);
   const parts = [];

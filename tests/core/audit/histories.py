@@ -43,7 +43,7 @@ def rebalance(epoch: int, position: LogPosition, **more: Any) -> RebalanceRow:
         "idle_ms": 0,
         "idle_max_ms": 0,
         "revocations": (),
-        "held_up_by": None,
+        "delayed_by": None,
         "members_behind": 0,
         "behind": (),
         "broker_away": None,

@@ -57,7 +57,7 @@ def judged(verdict: Verdict, **more: Any) -> TargetAuditRow:
         ("converged", {"members_after": 2}, "All members reached the target after 0 ms."),
         (
             "converged",
-            {"members_after": 2, "time_to_converge_ms": 7, "held_up_by": "m2"},
+            {"members_after": 2, "time_to_converge_ms": 7, "delayed_by": "m2"},
             "All members reached the target after 7 ms; it waited longest for member m2 (client-m2 at 10.0.0.1).",
         ),
         ("converged", {"time_to_converge_ms": None}, "Its one member reached the target."),

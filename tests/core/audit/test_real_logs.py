@@ -9,6 +9,7 @@ from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.offsets.steps import commit_steps
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_lists import fold_snapshots
+from coordinator_core.durations import duration
 from coordinator_core.groups.rules import Rule
 from coordinator_core.history.departure_hints import EXPIRED
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, REPLACED
@@ -85,7 +86,8 @@ def test_when_a_rebalance_began_is_told_from_its_end() -> None:
     assert row.began_after_ms is not None
     most, least = row.at.timestamp_ms - row.began_after_ms, row.at.timestamp_ms - row.began_before_ms
     texts = [sentence.text for sentence in explain(history, row)]
-    assert f"The log does not say when it began: between {most} and {least} ms before it completed." in texts
+    bounds = f"between {duration(most)} and {duration(least)}"
+    assert f"The log does not say when it began: {bounds} before it completed." in texts
 
 
 def test_an_eager_rebalance_stops_what_its_members_have() -> None:
@@ -198,7 +200,7 @@ def test_a_poll_loop_that_takes_too_long_is_named() -> None:
         "slow at 127.0.0.1",
         5,
     )
-    assert "each time 7.5 s to 9.1 s after it got partitions and without a commit" in row.detail
+    assert "each time 7.5 s to 9.0 s after it got partitions and without a commit" in row.detail
     assert "a little above its rebalance timeout of 7.0 s, which is its max.poll.interval.ms" in row.detail
 
 

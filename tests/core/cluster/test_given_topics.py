@@ -32,7 +32,7 @@ def test_what_is_missing_of_the_topics_is_said() -> None:
     assert absent.startswith("the metadata log (__cluster_metadata) was not given")
     short = WHOLE.missing(HOUR, 11 * HOUR)
     assert short is not None
-    assert "ends at 1970-01-01T10:00:00.000Z, 3600000 ms before the logs of groups" in short
+    assert "ends at 1970-01-01T10:00:00.000Z, 1 h before the logs of groups" in short
     assert WHOLE.missing(HOUR, 10 * HOUR + COPIED_MS + 1) is not None
     late = WHOLE._replace(since_ms=2 * HOUR).missing(HOUR, 3 * HOUR)
     assert late is not None

@@ -37,7 +37,7 @@ FIGURES = (
     "duration_min_ms",
     "duration_max_ms",
     "members_behind",
-    "held_up_by",
+    "delayed_by",
     "first_epoch",
     "topics_proven",
 )

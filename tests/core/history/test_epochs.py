@@ -7,6 +7,7 @@ import pytest
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_changes import HistoryGap
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
+from coordinator_core.durations import duration
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.history_fold import GroupFold
@@ -62,7 +63,7 @@ def test_a_join_opens_a_rebalance_that_converges_with_the_last_member():
 
 def test_who_gives_up_last_what_another_waits_for_held_it_up():
     second = two(GroupLog()).rebalances()[1]
-    assert second.held_up_by == "m1", "m2 was the last at the target, as it waited for m1"
+    assert second.delayed_by == "m1", "m2 was the last at the target, as it waited for m1"
 
 
 def test_an_unreleased_member_is_not_there_yet():
@@ -75,7 +76,7 @@ def test_an_unreleased_member_is_not_there_yet():
     assert waiting.behind == ("m2",)
     log.write(current("m2", 3, 3))
     (_, done) = log.rebalances()
-    assert (done.outcome, done.held_up_by) == ("converged", "m2")
+    assert (done.outcome, done.delayed_by) == ("converged", "m2")
 
 
 def test_a_bump_supersedes_and_what_is_in_flight_counts_for_the_next():
@@ -263,7 +264,7 @@ def test_a_static_member_that_does_not_return():
     log.write(current("s1", -2)).write(*gone("s1"), epoch(3))
     (cause,) = log.rebalances()[1].causes
     assert (cause.kind, cause.instance_id) == ("static_member_left", "i")
-    assert (cause.detail, cause.hint) == ("left at offset 4 and did not return", "it had been away for 1000 ms")
+    assert (cause.detail, cause.hint) == ("left at offset 4 and did not return", "it had been away for 1.0 s")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ def test_a_static_member_that_is_removed_within_its_session_did_not_expire(timeo
     log = GroupLog().write(member("s1", "t", instance="i"), epoch(2), target_epoch(2), current("s1", 2))
     log.write(current("s1", -2)).write(*gone("s1"), epoch(3))
     (cause,) = log.rebalances(topics)[1].causes
-    assert cause.hint == f"{said} for 1000 ms, its session timeout is {timeout_ms} ms"
+    assert cause.hint == f"{said} for 1.0 s, its session timeout is {duration(timeout_ms)}"
     (row,) = (row for row in log.rows(topics) if isinstance(row, MembershipRow))
     assert row.hint == cause.hint
 
@@ -305,7 +306,7 @@ def test_a_member_that_does_not_revoke_in_time_expired():
     log.write(member("m2", "t"), epoch(3), target("m1", 0), target_epoch(3), current("m2", 3))
     log.write(current("m1", 2, 0, state=1, revoking=(1, 2, 3))).write(*gone("m1"), epoch(4), after_ms=5000)
     (cause,) = log.rebalances()[2].causes
-    assert cause.hint == "expired: it did not revoke within its rebalance timeout of 5000 ms"
+    assert cause.hint == "expired: it did not revoke within its rebalance timeout of 5.0 s"
     assert log.rebalances()[1].revocations[0].given is None
 
 
@@ -318,7 +319,7 @@ def test_a_member_that_still_had_to_revoke_may_have_taken_too_long():
     log.write(member("m3", "t"), epoch(4), target_epoch(4), current("m3", 4)).write(commit("t", 0))
     log.write(*gone("m1"), epoch(5), after_ms=100)
     (cause,) = log.rebalances(topics)[3].causes
-    assert cause.hint == "its last commit was 100 ms before, its session timeout is 45000 ms"
+    assert cause.hint == "its last commit was 100 ms before, its session timeout is 45 s"
 
 
 def test_a_changed_subscription_names_the_topics():
@@ -469,14 +470,14 @@ def test_who_joins_with_the_next_epoch_is_not_behind_in_the_one_before():
 
 
 @pytest.mark.parametrize(("broker", "at_ms", "blamed"), [(1, 4_000, None), (2, 4_000, "m1"), (1, 60_000, "m1")])
-def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, blamed):
+def test_no_member_delayed_a_rebalance_while_a_broker_was_down(broker, at_ms, blamed):
     """Broker 1 registers again meanwhile, another for the first time, or broker 1 long after."""
     topics = TopicHistory()
     topics.brokers.note_registration(1, LogPosition(0, 0, -60_000))
     topics.brokers.note_registration(broker, LogPosition(0, 1, at_ms))
     topics.last_seen_ms = 10**6
     second = two(GroupLog()).rebalances(topics)[1]
-    assert (second.outcome, second.held_up_by) == ("converged", blamed)
+    assert (second.outcome, second.delayed_by) == ("converged", blamed)
     assert (second.broker_away is True) == (blamed is None)
 
 
@@ -489,14 +490,14 @@ def test_no_member_held_up_a_rebalance_while_a_broker_was_down(broker, at_ms, bl
         (SHARE_LOG, 0, 4_000, "m1"),
     ],
 )
-def test_no_member_held_up_a_rebalance_while_another_broker_became_its_coordinator(topic, partition, at_ms, blamed):
+def test_no_member_delayed_a_rebalance_while_another_broker_became_its_coordinator(topic, partition, at_ms, blamed):
     """The coordinator stops within the rebalance, and starts again long after: another broker goes on."""
     topics = TopicHistory()
     topics.brokers.note_leader(topic, partition, 1, 0, LogPosition(0, 0, 0))
     topics.brokers.note_leader(topic, partition, 2, None, LogPosition(0, 1, at_ms))
     topics.last_seen_ms = 10**6
     second = two(GroupLog()).rebalances(topics)[1]
-    assert (second.outcome, second.held_up_by) == ("converged", blamed)
+    assert (second.outcome, second.delayed_by) == ("converged", blamed)
 
 
 @pytest.mark.parametrize(("epochs", "blamed"), [((4, 4), "m1"), ((4, 5), None), ((4, None), "m1"), ((5, 5), "m1")])
@@ -514,14 +515,14 @@ def test_the_leader_epochs_of_a_log_show_that_another_coordinator_took_over(epoc
         before, within = epochs
         rows += fold.feed(record, 4 if record.at.offset < 5 else before if record.at.offset < 10 else within)
     second = [row for row in rows if isinstance(row, RebalanceRow)][1]
-    assert (second.outcome, second.held_up_by) == ("converged", blamed)
+    assert (second.outcome, second.delayed_by) == ("converged", blamed)
     assert (second.broker_away is True) == (blamed is None)
 
 
 def test_who_is_behind_holds_a_rebalance_up_and_not_who_came_last():
     log = alone(GroupLog())
     log.write(member("m2", "t"), epoch(3), target("m1", 0, 1), target("m2", 2), target_epoch(3))
-    assert log.rebalances()[-1].held_up_by is None, "both are behind"
+    assert log.rebalances()[-1].delayed_by is None, "both are behind"
     log.write(current("m2", 3))
     waiting = log.rebalances()[-1]
-    assert (waiting.outcome, waiting.behind, waiting.held_up_by) == ("open", ("m1",), "m1")
+    assert (waiting.outcome, waiting.behind, waiting.delayed_by) == ("open", ("m1",), "m1")

@@ -94,10 +94,9 @@ def test_members_leave_and_their_commits_tell_who_expired():
     a, b = log.rebalances()[1].causes
     assert (a.kind, b.kind) == ("member_left_or_expired", "member_left_or_expired")
     assert (
-        a.hint
-        == "its last commit was 10000 ms before, its session timeout is 10000 ms; one without new records commits none"
+        a.hint == "its last commit was 10 s before, its session timeout is 10 s; one without new records commits none"
     )
-    assert b.hint == "left: it committed 1000 ms before, well within its session timeout of 10000 ms"
+    assert b.hint == "left: it committed 1.0 s before, well within its session timeout of 10 s"
     assert log.rebalances()[1].outcome == "emptied"
 
 
@@ -110,7 +109,7 @@ def test_what_the_owner_before_committed_is_no_commit_of_the_member_that_left() 
     assert silent.memberships()["b"].hint == NO_COMMIT
     del silent.records[-1]
     assert silent.write(commit("t", 0)).write(*left).memberships()["b"].hint == (
-        "left: it committed 1000 ms before, well within its session timeout of 10000 ms"
+        "left: it committed 1.0 s before, well within its session timeout of 10 s"
     )
 
 

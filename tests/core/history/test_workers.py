@@ -52,7 +52,7 @@ def test_work_configured_then_a_worker_then_another() -> None:
     assert (second.time_to_target_ms, second.time_to_converge_ms) == (500, 2_600)
     (revocation,) = second.revocations
     assert (revocation.member_id, revocation.units, revocation.duration_ms) == ("W1", 2, 2_000)
-    assert second.held_up_by == "W1"
+    assert second.delayed_by == "W1"
     assert (second.units_moved, second.units_lost, second.idle_ms, second.idle_max_ms) == (2, 0, 200, 100)
 
 

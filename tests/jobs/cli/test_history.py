@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_timeline_for_people(folder):
     text = run("history", GROUP, "--log", folder).stdout
-    for told in ("member came: join", "rebalance 2 to 3", "converged at 3", "2 moved", "member_left_or_expired m2"):
+    for told in ("member came: join", "rebalance 2 to 3", "converged at 3", "2 moved", "member_left_or_expired"):
         assert told in text
     later = run("history", GROUP, "--log", folder, "--since", "1970-01-01T00:00:05Z").stdout
     assert "rebalance 2 to 3" not in later

@@ -228,7 +228,7 @@ def test_a_worker_leaves(played: Callable[..., Pipeline]) -> None:
     history = over.history()
     assert [(row.epoch, row.unassigned) for row in history.epochs] == [(35, 0), (36, 2), (37, 0)]
     assert [cause.kind for cause in history.rebalances[-1].causes] == ["delay_elapsed"]
-    assert "Cause: the group's rebalance delay elapsed (work waited 300000 ms for a worker)." in over.story(37)
+    assert "Cause: the group's rebalance delay elapsed (work waited 5 min for a worker)." in over.story(37)
     assert "Member W1 (W1 at 127.0.0.1) got connector B." in over.story(37)
     # Who computed epoch 37 is not in the log, nor what it remembered from before epoch 35, with which the log begins.
     assert [row.verdict for row in history.targets] == [Verdict.UNKNOWN, Verdict.IDENTICAL, Verdict.UNKNOWN]

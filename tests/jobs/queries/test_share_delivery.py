@@ -82,7 +82,7 @@ def test_a_consumer_that_holds_records_and_does_nothing_is_a_stall(monkeypatch: 
     monkeypatch.setenv("COORDINATOR_AUDIT_FINDINGS__SHARE_STALLED_MS", "120000")
     (row,) = [row for row in printed("findings") if row["kind"] == "share_stalled"]
     assert (row["group_id"], row["subject"]) == ("slow", "mail-0")
-    assert "offset 0 holds it up, 8 records wait for the next delivery" in row["detail"]
+    assert "offset 0 blocks it, 8 records wait for the next delivery" in row["detail"]
 
 
 def test_offsets_are_those_that_admin_said_at_the_end() -> None:

@@ -75,7 +75,7 @@ def test_members_are_ranked_by_what_the_command_says_they_caused(sample, rebalan
         assert ranked == sorted(ranked, reverse=True)
         assert bool(ranked) == bool(with_member)
         assert group["memberless"] <= len(rows) - with_member
-        assert sum(each["delayed"] for each in group["initiators"]) <= sum(1 for row in rows if row["held_up_by"])
+        assert sum(each["delayed"] for each in group["initiators"]) <= sum(1 for row in rows if row["delayed_by"])
 
 
 def test_a_follow_up_leads_to_the_member_that_began_it(sample):

@@ -125,7 +125,7 @@ def test_a_finding_on_records_without_times_is_not_complete() -> None:
 
 
 def test_a_slow_rebalance_names_who_held_it_up() -> None:
-    slow = rebalance(2, at(2), duration_min_ms=61_000, held_up_by="m1", finished=at(63))
+    slow = rebalance(2, at(2), duration_min_ms=61_000, delayed_by="m1", finished=at(63))
     quick = rebalance(3, at(70), duration_min_ms=59_000)
     members = [member("m1", at(1))]
     (row,) = found(FindingKind.SLOW_REBALANCE, rebalances=[slow, quick], memberships=members)
@@ -134,7 +134,7 @@ def test_a_slow_rebalance_names_who_held_it_up() -> None:
 
 def test_a_rebalance_under_way_counts_until_now() -> None:
     lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": 300_000}
-    row = rebalance(2, at(2), behind=("m7",), held_up_by="m7", **lasting)
+    row = rebalance(2, at(2), behind=("m7",), delayed_by="m7", **lasting)
     (slow,) = found(FindingKind.SLOW_REBALANCE, now_ms=302_000, rebalances=[row])
     assert (slow.value, slow.subject) == (300_000, "m7")
 

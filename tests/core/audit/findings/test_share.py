@@ -133,7 +133,7 @@ def test_records_that_wait_without_any_write_are_a_stall() -> None:
     since = records[1].at.timestamp_ms
     (row,) = stalls(records, since + 5 * MINUTE)
     assert (row.value, row.subject, row.evidence) == (5 * MINUTE, f"{TOPIC_ID}-0", (records[1].at,))
-    assert "offset 4 holds it up, 2 records wait" in row.detail
+    assert "offset 4 blocks it, 2 records wait" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
     assert stalls(records, since + 5 * MINUTE, assigned=False) == []
 
@@ -157,7 +157,7 @@ def test_records_that_stay_locked_are_a_stall() -> None:
     since = records[1].at.timestamp_ms
     (row,) = stalls(records, since + 5 * MINUTE)
     assert (row.value, row.evidence) == (5 * MINUTE, (records[1].at,))
-    assert "offset 0 holds it up, 0 records wait for the next delivery, 3 records were locked by members" in row.detail
+    assert "offset 0 blocks it, 0 records wait for the next delivery, 3 records were locked by members" in row.detail
     assert stalls(records, since + 5 * MINUTE - 1) == []
 
 

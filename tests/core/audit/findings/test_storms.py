@@ -39,5 +39,5 @@ def test_storms_are_the_windows_that_overlap(pauses: list[int]) -> None:
     times = [sum(pauses[: nth + 1]) for nth in range(len(pauses))]
     rows = [rebalance(nth + 1, LogPosition(0, 10 * nth, time)) for nth, time in enumerate(times)]
     storm_rows = storms(GroupHistory("g", 1_000, rebalances=rows), SHORT)
-    found = [(int(row.detail.split(" s, ")[1].split()[0]), row.value) for row in storm_rows]
+    found = [(int(row.detail.split(" ms, ")[1].split()[0]), row.value) for row in storm_rows]
     assert found == periods(times, SHORT)

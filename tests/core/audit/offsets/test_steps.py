@@ -168,7 +168,7 @@ def test_why_an_offset_was_removed():
     assert removal(group_ends=[True]).cause == StepCause.GROUP_DELETED
     assert removal(expireTimestamp=1_500).cause == StepCause.EXPIRED
     late = removal(2 * MINUTE)
-    assert (late.cause, late.detail) == (StepCause.UNKNOWN, "121000 ms after the commit")
+    assert (late.cause, late.detail) == (StepCause.UNKNOWN, "2 min 1 s after the commit")
     assert SAME_TOMBSTONES in late.missing
     with_group = removal(2 * MINUTE, group_ends=[True])
     assert (with_group.cause, with_group.missing.startswith(SAME_TOMBSTONES)) == (StepCause.GROUP_ENDED, True)

@@ -68,7 +68,7 @@ def audited(*records: CoordinatorRecord, settings: AuditSettings | None = None) 
 def test_a_leader_may_not_have_seen_new_partitions_yet() -> None:
     [row] = audited(generation(1, GROWN_AT + 20_000, "a", member("a", {"orders": [0, 1]})))
     assert row.verdict is Verdict.IDENTICAL
-    assert row.fitted == "topics that had changed 20000 ms before"
+    assert row.fitted == "topics that had changed 20 s before"
     assert row.topics_at == LogPosition(0, 1, 0)
 
 
