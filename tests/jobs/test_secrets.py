@@ -114,11 +114,11 @@ def test_what_a_location_has_besides_its_place_is_hidden(location: str, shown: s
 def test_a_webhook_is_in_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
     """The path of a webhook of Slack is its password; Python's errors repeat it."""
     monkeypatch.setattr(secret_values, "_REMEMBERED", set[str]())
-    Webhook("https://hooks.example/services/T0/B0/sword fish", print).close()
+    Webhook("https://hooks.example/services/T0/B0/sword fish", print, "shop").close()
     failed = one_line(ValueError("URL can't contain control characters. '/services/T0/B0/sword fish' (found ' ')"))
     assert "sword" not in failed
     with pytest.raises(UsageError) as refused:
-        Webhook("hooks.example/services/T0/B0/swordfish", print)
+        Webhook("hooks.example/services/T0/B0/swordfish", print, "shop")
     assert "swordfish" not in str(refused.value)
 
 

@@ -94,6 +94,8 @@ DURATIONS = frozenset(
         "idle_ms",
         "idle_max_ms",
         "delay_ms",
+        "resolution_ms",
+        "rebalance_timeout_ms",
     }
 )
 """Columns with a length of time in milliseconds. The others that end so have a time."""

@@ -95,7 +95,13 @@ TIMES = [(name, time_ms) for name, times in {"g": (4, 5, 6), "h": (-1, 5, 7)}.it
 @pytest.fixture(scope="module")
 def in_time(tmp_path_factory: pytest.TempPathFactory) -> StoredAnswers:
     """Rows of two groups at some times, in each table of history that has such rows; the same of another cluster."""
-    of_all = {"group_type": "CONSUMER", "outcome": "converged", "rule": next(iter(Rule)).value, "kind": "churn"}
+    of_all = {
+        "group_type": "CONSUMER",
+        "outcome": "converged",
+        "rule": next(iter(Rule)).value,
+        "kind": "churn",
+        "level": "notice",
+    }
     rows = [
         {**of_all, "group_id": name, "at": at(0, time_ms, time_ms), "score": 1.0, "since_ms": time_ms, **cluster}
         for name, time_ms in TIMES
