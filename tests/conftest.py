@@ -9,6 +9,7 @@ before it in the same process.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 
@@ -30,6 +31,8 @@ if settings().derandomize:
     # Hypothesis has no setting for it.
     providers._get_local_constants = providers.Constants
 
+SLOWEST_FILES = 10
+
 collect_ignore = [] if SHARED.is_dir() else ["differential", "end_to_end/test_replay.py"]
 if find_spec("playwright") is None:
     collect_ignore.append("browser")
@@ -44,6 +47,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if uses_spark(item):
             item.add_marker("spark")
     items.sort(key=lambda item: (not uses_spark(item), item.path.is_relative_to(ROOT / "tests" / "core")))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the ten files whose tests took longest, with their fixtures."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    if len(seconds) > SLOWEST_FILES:
+        terminalreporter.section("slowest files")
+        for file, took in seconds.most_common(SLOWEST_FILES):
+            terminalreporter.line(f"{took:7.1f} s  {file}")
 
 
 def uses_spark(item: pytest.Item) -> bool:

@@ -64,7 +64,7 @@ class AnswerSource:
         return Console.of(self.context)
 
     def answers(self) -> Answers:
-        """Return the answers from the logs of ``--log``, or from the tables of ``--store``."""
+        """Return the answers from the logs of ``--log``, or from the tables of ``--tables``."""
         self.check()
         flags = self.flags
         if self.tables is None:

@@ -59,9 +59,7 @@ BrokerZoneOption = Annotated[
 ]
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        "--tables", "--store", metavar="PLACE", help="Folder or catalog schema of the tables to read, instead of --log."
-    ),
+    typer.Option("--tables", metavar="PLACE", help="Folder or catalog schema of the tables to read, instead of --log."),
 ]
 EndsOption = Annotated[
     Path | None,

@@ -65,7 +65,7 @@ def recorded(tmp_path_factory):
                 metadata = copied(home, home / "night") / "__cluster_metadata-0"
                 live = f"kafka://{servers}/__consumer_offsets"
                 nights.append(separately("nightly", live, str(metadata), "--tables", str(tables), "--json"))
-                described = separately("describe", "--store", str(tables), "--all", "--json")
+                described = separately("describe", "--tables", str(tables), "--all", "--json")
                 stored.append((run.settled(half.__name__), described))
         finally:
             clients.close()
@@ -95,7 +95,7 @@ def test_both_nights_end_with_what_admin_said(recorded):
 
 
 def test_tables_and_segments_tell_the_same_history(recorded):
-    from_tables = separately("rebalances", "--store", str(recorded.tables), "--json")
+    from_tables = separately("rebalances", "--tables", str(recorded.tables), "--json")
     from_segments = printed("rebalances", "--log", str(recorded.logs))
     # A consumer does not get the records that end transactions. So it cannot know whether these offsets had records.
     with_holes = {row["logPartition"] for row in printed("offsets", PAID, "--log", str(recorded.logs))}

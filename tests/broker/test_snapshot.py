@@ -167,13 +167,13 @@ def test_ingest_stores_snapshots_and_answers_lag_and_settings(secured: Secured, 
     steps = separately("nightly", live, "--tables", tables, *options, "--json")
     assert {each["ended"] for each in steps} <= {"done", "skipped"}
     assert next(each for each in steps if each["step"] == "ingest")["counts"]["snapshots"] == 2
-    lag: list[dict[str, Any]] = printed("offsets", "orders", "--store", tables)
+    lag: list[dict[str, Any]] = printed("offsets", "orders", "--tables", tables)
     assert [(each["endOffset"], each["lag"]) for each in lag] == [(10, 0)]
     shown = read_settings(FolderReader(tables), "default")
     (run,) = shown.levels
     assert run.levels == (LEVEL, LEVEL)
     assert run.first_ms < run.last_ms
-    assert {row["verdict"] for row in printed("audit", "--store", tables) if "verdict" in row} == {"identical"}
+    assert {row["verdict"] for row in printed("audit", "--tables", tables) if "verdict" in row} == {"identical"}
 
 
 def test_a_refused_ingest_ends_with_one_error(secured: Secured, tmp_path: Path) -> None:

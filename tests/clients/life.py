@@ -57,7 +57,7 @@ def main(remote: str, tables: str, log: str, *questions: str) -> None:
     said("nightly", log, *place)
     assert before == spark.table(f"{tables}.log_records").count() > 0
     for question in questions:
-        print("\0" + said(*question.split(","), "--store", tables, "--cluster", "c", "--json"), end="")
+        print("\0" + said(*question.split(","), "--tables", tables, "--cluster", "c", "--json"), end="")
     from coordinator_audit import decode_key  # not at the top: an old client has no Arrow functions
 
     keys = spark.sql("SELECT X'000100016700017400000003' AS key")

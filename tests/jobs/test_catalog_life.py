@@ -82,13 +82,13 @@ class Home(NamedTuple):
 
     def answers(self) -> Iterator[tuple[str, ...]]:
         """Yield the commands that ask."""
-        stored = ("--store", self.location, "--cluster", CLUSTER)
+        stored = ("--tables", self.location, "--cluster", CLUSTER)
         for question in QUESTIONS:
             yield (*question, *stored, "--json")
 
     def report_command(self) -> tuple[str, ...]:
         """Return the command that writes the report."""
-        return ("report", "--store", self.location, "--cluster", CLUSTER, "--out", str(self.place / "report.html"))
+        return ("report", "--tables", self.location, "--cluster", CLUSTER, "--out", str(self.place / "report.html"))
 
     def steps(self) -> set[str]:
         """Return the names of the steps that nights have done."""

@@ -72,7 +72,7 @@ def test_every_command_on_tables_through_spark_connect(spark: SparkSession, tmp_
         "segments": LOG,
     }
     tables = ["--tables", home]
-    stored = ["--store", home, "--cluster", "segments"]
+    stored = ["--tables", home, "--cluster", "segments"]
     commands = [
         *(["ingest", str(path), *tables, "--cluster", cluster] for cluster, path in dumps.items()),
         *([job, *tables] for job in ("decode", "replay", "checks", "tables")),

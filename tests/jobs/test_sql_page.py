@@ -168,7 +168,7 @@ def test_frames_have_what_the_commands_print(sample: CoordinatorAudit) -> None:
 
 def printed(sample: CoordinatorAudit, *command: str) -> list[dict[str, Any]]:
     """What a command prints about the tables."""
-    stored = ("--store", sample.tables.location, "--cluster", sample.cluster, "--json")
+    stored = ("--tables", sample.tables.location, "--cluster", sample.cluster, "--json")
     done = CliRunner().invoke(app, [*command, *stored])
     assert done.exit_code in (0, 3), done.output
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -19,7 +19,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
-import great_expectations  # noqa: F401  # imported once, not by each process
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -84,6 +83,8 @@ def forked(spark: SparkSession, function: Callable[[], T], stopped: Callable[[],
         HangingError: the process did not end in time.
         RuntimeError: the function failed; the message is its traceback.
     """
+    import great_expectations  # noqa: F401  # here once, not by each process; not where tests are only collected
+
     reader, writer = os.pipe()
     sys.stdout.flush()
     process = os.fork()

@@ -105,7 +105,7 @@ def test_what_several_commands_share_is_called_the_same():
         "cluster": {"--cluster"},
         "config": {"--config"},
         "log": {"--log"},
-        "tables": {"--tables", "--tables --store"},
+        "tables": {"--tables"},
         "remote": {"--remote"},
         "since": {"--since"},
     }

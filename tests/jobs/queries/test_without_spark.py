@@ -73,6 +73,6 @@ def test_commands_on_log_files_import_no_spark(of_files: Answers) -> None:
 def test_commands_on_a_folder_of_tables_import_no_spark_and_answer_the_same(
     of_files: Answers, sample: CoordinatorAudit, tmp_path: Path
 ) -> None:
-    of_tables = answers("--store", sample.tables.location, out=tmp_path / "report.html")
+    of_tables = answers("--tables", sample.tables.location, out=tmp_path / "report.html")
     assert of_tables.pop(" ".join(REPORT))
     assert of_tables == {command: rows for command, rows in of_files.items() if command != " ".join(REPORT)}
