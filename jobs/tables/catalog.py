@@ -32,6 +32,9 @@ CATALOG: Final[dict[str, Table]] = {
 }
 """The tables by name, in the order in which documents list them."""
 
+INTERNAL: Final = frozenset(table.name for table in (GROUP_STATES, REPLAYED, LEASES, DUMPED_FILES, ARRIVED))
+"""State of the jobs, which no question of a user is about."""
+
 DECODED: Final = (OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE)
 """The tables that decoding fills."""
 
