@@ -185,7 +185,7 @@ def explanations(history: GroupHistory, rebalances: Iterable[RebalanceRow]) -> I
     """Yield what happened in each of these rebalances of a history; what all of them need is made once."""
     moves, overlaps = Moves(history.assignments), list(two_owners_of(history))
     for rebalance in rebalances:
-        twice = [overlap for overlap in overlaps if _within(rebalance, overlap.at)]
+        twice = [overlap for overlap in overlaps if within(rebalance, overlap.at)]
         yield _explained(history, rebalance, moves.within(rebalance), twice)
 
 
@@ -406,8 +406,8 @@ def _moves(
     history: GroupHistory, row: RebalanceRow, changed: Iterable[AssignmentRow], twice: Iterable[TwoOwners]
 ) -> Iterator[Sentence]:
     current = [assignment for assignment in changed if assignment.kind == "current"]
-    got = [assignment for assignment in current if _within(row, assignment.since)]
-    gave = [assignment for assignment in current if assignment.until is not None and _within(row, assignment.until)]
+    got = [assignment for assignment in current if within(row, assignment.since)]
+    gave = [assignment for assignment in current if assignment.until is not None and within(row, assignment.until)]
     if row.units_moved is not None:
         noun = _unit_of(history, {assignment.role for assignment in (*got, *gave)})
         second = sum(len(overlap.units) for overlap in twice)
@@ -427,7 +427,8 @@ def _unit_of(history: GroupHistory, roles: AbstractSet[str]) -> str:
     return "partition" if roles <= {"partition"} else "task"
 
 
-def _within(row: RebalanceRow, at: LogPosition) -> bool:
+def within(row: RebalanceRow, at: LogPosition) -> bool:
+    """Return whether a record lies in a rebalance, from its first record to its last one."""
     return row.at.offset <= at.offset and (row.finished is None or at.offset <= row.finished.offset)
 
 
@@ -472,9 +473,9 @@ def _units(rows: Iterable[AssignmentRow]) -> str:
 
 
 def _broken(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
-    within = [violation for violation in history.violations if _within(row, violation.at)]
-    for rule, count in Counter(violation.rule for violation in within).items():
-        first = next(violation for violation in within if violation.rule == rule)
+    broken = [violation for violation in history.violations if within(row, violation.at)]
+    for rule, count in Counter(violation.rule for violation in broken).items():
+        first = next(violation for violation in broken if violation.rule == rule)
         times = "" if count == 1 else f" ({count} times)"
         yield Sentence(f"It broke the rule {rule}{times}: {first.detail}.", (first.at,))
 

@@ -8,7 +8,7 @@ from heapq import nlargest, nsmallest
 from types import MappingProxyType
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, Level, listed, urgency
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed, urgency
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
 from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -21,7 +21,7 @@ from jobs.report.causes import family, most_frequent
 from jobs.report.coverage import absent
 from jobs.report.data import (
     FORMAT,
-    AwaySpan,
+    Band,
     Bucket,
     Count,
     GroupDetail,
@@ -43,6 +43,16 @@ MOST_GROUPS = 5000
 MOST_WARNINGS = 50
 MOST_NIGHTS = 366
 """A year of nights."""
+MOST_BANDS = 200
+BAND_KINDS = frozenset(
+    (
+        FindingKind.COORDINATOR_AWAY,
+        FindingKind.NO_COORDINATOR,
+        FindingKind.STOOD_STILL,
+        FindingKind.ROLLING_DEPLOY,
+    )
+)
+"""Causes, and no consequences such as a storm: a band behind all that it explains."""
 MOST_BUCKETS = 72
 """Bars of the chart over time: more cannot be told apart."""
 MOST_WORST = 5
@@ -164,13 +174,18 @@ def build(
         worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
-        away=tuple(
-            AwaySpan(row.since_ms, row.until_ms) for row in of_cluster if row.kind == FindingKind.COORDINATOR_AWAY
-        ),
+        bands=tuple(_bands([*of_cluster, *(row for group in groups for row in group.findings)])),
         checks=tuple(source.checks),
         since_ms=source.since_ms,
         until_ms=source.until_ms,
     )
+
+
+def _bands(rows: Iterable[FindingRow]) -> Iterator[Band]:
+    """Yield what lay over a time and explains what groups went through then."""
+    of_time = (row for row in rows if row.kind in BAND_KINDS)
+    for row in nsmallest(MOST_BANDS, of_time, key=urgency):
+        yield Band(row.kind, row.group_id, row.since_ms, row.until_ms, row.is_open, row.detail)
 
 
 def _in_time(group: GroupDetail, source: ReportHeader) -> GroupDetail:

@@ -13,7 +13,7 @@ from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.records import LogPosition
 from jobs.tables.night_rows import NightRow
 
-FORMAT = 3
+FORMAT = 4
 """Format version of the data; raised where a report that was made before is to be made again."""
 
 
@@ -75,6 +75,9 @@ class Member(NamedTuple):
     left: Annotated[LogPosition | None, "the record that removes it; null: current member"]
     went_by: Annotated[str | None, "how it left"]
     hint: Annotated[str | None, "what the log suggests: leave or session expiry"]
+    client: Annotated[str, "the client library that it is, by what it wrote; `a or b`; unknown"]
+    client_certainty: Annotated[str, "certain, likely, one of several, or unknown"]
+    client_release: Annotated[str | None, "release of the client; null: not known"]
     spells: Annotated[tuple[Spell, ...], "what it owned, in order of time"]
 
 
@@ -131,6 +134,7 @@ class Rebalance(NamedTuple):
     lost: Annotated[int | None, "number of partitions or tasks left without an owner"]
     idle_ms: Annotated[int | None, "total time that partitions or tasks had no owner"]
     delayed_by: Annotated[str | None, "the member that delayed it"]
+    doubled: Annotated[int, "number of partitions or tasks that it gave to a second owner"]
     missing: Annotated[str | None, "information that the log lacks"]
     story: Annotated[tuple[Sentence, ...], "explanation in sentences, each with its evidence"]
 
@@ -214,6 +218,16 @@ class OwnedUnit(NamedTuple):
     left_out: Annotated[int, "number of earlier owners that are not listed"]
 
 
+class TwoOwnersSpan(NamedTuple):
+    """Partitions or tasks that two members had at the same time, although one alone may have them."""
+
+    since: Annotated[LogPosition, "the record that gave them to a second member"]
+    until_ms: Annotated[int | None, "when no two members had any of them; null: it lasts"]
+    units: Annotated[tuple[str, ...], "the first of them, named as the owned units are"]
+    units_seen: Annotated[int, "number of all of them"]
+    members: Annotated[tuple[str, ...], "ids of the members"]
+
+
 class ShareSpell(NamedTuple):
     """A share partition while its state was of one kind."""
 
@@ -257,6 +271,7 @@ class GroupDetail(NamedTuple):
     memberless: Annotated[int, "number of rebalances that no member caused, as far as the log shows"]
     owned: Annotated[tuple[OwnedUnit, ...], "owners over time, of the partitions or tasks that changed owner most"]
     owned_seen: Annotated[int, "total number of partitions or tasks with an owner"]
+    two_owners: Annotated[tuple[TwoOwnersSpan, ...], "partitions or tasks that had two owners, the first times"]
     commits: Annotated[tuple[CommitCount, ...], "commit records over time"]
     share_partitions: Annotated[tuple[ShareTimeline, ...], "share groups: the first share partitions over time"]
     share_partitions_seen: Annotated[int, "total number of share partitions"]
@@ -282,11 +297,15 @@ class Worst(NamedTuple):
     because: Annotated[str, "why it is the worst of its group"]
 
 
-class AwaySpan(NamedTuple):
-    """A time over which log partitions had no coordinator."""
+class Band(NamedTuple):
+    """What lay over a time: a coordinator that was away or did not load, hosts that stood still, a deploy."""
 
+    kind: Annotated[str, "kind of the finding that says so"]
+    group_id: Annotated[str | None, "the group whose clients were deployed; null: the cluster"]
     since_ms: Annotated[int, "when it began"]
     until_ms: Annotated[int, "when it ended, or the log"]
+    is_open: Annotated[bool, "true if it goes on at the end of the log"]
+    detail: Annotated[str, "what was found, in a sentence"]
 
 
 class ReportedCheck(NamedTuple):
@@ -296,7 +315,9 @@ class ReportedCheck(NamedTuple):
     verdict: Annotated[str, "passed, failed or unknown"]
     severity: Annotated[str, "critical (a failure fails the run), warning or info"]
     about: Annotated[str, "what it looks at"]
-    happened: Annotated[str | None, "what is wrong; null: it passed"]
+    happened: Annotated[str | None, "what is wrong; null: it passed, or is unknown"]
+    observed: Annotated[float | None, "what was measured; null: not computed, or not a number"]
+    bound: Annotated[str, "what is expected of it"]
 
 
 class Report(NamedTuple):
@@ -327,7 +348,7 @@ class Report(NamedTuple):
     lag: Annotated[tuple[GroupLag, ...], "highest lag over time of the groups with most; empty: no end offsets"]
     groups: Annotated[tuple[GroupDetail, ...], "the groups: those with findings first, then by rebalances"]
     nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()
-    away: Annotated[tuple[AwaySpan, ...], "when coordinators were away, by the metadata log: bands in the charts"] = ()
+    bands: Annotated[tuple[Band, ...], "what explains a time, as deploys do: bands in the charts"] = ()
     checks: Annotated[tuple[ReportedCheck, ...], "the checks that were made last; empty: from log files"] = ()
     since_ms: Annotated[int | None, "findings and rebalances from this time on; null: from the first one on"] = None
     until_ms: Annotated[int | None, "findings and rebalances up to this time; null: up to the last one"] = None

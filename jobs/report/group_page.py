@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from coordinator_core.audit.explain import explanations, with_log
+from coordinator_core.audit.explain import explanations, with_log, within
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.findings.two_owners import TwoOwners, two_owners_of
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, client_library, client_name
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.rows import TargetAuditRow
@@ -21,9 +22,9 @@ from coordinator_core.groups.violations import Violation
 from coordinator_core.history.rows import GroupEpochRow, RebalanceRow
 from coordinator_core.records import LogPosition
 from jobs.report.causes import MOST_CAUSES, MOST_INITIATORS, caused_by, family, initiators, most_frequent, origins
-from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance
+from jobs.report.data import Broken, Count, GroupDetail, GroupLine, Member, Offsets, Rebalance, TwoOwnersSpan
 from jobs.report.holding_periods import spells_of_members
-from jobs.report.ownership import owned_units
+from jobs.report.ownership import MOST_UNITS, owned_units, unit_name
 from jobs.report.shares import share_timelines
 from jobs.report.worst import badness, because
 
@@ -32,13 +33,15 @@ MOST_MEMBERS = 200
 MOST_REBALANCES = 500
 MOST_BROKEN = 100
 MOST_OFFSETS = 500
+MOST_TWO_OWNERS = 100
 
 
 def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> GroupDetail:
     """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
     of_group = findings(replace(history, ends=ends), limits)
     parts = by_log(history)
-    rebalances, worst = _rebalances(parts)
+    doubled = [list(two_owners_of(part)) for part in parts]
+    rebalances, worst = _rebalances(parts, doubled)
     causing, memberless = initiators(history, [part.rebalances for part in parts])
     owned, owned_seen = owned_units(history.assignments)
     shares, shares_seen = share_timelines(history.share_partitions)
@@ -54,6 +57,7 @@ def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> Group
         memberless=memberless,
         owned=tuple(owned),
         owned_seen=owned_seen,
+        two_owners=tuple(_two_owners(span) for spans in doubled for span in spans[:MOST_TWO_OWNERS]),
         commits=tuple(history.commit_counts),
         share_partitions=tuple(shares),
         share_partitions_seen=shares_seen,
@@ -141,6 +145,9 @@ def _members(parts: Sequence[GroupHistory]) -> Iterator[Member]:
             row.left,
             row.went_by,
             row.hint,
+            row.client,
+            row.client_certainty,
+            row.client_release,
             tuple(own),
         )
 
@@ -150,7 +157,15 @@ def _order(parts: Sequence[GroupHistory], index: int, at: LogPosition) -> tuple[
     return (0, 0, at.offset) if len(parts) == 1 else time_order(parts[index], at)
 
 
-def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], tuple[int, str] | None]:
+def _two_owners(span: TwoOwners) -> TwoOwnersSpan:
+    units = tuple(unit_name(second) for _, second in span.units[:MOST_UNITS])
+    until_ms = None if span.until is None else span.until.timestamp_ms
+    return TwoOwnersSpan(span.at, until_ms, units, len(span.units), tuple(span.members))
+
+
+def _rebalances(
+    parts: Sequence[GroupHistory], doubled: Sequence[Sequence[TwoOwners]]
+) -> tuple[tuple[Rebalance, ...], tuple[int, str] | None]:
     """Return the last rebalances and the worst one, in order; the place of the worst, and why it is."""
     rows = [(index, row) for index, part in enumerate(parts) for row in part.rebalances]
     if not rows:
@@ -158,11 +173,15 @@ def _rebalances(parts: Sequence[GroupHistory]) -> tuple[tuple[Rebalance, ...], t
     rows.sort(key=lambda each: _order(parts, each[0], each[1].at))
     worst = max(range(len(rows)), key=lambda place: (*badness(rows[place][1]), place))
     places = sorted({worst, *range(max(0, len(rows) - MOST_REBALANCES), len(rows))})[-MOST_REBALANCES - 1 :]
-    explained = tuple(_explained(parts, [rows[place] for place in places]))
+    explained = tuple(_explained(parts, doubled, [rows[place] for place in places]))
     return explained, (places.index(worst), because(rows[worst][1]))
 
 
-def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, RebalanceRow]]) -> Iterator[Rebalance]:
+def _explained(
+    parts: Sequence[GroupHistory],
+    doubled: Sequence[Sequence[TwoOwners]],
+    rows: Sequence[tuple[int, RebalanceRow]],
+) -> Iterator[Rebalance]:
     targets = [{row.at.offset: row for row in part.targets} for part in parts]
     stories = [
         explanations(part, [row for of_part, row in rows if of_part == index]) for index, part in enumerate(parts)
@@ -197,6 +216,7 @@ def _explained(parts: Sequence[GroupHistory], rows: Sequence[tuple[int, Rebalanc
             lost=row.units_lost,
             idle_ms=row.idle_ms,
             delayed_by=row.delayed_by,
+            doubled=sum(len(span.units) for span in doubled[index] if within(row, span.at)),
             missing=row.missing,
             story=tuple(sentences if len(parts) == 1 else with_log(sentences, log_topic(part))),
         )

@@ -24,7 +24,7 @@ def owned_units(rows: Iterable[AssignmentRow]) -> tuple[Sequence[OwnedUnit], int
     by_unit: defaultdict[str, list[AssignmentRow]] = defaultdict(list)
     for row in rows:
         if row.kind == "current":
-            by_unit[_name(row)].append(row)
+            by_unit[unit_name(row)].append(row)
     chosen = sorted(by_unit, key=lambda name: (-len(by_unit[name]), _natural(name)))[:MOST_UNITS]
     most = MOST_OWNERS // max(1, len(chosen))
     return [_unit(name, by_unit[name], most) for name in sorted(chosen, key=_natural)], len(by_unit)
@@ -39,7 +39,8 @@ def _unit(name: str, rows: list[AssignmentRow], most: int) -> OwnedUnit:
     return OwnedUnit(name, tuple(owners), max(0, len(rows) - most))
 
 
-def _name(row: AssignmentRow) -> str:
+def unit_name(row: AssignmentRow) -> str:
+    """Return the name of a partition, task or connector, with its role unless it is the owner of a partition."""
     name = row.topic or row.connector or row.subtopology or row.resource
     prefix = "" if row.role == "partition" else f"{row.role} "
     return f"{prefix}{name}" if row.role == "connector" else f"{prefix}{name} {row.partition}"

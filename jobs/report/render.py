@@ -13,6 +13,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.cluster.clocks import utc_as
 from coordinator_core.durations import duration
 from coordinator_core.errors import UsageError
@@ -29,6 +30,29 @@ HEAD: Final = 65_536
 """Characters of the JSON in which its first fields are."""
 MOST_NAMES: Final = 3
 """Names in one cell; of more, the number."""
+PAD_MS: Final = 10_000
+"""A window around a finding reaches at least so far, as in ``address.js``."""
+TEN_MINUTES_MS: Final = 600_000
+SCRIPTS: Final = (
+    "elements.js",
+    "address.js",
+    "packed.js",
+    "bands.js",
+    "range.js",
+    "charts.js",
+    "overview_charts.js",
+    "moment.js",
+    "goto.js",
+    "timeline.js",
+    "ownership.js",
+    "shares.js",
+    "story.js",
+    "group.js",
+    "overview.js",
+    "route.js",
+)
+"""The scripts of the page, in this order."""
+STYLES: Final = ("report.css", "panels.css", "moment.css", "print.css")
 PLAIN_ROWS: Final = 200
 """Groups whose rows are in the page as they are; the rows of the others are packed, and appended by a script."""
 
@@ -94,12 +118,16 @@ def to_html(report: Report) -> str:
         stripe=_stripe,
         packed=packed,
         why=_why,
+        moment=_moment,
+        ten_minutes_before=lambda row: _moment(row, TEN_MINUTES_MS),
         ranges=number_ranges,
     )
     return environment.get_template("report.html.j2").render(
         report=report,
         overview=_overview(report),
-        away=plain(report.away),
+        bands=plain(report.bands),
+        scripts=SCRIPTS,
+        styles=STYLES,
         details=details(report.groups, MOST_BYTES),
         plain_rows=PLAIN_ROWS,
         chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
@@ -115,6 +143,22 @@ def _shown(value: object) -> object:
 
 def _vendored(name: str) -> Markup:
     return Markup((VENDORED / name).read_text("utf-8"))
+
+
+def _moment(row: FindingRow, before_ms: int = 0) -> str:
+    """Return the address of the moment at which a finding began, or of one before, with a window around it."""
+    since_ms = row.since_ms - before_ms
+    pad = max(PAD_MS, (row.until_ms - row.since_ms) // 4)
+    window = {"moment": since_ms, "since": since_ms - pad, "until": row.until_ms + pad}
+    parts = [] if row.group_id is None else [f"group={escaped(row.group_id)}"]
+    if row.group_id is not None and row.evidence and not before_ms:
+        parts.append(f"at={row.evidence[0].partition}:{row.evidence[0].offset}")
+    return f"#{'&'.join(parts + [f'{name}={iso}' for name, time in window.items() if (iso := utc_iso(time))])}"
+
+
+def utc_iso(timestamp_ms: int) -> str | None:
+    """Return a time as ISO 8601 to the millisecond, in UTC; None for one outside the calendar."""
+    return utc_as(timestamp_ms, lambda time: _to_the_millisecond(time).replace(" ", "T") + "Z")
 
 
 def _overview(report: Report) -> dict[str, object]:

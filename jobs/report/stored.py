@@ -62,7 +62,8 @@ def stored_report(
 
 VERDICTS: Final = {True: "passed", False: "failed", None: "unknown"}
 CHECKS: Final = """
-SELECT r.check AS name, r.passed, r.severity, r.about, r.happened FROM $check_results AS r
+SELECT r.check AS name, r.passed, r.severity, r.about, r.happened, r.observed, r.bound
+FROM $check_results AS r
 JOIN (SELECT max(run_id) AS run_id FROM $check_results) AS newest ON r.run_id = newest.run_id
 WHERE r.cluster = :cluster OR r.cluster IS NULL
 """
@@ -73,7 +74,15 @@ def stored_checks(tables: TableReader, cluster: str) -> Iterator[ReportedCheck]:
     if tables.exists("check_results"):
         order = {False: 0, None: 1, True: 2}
         for row in sorted(tables.rows(CHECKS, cluster=cluster), key=lambda row: (order[row["passed"]], row["name"])):
-            yield ReportedCheck(row["name"], VERDICTS[row["passed"]], row["severity"], row["about"], row["happened"])
+            yield ReportedCheck(
+                check=row["name"],
+                verdict=VERDICTS[row["passed"]],
+                severity=row["severity"],
+                about=row["about"],
+                happened=row["happened"],
+                observed=row["observed"],
+                bound=row["bound"],
+            )
 
 
 def _warnings(known: Knowledge, tables: TableReader, cluster: str) -> list[str]:

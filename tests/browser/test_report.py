@@ -91,7 +91,8 @@ def test_from_a_finding_to_the_story_of_a_rebalance(opened):
     page.locator(".findings").get_by_role("link", name=GROUP).first.click()
     page.wait_for_selector("#group-title")
     assert not page.locator("#overview").is_visible()
-    assert page.locator(".timeline .spell").count() > 10
+    assert page.locator("#then").is_visible()
+    assert page.locator(".timeline .spell").count() > 5
     page.get_by_role("link", name="5 → 6").click()
     assert "&epoch=6" in page.url
     page.wait_for_selector("#story li")
@@ -386,7 +387,8 @@ def test_a_drag_over_any_panel_zooms_all_of_them(opened, report):
         page.mouse.up()
         page.wait_for_function("before => document.querySelectorAll('.lanes .own').length < before", arg=owners)
         assert shown_time(page) != whole, panel
-        assert page.url.endswith(f"#group={GROUP}"), "a drag selects no rebalance"
+        assert "epoch" not in page.url, "a drag selects no rebalance"
+        assert "since=" in page.url, "the address has the window"
         page.get_by_role("button", name="Fit the whole history").click()
         assert shown_time(page) == whole
         assert page.locator(".lanes .own").count() == owners

@@ -1,7 +1,5 @@
 // Charts of numbers over time, drawn by uPlot. Each says its unit, has a legend, and can be read with arrow keys.
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-// When coordinators were away: a band behind every chart.
-const AWAY = JSON.parse(byId("away-data").textContent);
 const FAMILIES = ["members joined", "members left or expired", "members changed", "topics or connectors changed", "follow-up of a rebalance", "group changed", "several of these", "unknown"];
 const familyColour = (name) => `--f${Math.max(0, FAMILIES.indexOf(name)) + 1}`;
 const short = (value) => (value >= 1e9 ? `${+(value / 1e9).toFixed(1)} G` : value >= 1e6 ? `${+(value / 1e6).toFixed(1)} M` : value >= 1e4 ? `${+(value / 1e3).toFixed(1)} k` : value.toLocaleString("en-US"));
@@ -56,13 +54,19 @@ function chart({ title, note, unit, times, length, series, kind, state, left, he
       hooks: {
         drawClear: [(self) => {
           const { left: from, top, width: wide, height: high } = self.bbox;
+          const at = (time) => Math.min(Math.max(self.valToPos(time, "x", true), from), from + wide);
           self.ctx.save();
-          self.ctx.globalAlpha = 0.18;
-          self.ctx.fillStyle = colour("--soft");
-          for (const away of AWAY) {
-            const [begin, end] = [away.since_ms, away.until_ms].map((time) => Math.min(Math.max(self.valToPos(time, "x", true), from), from + wide));
-            if (end > begin) self.ctx.fillRect(begin, top, Math.max(end - begin, 1), high);
+          for (const band of state.bands) {
+            if (band.since_ms > state.range[1] || band.until_ms < state.range[0]) continue;
+            const begin = at(band.since_ms), width = Math.max(at(band.until_ms) - begin, BAND_LEAST);
+            self.ctx.fillStyle = colour(bandColour(band));
+            self.ctx.fillRect(begin, top, width, 3);
+            self.ctx.globalAlpha = 0.16;
+            self.ctx.fillRect(begin, top, width, high);
+            self.ctx.globalAlpha = 1;
           }
+          self.ctx.fillStyle = colour("--ink");
+          for (const time of [state.moment, state.than]) if (time !== null && time >= state.range[0] && time <= state.range[1]) self.ctx.fillRect(at(time), top, 1.5, high);
           self.ctx.restore();
         }],
         setCursor: [(self) => { readout.textContent = self.cursor.idx === null || self.cursor.idx === undefined ? "" : told(self.cursor.idx); }],
@@ -92,9 +96,9 @@ function chart({ title, note, unit, times, length, series, kind, state, left, he
     .filter(({ at }) => kind === "lines" || total(at)).map(({ cells }) => ({ cells }));
   const asTable = lazyDetails("As a table", () => table(["From (UTC)", ...series.map((each) => `#${each.name}`), ...(kind === "bars" && series.length > 1 ? ["#All"] : [])], rowsOf(), { tabindex: "0", role: "region", "aria-label": `${title}: table` }));
   const legend = el("div", { class: "legend" }, series.map((each) => el("span", { class: "keyed" }, el("i", { class: "key", style: `background:var(${each.colour})` }), each.name)),
-    AWAY.length ? el("span", { class: "keyed" }, el("i", { class: "key", style: "background:var(--soft);opacity:.3" }), "coordinator away") : null);
+    bandKeys(state.bands));
   redrawn.add(draw);
-  state.follow(() => { if (plot && place.isConnected) plot.setScale("x", { min: state.range[0], max: state.range[1] }); });
+  state.follow(() => { if (plot && place.isConnected) { plot.setScale("x", { min: state.range[0], max: state.range[1] }); plot.redraw(); } });
   new ResizeObserver(() => { if (!onPaper && plot?.width !== widthOf(place)) draw(); }).observe(place);
   return el("div", { class: "panel" }, el(left ? "h4" : "h3", {}, title, " ", el("small", {}, note)), legend, place, el("div", { class: "under" }, readout, asTable));
 }

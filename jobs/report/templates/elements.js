@@ -3,7 +3,10 @@ const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value !== null && value !== undefined && value !== false) element.setAttribute(name, value);
+    if (value === null || value === undefined || value === false) continue;
+    // A style that is set so is allowed where a page may have no inline styles.
+    if (name === "style") element.style.cssText = value;
+    else element.setAttribute(name, value);
   }
   element.append(...children.flat(Infinity).filter((each) => each !== null && each !== undefined));
   return element;

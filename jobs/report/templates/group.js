@@ -1,23 +1,4 @@
 // One group: facts, findings, timeline, rebalances with their stories, members, broken rules, offsets.
-// Ids are percent-encoded in the page: HTML has no way to write some characters, such as NUL.
-let fields = null;
-function unpacked(value) {
-  if (value === null || typeof value !== "object") return value;
-  if (Array.isArray(value)) return value.map(unpacked);
-  const [[kind, row]] = Object.entries(value);
-  return Object.fromEntries(row.map((each, index) => [fields[kind][index], unpacked(each)]));
-}
-
-async function unpack(id) {
-  for (const packed of document.querySelectorAll("script[data-groups]")) {
-    const index = packed.dataset.groups.split(" ").map(decodeURIComponent).indexOf(id);
-    if (index < 0) continue;
-    fields ??= JSON.parse(await unpackText(byId("fields")));
-    return unpacked(JSON.parse(await unpackText(packed))[index]);
-  }
-  return null;
-}
-
 function table(heads, lines, attributes) {
   const head = heads.map((each) => el("th", { scope: "col", class: each.startsWith("#") ? "n" : null }, each.replace("#", "")));
   const body = lines.map(({ cells, ...rest }) => el("tr", rest, cells.map((cell, index) =>
@@ -27,7 +8,22 @@ function table(heads, lines, attributes) {
 
 const proof = (at, source) => el("code", { title: utc(at.timestamp_ms) }, source === "group log" || !source ? position(at) : `${source} ${position(at)}`);
 const key = (kind, name) => el("span", { class: "keyed" }, el("i", { class: `key ${kind}-${slug(name)}` }), name);
-const section = (title, small, ...content) => el("section", {}, el("h3", {}, title, small ? [" ", el("small", {}, small)] : null), ...content);
+const heading = (title, small) => el("h3", {}, title, small ? [" ", el("small", {}, small)] : null);
+const section = (title, small, ...content) => el("section", {}, heading(title, small), ...content);
+// A part of the page that can be folded; on a phone it begins so, unless it is `urgent`.
+const onPhone = matchMedia("(max-width: 44rem)");
+const part = (title, small, isUrgent, ...content) => el("details", { class: "part", open: isUrgent || !onPhone.matches ? "" : null }, el("summary", {}, heading(title, small)), ...content);
+
+// Of a long table the first rows are seen, and those that are not fine; a button shows the others.
+function folded(made, isSeen, noun) {
+  const rows = [...made.querySelectorAll("tbody tr")];
+  const hidden = rows.filter((row, index) => !isSeen(index));
+  if (hidden.length < 5) return made;
+  hidden.forEach((row) => row.classList.add("old"));
+  const button = el("button", { type: "button", "aria-expanded": "false" }, `All ${number(rows.length)} ${noun}`);
+  button.addEventListener("click", () => button.setAttribute("aria-expanded", String(made.classList.toggle("all"))));
+  return [made, button];
+}
 const shown = (list, all) => (list.length < all ? `${list.length} of ${all}` : String(all));
 
 function facts(line) {
@@ -43,27 +39,31 @@ function facts(line) {
 // Evidence that is the record of a rebalance leads to its story.
 function findingList(group) {
   if (!group.findings.length) return null;
-  const told = new Map(group.rebalances.map((each) => [`${each.log_topic} ${position(each.at)}`, groupLink(group.line.group_id, each)]));
+  const told = new Map(group.rebalances.map((each) => [`${each.log_topic} ${position(each.at)}`, each]));
   const evidence = (at, found) => {
-    const link = told.get(`${found.log_topic} ${position(at)}`);
+    const rebalance = told.get(`${found.log_topic} ${position(at)}`);
     const shown = proof(at, logIn(group, found));
-    return link ? el("a", { href: link }, shown) : shown;
+    return rebalance ? rebalanceLink(group, rebalance, shown) : shown;
   };
   const items = group.findings.map((each) => el("li", {}, el("span", { class: "score" }, each.score.toFixed(1)),
     el("span", { class: "what" }, el("em", { class: `level ${each.level}` }, each.level), " ", el("b", {}, words(each.kind)),
       el("span", { class: "detail" }, each.detail),
       el("span", { class: "detail" }, `For the records: ${each.meaning} To do: ${each.advice} How sure: ${each.certainty}`),
-      el("span", { class: "detail" }, `${utc(each.since_ms)} to ${each.is_open ? "now: it goes on" : utc(each.until_ms)}`)),
+      whenOf(each)),
     el("span", { class: "proof" }, each.evidence.slice(0, 3).map((at) => [evidence(at, each), " "]))));
   return section("Findings", null, el("ol", { class: "findings all" }, items));
 }
 
+const rebalanceLink = (group, rebalance, ...content) => goes(el("a", { href: groupLink(group.line.group_id, rebalance) }, ...content), { epoch: String(rebalance.to_epoch), at: position(rebalance.at) });
+
+const FINE = new Set(["identical", "equivalent", "sound", "unjudged", null]);
+const NEWEST_SEEN = 12;
 function rebalanceTable(group) {
   const days = new Set(group.rebalances.map((each) => utc(each.at.timestamp_ms).slice(0, 10)));
   const [day] = days;
   return table([`${capital(epochName(group.line))}s`, days.size === 1 ? `${day} UTC` : "Time (UTC)", "Why, and who", "Outcome", "#Took", "#Idle", "#Moved", "Target", "Log"], group.rebalances.map((each, index) => ({
     cells: [
-      [el("a", { href: groupLink(group.line.group_id, each) }, `${each.from_epoch ?? "?"} → ${each.to_epoch}`), index === group.worst ? el("em", { class: "flag worst" }, "worst") : null],
+      [rebalanceLink(group, each, `${each.from_epoch ?? "?"} → ${each.to_epoch}`), each.doubled ? el("em", { class: "flag worst" }, "two owners") : null, index === group.worst ? el("em", { class: "flag worst" }, "worst") : null],
       el("time", {}, utc(each.at.timestamp_ms).slice(days.size === 1 ? 11 : 5)), whyCell(each), each.outcome, took(each), figure(each, each.idle_ms === null ? null : duration(each.idle_ms)),
       figure(each, each.moved === null ? null : number(each.moved)), key("v", each.verdict ?? "unjudged"), proof(each.at, logIn(group, each)),
     ],
@@ -76,18 +76,19 @@ function whyCell(rebalance) {
   return parts.map(({ kind, names }) => el("div", { class: "why" }, kind, names ? [": ", el("b", {}, names)] : null));
 }
 
+const initiatorNote = (group) => `${shown(group.initiators, group.initiators_seen)} members${group.memberless ? `; ${number(group.memberless)} of ${number(group.line.rebalances)} rebalances were caused by no member, as far as the log shows` : ""}`;
+
 function initiatorTable(group) {
-  const note = `${shown(group.initiators, group.initiators_seen)} members${group.memberless ? `; ${number(group.memberless)} of ${number(group.line.rebalances)} rebalances were caused by no member, as far as the log shows` : ""}`;
-  return section("Members by the rebalances that they caused", note, table(["Member", "#Rebalances caused", "#Follow-ups", "How", "#Delayed", "#Member ids", "Newest (UTC)", "Log"], group.initiators.map((each) => ({
+  return table(["Member", "#Rebalances caused", "#Follow-ups", "How", "#Delayed", "#Member ids", "Newest (UTC)", "Log"], group.initiators.map((each) => ({
     cells: [each.name, el("span", { class: "counted" }, el("i", { style: `width:${Math.round(60 * each.rebalances / group.initiators[0].rebalances)}px` }), number(each.rebalances)),
       number(each.follow_ups), each.kinds.map((kind) => `${words(kind.name)} ${kind.count}`).join(", "), number(each.delayed), number(each.member_ids), el("time", {}, utc(each.last.timestamp_ms)), proof(each.last)],
-  })), { tabindex: "0", role: "region", "aria-label": "Members by the rebalances that they caused" }));
+  })), { tabindex: "0", role: "region", "aria-label": "Members by the rebalances that they caused" });
 }
 
 function memberTable(members) {
-  return table(["Member", "Id", "Joined", "Left", "#Assignments", "Owned, newest first"], members.map((each) => ({
+  return table(["Member and client", "Id", "Joined", "Left", "#Assignments", "Owned, newest first"], members.map((each) => ({
     cells: [
-      each.name, el("code", {}, each.member_id),
+      [each.name, el("div", { class: "quiet" }, clientText(each))], el("code", {}, each.member_id),
       [el("time", {}, utc(each.joined.timestamp_ms)), ` ${each.came_by} `, proof(each.joined)],
       each.left ? [el("time", {}, utc(each.left.timestamp_ms)), ` ${each.went_by ?? ""} `, proof(each.left), each.hint ? ` ${each.hint}` : ""] : "current member",
       String(each.spells.length),
@@ -121,13 +122,14 @@ function membersOverTime(group, state, selected) {
     if (!place.isConnected) return;
     const hadFocus = place.contains(document.activeElement);
     place.querySelector(".timeline")?.remove();
-    place.prepend(timeline(group, state.range, lanesWidth(place), selected.rebalance));
+    place.prepend(timeline(group, state, lanesWidth(place), selected.rebalance));
     if (hadFocus) place.querySelector(".axis .band[tabindex='0']")?.focus({ preventScroll: true });
   };
   onTimeAxis(place, state, draw);
   const verdicts = ["identical", "equivalent", "sound", "divergent", "invalid", "unknown", "unjudged"].filter((name) => group.rebalances.some((each) => (each.verdict ?? "unjudged") === name));
   const legend = el("div", { class: "legend" }, el("span", {}, "Rebalances by verdict on the target:"), verdicts.map((name) => key("v", name)),
-    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"));
+    el("span", { class: "keyed" }, el("i", { class: "key low v-unknown" }), "low: superseded, or not finished"),
+    group.two_owners.length ? el("span", { class: "keyed" }, el("i", { class: "key twice-key" }), "two owners") : null, bandKeys(state.bands));
   const note = `${shown(group.members, group.line.members_seen)} members; numbers are partitions or tasks owned; UTC`;
   return el("div", { class: "panel" }, el("h4", {}, "Members ", el("small", {}, note)), legend, place);
 }
@@ -167,9 +169,20 @@ function groupView(group) {
     ...group.share_partitions.flatMap((each) => each.phases.flatMap((phase) => [phase.since.timestamp_ms, phase.until_ms]))].filter((each) => each !== null && each >= 0);
   const state = timeRange(times.reduce((a, b) => Math.min(a, b), times[0] ?? 0), times.reduce((a, b) => Math.max(a, b), times[0] ?? 0));
   [, group.end] = state.whole;
+  state.bands = bandsOf(line.group_id);
+  addressed(state);
   group.colours = memberColours(group);
   const storyBox = el("div", { class: "story", "aria-live": "polite", id: "story", tabindex: "0", role: "region", "aria-label": "Explanation of a rebalance" });
   const list = rebalanceTable(group);
+  const thenBox = el("div", { class: "story then", id: "then", tabindex: "0", role: "region", "aria-label": "The group at a moment", hidden: "" });
+  const form = gotoForm("group", state.whole);
+  form.base = () => selected.rebalance?.at.timestamp_ms ?? null;
+  const goTo = async () => {
+    state.follows();
+    form.shows();
+    thenBox.hidden = state.moment === null;
+    thenBox.replaceChildren(...(state.moment === null ? [] : momentPanel(group, state.moment, state.than, thenOf)));
+  };
   const choose = (rebalance, quietly) => {
     selected.rebalance = rebalance;
     state.centre = rebalance?.at.timestamp_ms ?? null;
@@ -179,23 +192,27 @@ function groupView(group) {
     if (!rebalance) return;
     const row = list.querySelectorAll("tbody tr")[group.rebalances.indexOf(rebalance)];
     row.setAttribute("aria-current", "true");
+    row.classList.remove("old");
     if (quietly) return;
     row.scrollIntoView({ block: "nearest" });
     storyBox.scrollIntoView({ block: "nearest" });
   };
+  const isFine = (each) => each.outcome === "converged" && FINE.has(each.verdict) && !each.doubled;
+  const isSeen = (index) => index >= group.rebalances.length - NEWEST_SEEN || index === group.worst || !isFine(group.rebalances[index]);
+  const drawn = overTime(group, state, selected);
   const main = [
     findingList(group),
-    line.rebalances ? el("div", { class: "beside" }, storyBox) : null,
-    overTime(group, state, selected),
-    line.rebalances ? section("Rebalances", `${shown(group.rebalances, line.rebalances)}; Idle: time without an owner, summed over partitions or tasks`, list,
+    drawn ? el("div", { class: "drawn" }, drawn, el("div", { class: "beside" }, thenBox, line.rebalances ? storyBox : null)) : null,
+    group.broken.length ? part("Rules broken", shown(group.broken, line.broken), true, brokenTable(group.broken)) : null,
+    line.rebalances ? part("Rebalances", `${shown(group.rebalances, line.rebalances)}; Idle: time without an owner, summed over partitions or tasks`, false, folded(list, isSeen, "rebalances"),
       group.rebalances.length < line.rebalances ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, `coordinator-audit rebalances --group ${quoted(line.group_id)}`)) : null) : null,
-    group.initiators.length ? initiatorTable(group) : null,
-    group.broken.length ? section("Rules broken", shown(group.broken, line.broken), brokenTable(group.broken)) : null,
-    group.members.length ? section("Members", `${shown(group.members, line.members_seen)}, with what each owned`, memberTable(group.members)) : null,
-    group.offsets.length ? section("Committed offsets", offsetsNote(group), offsetTable(group.offsets)) : null,
+    group.initiators.length ? part("Members by the rebalances that they caused", initiatorNote(group), false, initiatorTable(group)) : null,
+    group.members.length ? part("Members", `${shown(group.members, line.members_seen)}, with what each owned`, false,
+      folded(memberTable(group.members), (index) => !group.members[index].left || index >= group.members.length - NEWEST_SEEN, "members")) : null,
+    group.offsets.length ? part("Committed offsets", offsetsNote(group), false, folded(offsetTable(group.offsets), (index) => index < 2 * NEWEST_SEEN || group.offsets[index].rewinds || group.offsets[index].removed, "partitions")) : null,
   ];
-  const element = el("div", { class: line.rebalances ? "with-story" : null },
-    el("p", { class: "crumb" }, el("a", { href: "#" }, "← All groups")), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
-    facts(line), el("div", { class: "group-body" }, main));
-  return { id: line.group_id, group, element, choose };
+  const element = el("div", {},
+    el("p", { class: "crumb" }, goes(el("a", { href: "#" }, "← All groups"), { group: null, epoch: null, at: null })), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
+    facts(line), form, el("div", { class: "group-body" }, main));
+  return { id: line.group_id, group, element, choose, goTo, state };
 }

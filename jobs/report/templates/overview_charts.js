@@ -1,9 +1,4 @@
 // The charts of the overview: rebalances by cause, commits, lag, and the trend between nights.
-async function unpackText(element) {
-  const bytes = Uint8Array.from(atob(element.textContent), (each) => each.charCodeAt(0));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
-}
-
 const LAG_COMMANDS = ["coordinator-audit snapshot kafka://HOST:9092 --out cluster.jsonl", "coordinator-audit report --log LOGS --end-offsets cluster.jsonl"];
 
 const NIGHTS = [["new_rebalances", "new rebalances"], ["findings", "findings"], ["new_violations", "new violations"], ["unstable", "unstable groups"], ["lagging", "lagging partitions"]];
@@ -26,6 +21,8 @@ async function overviewCharts() {
   if (data.first_ms === null) return;
   const moments = data.lag.flatMap((each) => each.times_ms);
   const state = timeRange(moments.reduce((a, b) => Math.min(a, b), data.first_ms), moments.reduce((a, b) => Math.max(a, b), data.last_ms));
+  state.bands = bandsOf();
+  overview.state = addressed(state);
   const buckets = filled(data.activity, data.bucket_ms);
   const counted = (bucket, name) => (bucket.causes ?? []).find((each) => each.name === name)?.count ?? 0;
   const families = FAMILIES.filter((name) => data.families.some((each) => each.name === name));
@@ -43,5 +40,6 @@ async function overviewCharts() {
   ];
   place.replaceChildren(el("div", { class: "panels" }, panels));
   byId("charts-tools").append(rangeTools(state));
+  overviewForm = gotoForm("all", state.whole);
+  byId("goto-all").append(overviewForm);
 }
-overviewCharts();

@@ -49,6 +49,7 @@ function ownership(group, state, selected) {
     const height = tall.reduce((sum, { slots }) => sum + Math.max(ROW, slots * 7 + 3), 4);
     const root = svg("svg", { width, height, "aria-hidden": "true" }, svg("defs", {}, hatch()));
     for (const time of tickTimes(from, until, Math.max(2, (width - side) / 110)).times) root.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
+    drawBands(root, state, x, height);
     let top = 2;
     group.owned.forEach((unit, index) => {
       const { placed, slots } = tall[index];
@@ -68,8 +69,15 @@ function ownership(group, state, selected) {
         const label = nameOf(owner.member_id).split(" at ")[0];
         if (slots === 1 && !dim && wide > label.length * 6.3 + 10) root.append(svg("text", { class: "own-text", x: start + 4, y: top + 11 }, label));
       }
+      for (const span of group.two_owners) {
+        const ends = span.until_ms ?? end;
+        if (!span.units.includes(unit.name) || span.since.timestamp_ms > until || ends < from) continue;
+        const start = x(span.since.timestamp_ms);
+        root.append(Object.assign(svg("rect", { class: "twice-unit", x: start - 1, y: top - 1, width: Math.max(x(ends) - start + 1, 5), height: high - 1 }), { told: twiceText(span) }));
+      }
       top += high;
     });
+    drawMoments(root, state, x, height);
     if (selected.rebalance) root.append(svg("line", { class: "chosen", x1: x(selected.rebalance.at.timestamp_ms), x2: x(selected.rebalance.at.timestamp_ms), y1: 0, y2: height }));
     place.querySelector("svg")?.remove();
     place.prepend(root);
@@ -85,7 +93,8 @@ function ownership(group, state, selected) {
     return button;
   });
   const more = colours.order.length - buttons.length;
-  const legend = el("div", { class: "legend" }, el("span", {}, "Owner:"), buttons, more > 0 ? el("span", {}, `${more} more: the colours begin again`) : null, el("span", {}, "Gap: no owner, as far as the log shows"));
+  const legend = el("div", { class: "legend" }, el("span", {}, "Owner:"), buttons, more > 0 ? el("span", {}, `${more} more: the colours begin again`) : null, el("span", {}, "Gap: no owner, as far as the log shows"),
+    group.two_owners.length ? el("span", { class: "keyed" }, el("i", { class: "key twice-key" }), "two owners") : null, bandKeys(state.bands));
   const rows = () => group.owned.flatMap((unit) => unit.owners.map((owner) => ({ cells: [unit.name, nameOf(owner.member_id), el("code", {}, owner.member_id), utc(owner.since.timestamp_ms), owner.until_ms === null ? "now" : utc(owner.until_ms), proof(owner.since)] })));
   const left = group.owned.reduce((sum, unit) => sum + unit.left_out, 0);
   const [first] = group.owned;

@@ -5,16 +5,18 @@ const gutter = (width) => (width < 560 ? 96 : NAME);
 function timeRange(first, last) {
   const margin = Math.max(1, (last - first) * 0.02);
   const whole = [first - margin, last + margin];
-  const state = { whole, range: [...whole], centre: null };
+  const state = { whole, range: [...whole], centre: null, moment: null, than: null, bands: [] };
   const listeners = [];
   state.follow = (listener) => listeners.push(listener);
   state.redraw = () => listeners.forEach((listener) => listener());
-  state.set = (from, until) => {
+  state.show = (from, until) => {
     const half = Math.max((until - from) / 2, 5);
     const middle = (from + until) / 2;
     state.range = [Math.max(whole[0], middle - half), Math.min(whole[1], middle + half)];
     state.redraw();
   };
+  // What a person chooses is part of the address, where the view has one.
+  state.set = (from, until) => { state.show(from, until); state.chosen?.(); };
   state.fit = () => state.set(...whole);
   state.zoom = (factor) => {
     const [from, until] = state.range;
@@ -92,6 +94,7 @@ const redrawAll = () => redrawn.forEach((draw) => draw());
 function toPaper(paper) {
   if (onPaper === paper) return;
   onPaper = paper;
+  unfold(paper);
   const { dataset } = document.documentElement;
   if (paper) themeOnScreen = dataset.theme;
   if (paper) dataset.theme = "light";
@@ -118,6 +121,14 @@ function onTimeAxis(place, state, draw) {
   redrawn.add(draw);
   let width = 0;
   new ResizeObserver(() => { if (!onPaper && width !== place.clientWidth) { width = place.clientWidth; draw(); } }).observe(place);
+}
+
+// On paper nothing is folded.
+function unfold(paper) {
+  for (const each of document.querySelectorAll("details.part")) {
+    if (paper) { each.dataset.open = each.open; each.open = true; }
+    else if (each.dataset.open) each.open = each.dataset.open === "true";
+  }
 }
 
 addEventListener("beforeprint", () => toPaper(true));

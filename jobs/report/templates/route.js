@@ -1,15 +1,21 @@
-// Deep links: #group=ID&epoch=N, with &at=PARTITION:OFFSET where a group had an epoch twice.
+// What the address asks for is shown: the overview, or a group with one of its rebalances.
 const title = document.title;
 let opener = null;
+let shownAddress = null;
 async function route() {
-  const asked = new URLSearchParams(location.hash.slice(1).replaceAll("+", "%2B"));
+  if (location.hash === shownAddress) return;
+  shownAddress = location.hash;
+  const parts = asked();
   tip.hidden = true;
-  const id = asked.get("group");
+  const id = parts.get("group");
   document.title = id === null ? title : `${id} · ${title}`;
   if (id === null) {
+    const cameBack = byId("overview").hidden;
     byId("group").hidden = true;
     byId("overview").hidden = false;
     present = null;
+    showOverview();
+    if (!cameBack) return;
     redrawAll();
     opener?.focus();
     return;
@@ -17,7 +23,7 @@ async function route() {
   if (byId("overview").contains(document.activeElement)) opener = document.activeElement;
   if (present?.id !== id) {
     const { hash } = location;
-    const group = await unpack(id);
+    const group = await source.group(id);
     if (location.hash !== hash) return;
     present = group && groupView(group);
     byId("group").replaceChildren(present ? present.element : el("p", { class: "notice" }, `This report has no group ${id}. `, el("a", { href: "#" }, "All groups")));
@@ -28,11 +34,14 @@ async function route() {
   }
   if (!present) return;
   const { rebalances } = present.group;
-  const epoch = asked.get("epoch");
+  const epoch = parts.get("epoch"), moment = timeIn(parts.get("moment"));
   const ofEpoch = (each) => epoch !== null && String(each.to_epoch) === epoch;
-  const isThere = (each) => position(each.at) === asked.get("at");
+  const isThere = (each) => position(each.at) === parts.get("at");
+  const isOver = (each) => moment !== null && each.began_ms <= moment;
   const chosen = rebalances.findLast((each) => isThere(each) && ofEpoch(each)) ?? rebalances.findLast(isThere) ?? rebalances.findLast(ofEpoch);
-  present.choose(chosen ?? (epoch === null && present.group.worst !== null ? rebalances[present.group.worst] : null), !chosen);
+  const near = chosen ?? rebalances.findLast(isOver) ?? (moment === null ? null : rebalances[0]);
+  present.goTo();
+  present.choose(near ?? (epoch === null && present.group.worst !== null ? rebalances[present.group.worst] : null), !chosen || moment !== null);
   tip.hidden = true;
 }
 // The fragment is the place within the report, so the way to the content may not change it.
@@ -41,4 +50,5 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   byId("main").focus();
 });
 addEventListener("hashchange", route);
+addEventListener("popstate", route);
 route();

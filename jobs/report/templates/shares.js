@@ -13,6 +13,7 @@ function shareTimeline(group, state) {
     const height = group.share_partitions.length * ROW + 4;
     const root = svg("svg", { width, height, "aria-hidden": "true" });
     for (const time of tickTimes(from, until, Math.max(2, (width - side) / 110)).times) root.append(svg("line", { class: "grid", x1: x(time), x2: x(time), y1: 0, y2: height }));
+    drawBands(root, state, x, height);
     group.share_partitions.forEach((unit, index) => {
       const top = 2 + index * ROW;
       root.append(Object.assign(svg("text", { class: "lane-name", x: 12, y: top + 12 }, shortened(unit.name, Math.floor((side - 16) / 6.2))), { told: unit.name }));
@@ -31,6 +32,7 @@ function shareTimeline(group, state) {
         }
       }
     });
+    drawMoments(root, state, x, height);
     place.querySelector("svg")?.remove();
     place.prepend(root);
   };

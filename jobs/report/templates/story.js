@@ -4,11 +4,13 @@ function story(group, rebalance) {
   const isWorst = group.rebalances[group.worst] === rebalance;
   const sentences = rebalance.story.map((each) => el("li", {}, each.text, each.evidence.map((at) => [" ", proof(at, each.source)])));
   const figures = [
+    ...(rebalance.doubled ? [["Two owners", `${number(rebalance.doubled)} ${rebalance.doubled === 1 ? "partition or task" : "partitions or tasks"}`]] : []),
     ["Took", took(rebalance)], ["Idle", figure(rebalance, rebalance.idle_ms === null ? null : duration(rebalance.idle_ms))],
     ["Moved", figure(rebalance, rebalance.moved === null ? null : number(rebalance.moved))], ["Outcome", rebalance.outcome], ["Target", key("v", rebalance.verdict ?? "unjudged")],
   ];
   return [
     isWorst ? el("p", { class: "worst-note" }, el("em", { class: "flag worst" }, "worst"), ` of ${number(group.line.rebalances)}: ${group.worst_because}`) : null,
+    rebalance.doubled ? el("p", { class: "twice-note" }, el("em", { class: "flag worst" }, "two owners"), ` It gave ${number(rebalance.doubled)} partitions or tasks to a second member: what both do is done twice.`) : null,
     el("h3", {}, `${capital(epochName(rebalance))} ${rebalance.from_epoch ?? "?"} to ${rebalance.to_epoch}`),
     el("p", { class: "quiet" }, `${utc(rebalance.at.timestamp_ms)} UTC`),
     el("dl", { class: "figures" }, figures.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),

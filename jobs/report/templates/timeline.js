@@ -45,7 +45,8 @@ function laneLabel(lane, lanes, characters) {
   return shortened(lane.name, characters - suffix.length) + suffix;
 }
 
-function timeline(group, range, width, selected) {
+function timeline(group, state, width, selected) {
+  const { range } = state;
   const [from, until] = range;
   const end = Math.max(group.end, until);
   const lanes = lanesOf(group.members, end);
@@ -66,12 +67,7 @@ function timeline(group, range, width, selected) {
   const day = width >= 560 ? `${utc(from).slice(0, 10)} UTC` : "UTC";
   [[day, 14], ["rebalance", 30], [epochName(group.line), 46]].forEach(([text, y]) => axis.append(svg("text", { class: "tick", x: 12, y, "aria-hidden": "true" }, text)));
 
-  for (const away of AWAY) {
-    if (!within(away.since_ms, away.until_ms)) continue;
-    const left = Math.max(x(away.since_ms), 0);
-    lanesSvg.append(svg("rect", { class: "away", x: left, y: 0, width: Math.max(Math.min(x(away.until_ms), width) - left, 1), height }));
-  }
-
+  drawBands(lanesSvg, state, x, height);
   const bands = [];
   let written = 0;
   for (const rebalance of group.rebalances) {
@@ -83,23 +79,27 @@ function timeline(group, range, width, selected) {
     const colour = `v-${rebalance.verdict ?? "unjudged"}`;
     const current = selected === rebalance ? "true" : null;
     const text = bandText(rebalance);
-    const band = svg("a", {
+    const chosen = { epoch: String(rebalance.to_epoch), at: position(rebalance.at) };
+    const band = goes(svg("a", {
       class: "band", href: groupLink(group.line.group_id, rebalance),
       tabindex: "-1", "aria-label": text, "aria-current": current,
-    }, svg("rect", { class: `cap ${colour}`, x: left, y: unfinished ? 26 : 20, width: wide, height: unfinished ? 5 : 11, rx: 1.5 }));
+    }, svg("rect", { class: `cap ${colour}`, x: left, y: unfinished ? 26 : 20, width: wide, height: unfinished ? 5 : 11, rx: 1.5 })), chosen);
     const number = String(rebalance.to_epoch);
     if (left >= written && left + number.length * DIGIT <= width) {
       axis.append(svg("text", { class: "epoch", x: left, y: 46, "aria-hidden": "true" }, number));
       written = left + (number.length + 1) * DIGIT;
     }
     const wash = svg("g", { class: "band", "aria-current": current }, svg("rect", { class: `wash ${colour}`, x: left, y: 0, width: wide, height }));
-    wash.addEventListener("click", () => { location.hash = groupLink(group.line.group_id, rebalance); });
+    wash.addEventListener("click", () => go(chosen));
     tells(band, text);
     tells(wash, text);
     axis.append(band);
     lanesSvg.append(wash);
     bands.push(band);
   }
+  drawTwoOwners(group, axis, lanesSvg, { x, within, end, height });
+  drawMoments(axis, state, x, AXIS);
+  drawMoments(lanesSvg, state, x, height);
   const reachable = bands.find((band) => band.hasAttribute("aria-current")) || bands[0];
   reachable?.setAttribute("tabindex", "0");
   axis.addEventListener("keydown", (event) => {
@@ -126,6 +126,19 @@ function timeline(group, range, width, selected) {
   });
   if (!lanes.length) lanesSvg.append(svg("text", { class: "tick", x: 12, y: 22 }, "No member was seen."));
   return el("div", { class: "timeline", tabindex: height > 420 ? "0" : null, role: "group", "aria-label": "Members over time; the tables below say the same" }, axis, lanesSvg);
+}
+
+const twiceText = (span) => `Two owners: ${span.units.slice(0, 8).join(", ")}${span.units_seen > 8 ? ` and ${span.units_seen - 8} more` : ""}\n${span.members.join("\n")}\nfrom ${utc(span.since.timestamp_ms)}, ${span.until_ms === null ? "goes on" : `for ${duration(span.until_ms - span.since.timestamp_ms)}`}\nlog ${position(span.since)}`;
+// The gravest that can be seen here keeps its size however far the time is zoomed out.
+function drawTwoOwners(group, axis, lanes, { x, within, end, height }) {
+  for (const span of group.two_owners) {
+    const ends = span.until_ms ?? end;
+    if (!within(span.since.timestamp_ms, ends)) continue;
+    const left = x(span.since.timestamp_ms);
+    const told = twiceText(span);
+    lanes.append(tells(svg("rect", { class: "twice", x: left, y: 0, width: Math.max(x(ends) - left, 3), height }), told));
+    axis.append(tells(svg("g", { class: "twice-mark", role: "img", "aria-label": told }, svg("path", { d: `M${left - 7} 5h14l-7 13z` }), svg("text", { x: left, y: 13 }, "2")), told));
+  }
 }
 
 function drawMember(parent, member, y, { x, within, end, most, from, until }) {

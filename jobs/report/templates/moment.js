@@ -1,0 +1,98 @@
+// A group at a moment, and two moments side by side: from its history, as the timeline shows it.
+const isThen = (from, until, time) => from <= time && (until === null || until > time);
+
+function thenOf(group, time) {
+  const { line } = group;
+  const begun = group.rebalances.filter((each) => each.at.timestamp_ms <= time);
+  const isCut = group.rebalances.length < line.rebalances && begun.length < 2;
+  const last = begun[begun.length - 1] ?? null;
+  const goesOn = group.rebalances.find((each) => each.began_ms <= time && (each.ended_ms ?? (each.outcome === "open" ? Infinity : each.at.timestamp_ms)) > time) ?? null;
+  const members = group.members.filter((each) => isThen(each.joined.timestamp_ms, each.left?.timestamp_ms ?? null, time))
+    .map((each) => ({ ...each, held: each.spells.findLast((spell) => isThen(spell.since.timestamp_ms, spell.until_ms, time)) ?? null }));
+  const owners = new Map(group.owned.map((unit) => [unit.name, unit.owners.filter((each) => isThen(each.since.timestamp_ms, each.until_ms, time)).map((each) => each.member_id)]));
+  return {
+    time, members, owners, goesOn, last: isCut ? null : last, isCut, epoch: isCut ? "unknown" : last?.to_epoch ?? "–",
+    membersAreCut: group.members.length < line.members_seen && time < (group.members[0]?.joined.timestamp_ms ?? 0),
+    twice: group.two_owners.filter((each) => isThen(each.since.timestamp_ms, each.until_ms, time)),
+    without: [...owners].filter(([name, ids]) => !ids.length && group.owned.find((unit) => unit.name === name).owners[0].since.timestamp_ms <= time).map(([name]) => name),
+    findings: group.findings.filter((each) => each.since_ms <= time && (each.is_open || each.until_ms >= time)),
+    offsets: new Map(group.offsets.map((each) => [`${each.topic} ${each.partition}`, committedThen(each, time)])),
+  };
+}
+
+// The offset that was committed at a moment: proven by a commit before it, and none between the two.
+function committedThen(each, time) {
+  if (time >= each.last.timestamp_ms) return { offset: each.offset, at: each.last.timestamp_ms };
+  const points = each.points ?? [];
+  const before = points.findLast((point) => point.at_ms <= time);
+  return before && before.holds_until_ms > time ? { offset: before.offset, at: before.at_ms } : { offset: undefined, at: null };
+}
+
+function stateThen(then, line) {
+  if (then.goesOn) return `rebalance ${then.goesOn.from_epoch ?? "?"} → ${then.goesOn.to_epoch} in progress for ${duration(then.time - then.goesOn.began_ms)}`;
+  if (then.isCut) return "unknown: this page has the newest rebalances only";
+  if (!then.last) return line.rebalances ? "before its first rebalance" : "no rebalance was seen";
+  return `${then.members.length || then.membersAreCut ? "" : "no members; "}last rebalance ${then.last.from_epoch ?? "?"} → ${then.last.to_epoch}: ${then.last.outcome}`;
+}
+
+const offsetText = ({ offset }) => (offset === undefined ? "not in this page" : offset === null ? "removed" : number(offset));
+const clientText = (each) => (each.client === "unknown" ? "unknown" : `${each.client}${each.client_release ? ` ${each.client_release}` : ""}, ${each.client_certainty}`);
+
+function momentTables(group, then) {
+  const { line } = group;
+  const bands = bandsOf(line.group_id).filter((each) => each.since_ms <= then.time && (each.is_open || each.until_ms >= then.time));
+  const notes = [
+    ...bands.map((each) => [bandName(each), each.detail]),
+    ...then.twice.map((span) => ["two owners", `${span.units.slice(0, 6).join(", ")}${span.units_seen > 6 ? ` and ${span.units_seen - 6} more` : ""}: ${span.members.join(" and ")}`]),
+    ...(then.without.length ? [["no owner now, one before", `${then.without.slice(0, 8).join(", ")}${then.without.length > 8 ? ` and ${then.without.length - 8} more` : ""}`]] : []),
+    ...then.findings.filter((each) => each.kind !== "two_owners").map((each) => [words(each.kind), each.detail]),
+  ];
+  const offsets = [...then.offsets];
+  const exact = `coordinator-audit offsets ${quoted(line.group_id)} --at ${iso(then.time)}`;
+  return [
+    el("dl", { class: "facts" }, [[capital(epochName(line)), then.epoch], ["State", stateThen(then, line)], ["Members", then.membersAreCut ? `at least ${then.members.length}` : then.members.length]]
+      .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+    notes.length ? el("ul", { class: "plain notes" }, notes.map(([name, text]) => el("li", {}, el("b", {}, name), `: ${text}`))) : null,
+    then.members.length ? table(["Member", "Owned"], then.members.map((each) => ({
+      cells: [[el("span", { title: each.member_id }, each.name), el("div", { class: "quiet" }, `client: ${clientText(each)}`)],
+        el("div", { class: "held" }, each.held ? [each.held.held, el("div", { class: "quiet" }, `since ${utc(each.held.since.timestamp_ms)} `, proof(each.held.since))] : "nothing")],
+    })), { tabindex: "0", role: "region", "aria-label": "Members at the moment", class: "scroll short" }) : el("p", { class: "quiet" }, "No member, as far as the log shows."),
+    offsets.length ? el("details", { open: offsets.length <= 12 ? "" : null }, el("summary", {}, `Committed offsets of ${number(offsets.length)} partitions`),
+      table(["Partition", "#Committed", "Since (UTC)"], offsets.map(([name, each]) => ({ cells: [name, offsetText(each), each.at === null ? "–" : utc(each.at)] })), { tabindex: "0", role: "region", "aria-label": "Committed offsets at the moment", class: "scroll short" }),
+      offsets.some(([, each]) => each.offset === undefined) ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, exact)) : null) : null,
+  ];
+}
+
+// What differs between two moments, a line each: what, then, and at the other moment.
+function differences(group, one, other) {
+  const lines = [];
+  const differ = (what, before, after) => { if (String(before) !== String(after)) lines.push([what, String(before), String(after)]); };
+  const nameOf = (id) => group.members.findLast((each) => each.member_id === id)?.name ?? id;
+  const named = (ids) => (ids.length ? ids.map(nameOf).join(" and ") : "no owner");
+  differ(capital(epochName(group.line)), one.epoch, other.epoch);
+  differ("State", stateThen(one, group.line), stateThen(other, group.line));
+  const ids = (then) => new Map(then.members.map((each) => [each.member_id, each]));
+  const [before, after] = [ids(one), ids(other)];
+  for (const [id, each] of before) if (!after.has(id)) lines.push([`Member ${each.name}`, "in the group", `gone${each.went_by ? ` (${each.went_by})` : ""}`]);
+  for (const [id, each] of after) if (!before.has(id)) lines.push([`Member ${each.name}`, "not in the group", `in the group (${each.came_by})`]);
+  for (const [name, owners] of one.owners) differ(`Owner of ${name}`, named(owners), named(other.owners.get(name) ?? []));
+  for (const [name, offset] of one.offsets) {
+    const later = other.offsets.get(name);
+    const step = typeof offset.offset === "number" && typeof later?.offset === "number" ? ` (${later.offset >= offset.offset ? "+" : ""}${number(later.offset - offset.offset)})` : "";
+    if (later) differ(`Offset of ${name}`, offsetText(offset), offsetText(later) + (offset.offset === later.offset ? "" : step));
+  }
+  return lines;
+}
+
+const momentHead = (time) => `${utc(time)} UTC`;
+
+function momentPanel(group, time, than, thenAt) {
+  const then = thenAt(group, time);
+  const compare = than === null ? null : differences(group, then, thenAt(group, than));
+  return [
+    el("h3", {}, `At ${momentHead(time)}`),
+    ...momentTables(group, then),
+    compare === null ? null : [el("h4", {}, `What differs at ${momentHead(than)}`),
+      compare.length ? table(["What", utc(time).slice(11), utc(than).slice(11)], compare.map((cells) => ({ cells })), { tabindex: "0", role: "region", "aria-label": "What differs between the two moments" }) : el("p", {}, "Nothing that this page has.")],
+  ].flat().filter(Boolean);
+}
