@@ -1,7 +1,7 @@
 """The page ``coverage.md``: the protocol documents, section by section, against tests and commands.
 
-Its sources are ``docs/coverage.yaml`` and, for Kafka's own tests, ``docs/kafka_tests.yaml``. Tests check that each test
-and each command in them exists.
+Its sources are ``docs/coverage.yaml``, for the limits ``docs/limits.yaml``, and for Kafka's own tests
+``docs/kafka_tests.yaml``. Tests check that each test and each command in them exists.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 SOURCE: Final = Path(__file__).parent.parent / "docs" / "coverage.yaml"
+LIMITS: Final = SOURCE.with_name("limits.yaml")
 KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 
 INTRODUCTION: Final = """\
@@ -29,6 +30,11 @@ the document, says otherwise. State `open`: it is not done, for the reason given
 asks, and where Kafka differs from it.
 """
 
+LIMITS_INTRODUCTION: Final = """
+## Limits
+
+These tests show what is said where [the log does not tell](limits.md), and where something else decides.
+"""
 
 KAFKA_INTRODUCTION: Final = """
 ## Kafka's own tests of its coordinator
@@ -115,6 +121,12 @@ def kafka_tests() -> list[KafkaTestClass]:
     return TypeAdapter(list[KafkaTestClass]).validate_python(given)
 
 
+def limits() -> dict[str, list[str]]:
+    """Return what ``docs/limits.yaml`` says: tests by the anchor of a limit in ``docs/limits.md``."""
+    given = yaml.safe_load(LIMITS.read_text(encoding="utf-8"))
+    return TypeAdapter(dict[str, list[str]]).validate_python(given)
+
+
 def documents() -> list[ProtocolDocument]:
     """Return what ``docs/coverage.yaml`` says."""
     given = yaml.safe_load(SOURCE.read_text(encoding="utf-8"))
@@ -141,6 +153,10 @@ def page() -> Iterator[str]:
         for added in document.beyond:
             proof = "; ".join(part for part in (_tests(added.tests), added.why) if part)
             yield f"| {added.about} | {added.state} | {_commands(added.commands)} | {proof} |"
+    yield LIMITS_INTRODUCTION
+    yield "| Limit | Tests |\n| --- | --- |"
+    for anchor, tests in limits().items():
+        yield f"| [{anchor.replace('-', ' ')}](limits.md#{anchor}) | {_tests(tests)} |"
     yield KAFKA_INTRODUCTION
     yield "| Class | About | Tests | Asked | By | Not asked, and why |\n| --- | --- | --- | --- | --- | --- |"
     for kafka in kafka_tests():
