@@ -157,7 +157,10 @@ class Generated:
         """The partition is the only one."""
         return True
 
-    def ends(self, _: object) -> None:
+    def snapshot(self) -> None:
+        """There is no cluster."""
+
+    def look(self, _: object) -> None:
         """No end offsets are known."""
 
     def close(self) -> None:

@@ -37,6 +37,11 @@ class CoordinatorAway(NamedTuple):
     fenced: LogPosition | None = None
 
     @property
+    def is_seen(self) -> bool:
+        """Whether a watch asked the brokers: the times are then when it did, and there are no records."""
+        return self.since.offset < 0
+
+    @property
     def until_ms(self) -> int | None:
         """When it ended (ms); None while it lasts."""
         return None if self.until is None else self.until.timestamp_ms

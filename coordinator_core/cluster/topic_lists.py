@@ -33,20 +33,30 @@ def fold_snapshots(rows: Iterable[Mapping[str, Any]]) -> TopicHistory:
     for number, row in enumerate(rows):
         time_ms, topic = _read(number, row)
         listings.setdefault(time_ms, {})[topic.name] = topic
-    history = TopicHistory(complete=False, is_listed=True)
+    history = new_history()
     before: dict[str, Topic] = {}
-    if listings:
-        first = snapshot_position(min(listings))
-        history.gaps.append(HistoryGap(first, "snapshots show the topics at their times only"))
     for time_ms, topics in sorted(listings.items()):
-        history.open_version(snapshot_position(time_ms))
-        for name in before.keys() - topics.keys():
-            history.remove_topic(name)
-        for topic in topics.values():
-            history.put_topic(topic)
+        take_list(history, time_ms, topics.values(), before.keys() - topics.keys())
         before = topics
-        history.last_seen_ms = time_ms
     return history
+
+
+def new_history() -> TopicHistory:
+    """Return the history of topics before the first list: ``take_list`` adds them in order of time."""
+    return TopicHistory(complete=False, is_listed=True)
+
+
+def take_list(history: TopicHistory, time_ms: int, topics: Iterable[Topic], gone: Iterable[str]) -> None:
+    """Add a list of topics to a history: those that may be new or changed, and the names of those that are gone."""
+    at = snapshot_position(time_ms)
+    if not history.gaps:
+        history.gaps.append(HistoryGap(at, "snapshots show the topics at their times only"))
+    history.open_version(at)
+    for name in gone:
+        history.remove_topic(name)
+    for topic in topics:
+        history.put_topic(topic)
+    history.last_seen_ms = time_ms
 
 
 def _read(number: int, row: Mapping[str, Any]) -> tuple[int, Topic]:

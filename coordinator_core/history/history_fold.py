@@ -148,7 +148,8 @@ class GroupFold:
 
     def open_memberships(self) -> Collection[OpenMembership]:
         """Return the members as of the last record, and those that left within the last operation."""
-        return self._recorder.open_history.memberships.values()
+        open_history = self._recorder.open_history
+        return [*open_history.memberships.values(), *open_history.departed.values(), *open_history.crossing.values()]
 
     def open_rebalances(self) -> Iterator[RebalanceRow]:
         """Yield those of the open rows that are rebalances, without making the others: at most one is not over."""

@@ -37,13 +37,14 @@ from jobs.sources.files import GROUP_TOPICS
 from jobs.watch.events import FindingEvent, WatchEvent
 from jobs.watch.followed_groups import FollowedGroups
 from jobs.watch.followed_log import Reached
+from jobs.watch.live_topics import LiveTopics
 from jobs.watch.new_rows import LogPlace, NewRows
 from jobs.watch.state_file import StateFile
 from jobs.watch.webhook import Webhook
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
-    from jobs.watch.live_broker import Ends
+    from jobs.watch.live_broker import Ends, Look, Snapshot
 
 PAUSE_S: Final = 0.2
 """How long a watch of a folder waits before it looks again."""
@@ -82,8 +83,13 @@ class Source(Protocol):
     def has_all(self) -> bool:
         """Whether these are all partitions of their topics."""
 
-    def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> Ends | None:
-        """Return end offsets of partitions if new ones are there; None: later, or never."""
+    def snapshot(self) -> Snapshot | None:
+        """Return topics and settings of the cluster as they are now; None: the source does not show them."""
+
+    def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> Look | None:
+        """Return what brokers say of the cluster, and of these partitions, if something new is there; None: later, or
+        never.
+        """
 
     def close(self) -> None:
         """Let go of it."""
@@ -147,7 +153,8 @@ def watch_command(
             hook = stack.enter_context(closing(Webhook(webhook, console.warn, chosen.cluster)))
         source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
         saved = None if state is None else stack.enter_context(closing(StateFile(state, source.identify())))
-        groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn)
+        live_topics = LiveTopics() if url is not None and topics is None else None
+        groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn, live_topics=live_topics)
         watch = Watch(source, groups, saved, console)
 
         def counts(row: FindingRow, least: Level) -> bool:
@@ -227,9 +234,11 @@ class Watch:
             source.begin(saved.reached())
             with self._lock:
                 saved.load(groups)
+                groups.take_snapshot(self._snapshot())
                 groups.resume()
         else:
             source.begin({})
+            groups.take_snapshot(self._snapshot())
             self._feed()
             while not (source.is_caught_up or self._is_stopped):
                 self._feed()
@@ -247,6 +256,9 @@ class Watch:
         with self._lock:
             return watched_facts(self.groups, cluster, names)
 
+    def _snapshot(self) -> Snapshot | None:
+        return None if self.groups.live_topics is None else self._source.snapshot()
+
     def _feed(self) -> None:
         for new in self._source.poll():
             self._has_news = True
@@ -261,8 +273,11 @@ class Watch:
         if source.is_caught_up and source.is_settled:
             self._end_ms = asked_ms
         with self._lock:
+            look = source.look(groups.lags.partitions)
+            if look is not None:
+                groups.take_look(look)
+                self._ends = look.ends or self._ends
             events = list(groups.events(is_settled=source.is_settled))
-            self._ends = source.ends(groups.lags.partitions) or self._ends
             # Commits that were written before the end offsets were read have come by now.
             if self._ends is not None and self._end_ms >= self._ends.time_ms + LATE_MS:
                 events += groups.read_ends(self._ends.time_ms, self._ends.offsets, self._end_ms)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from coordinator_core.audit.explain import explain
+from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.records import LogPosition
 from jobs.cli.output import cell, utc
@@ -60,10 +61,8 @@ def _words(event: WatchEvent, members: Members) -> Iterator[str]:
         yield from (utc(event.row.timestamp_ms) or "-", event.row.group_id, _lag_text(event.row))
         return
     at, sentence = _proof_and_sentence(event, members)
-    if isinstance(event, FindingEnded):
-        yield utc(event.row.until_ms) or "-"
-    else:
-        yield utc(None if at is None else at.timestamp_ms) or "-"
+    ended_ms = event.row.until_ms if isinstance(event.row, FindingRow) else None
+    yield utc(ended_ms if at is None or isinstance(event, FindingEnded) else at.timestamp_ms) or "-"
     yield event.row.group_id or "the cluster"
     yield sentence
     if at is not None:
@@ -77,15 +76,22 @@ def _proof_and_sentence(event: WatchEvent, members: Members) -> tuple[LogPositio
             f"rebalance {epochs(event.row)} began: {causes_text(event.row, members(event)) or 'unknown'}",
         )
     if isinstance(event, RebalanceEnded):
-        verdict = "not judged" if event.verdict is None else event.verdict.verdict
         did = effects(event.row, members(event)) or "no effect"
-        sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; target {verdict}"
+        sentence = f"rebalance {epochs(event.row)} {event.row.outcome}: {did}; {_target(event)}"
         return event.row.finished or event.row.at, sentence
     assert not isinstance(event, LagChanged)
     row, change = event.row, CHANGES[type(event)]
     about = f" {row.subject}" if row.subject else ""
     newest = max(row.evidence, default=None, key=lambda position: position.offset)
     return newest, f"{row.level} {row.kind}{about} {change}: {row.detail}"
+
+
+def _target(event: RebalanceEnded) -> str:
+    """Return what is known of the target; why, if it is not known whether it is right."""
+    if event.verdict is None:
+        return "no target" if event.row.target is None else "target not judged"
+    why = f" ({event.verdict.missing})" if event.verdict.missing else ""
+    return f"target {event.verdict.verdict}{why}"
 
 
 def _lag_text(row: LagStatusRow) -> str:

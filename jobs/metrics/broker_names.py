@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric, UnknownMetricFamily
 
 from coordinator_core.audit.folds.tallies import RATE_WINDOW_MS, GroupTallies
 from coordinator_core.groups.classic.state import ClassicGroupState
@@ -66,12 +66,12 @@ def broker_metrics(
     ``groups`` are their types and states. Without a moment there is no rate. A broker counts since it started, the log
     since it begins.
     """
-    by_type = _gauge("group_count", "Groups, by protocol.", "protocol")
+    by_type = _family("group_count", "Groups, by protocol.", "protocol")
     for group_type in (*STATES, UNKNOWN):
         by_type.add_metric([cluster, group_type.lower()], sum(1 for kind, _ in groups if kind == group_type))
     yield by_type
-    families: dict[str, GaugeMetricFamily] = {
-        kind: _gauge(f"{kind.lower()}_group_count", f"Groups of the type {kind.lower()}, by state.", "state")
+    families: dict[str, UnknownMetricFamily] = {
+        kind: _family(f"{kind.lower()}_group_count", f"Groups of the type {kind.lower()}, by state.", "state")
         for kind in STATES
         if kind is not GroupType.CONNECT
     }
@@ -83,11 +83,11 @@ def broker_metrics(
             family.add_metric([cluster, "dead"], 0)  # a group is dead when its tombstone is written, and is gone then
         yield family
     for group_type, name in _REBALANCES.items():
-        total = _gauge(f"{name}_count", f"Rebalances of groups of the type {group_type.lower()} in the log.")
+        total = _family(f"{name}_count", f"Rebalances of groups of the type {group_type.lower()} in the log.")
         total.add_metric([cluster], sum(tally.rebalances_of(group_type) for tally in tallies))
         yield total
         if moment_ms is not None:
-            rate = _gauge(f"{name}_rate", "The same in the last 60 s before the moment, per second.")
+            rate = _family(f"{name}_rate", "The same in the last 60 s before the moment, per second.")
             recent = sum(tally.begun_after(group_type, moment_ms - RATE_WINDOW_MS) for tally in tallies)
             rate.add_metric([cluster], recent * 1000 / RATE_WINDOW_MS)
             yield rate
@@ -98,5 +98,6 @@ def _spelling(group_type: str, state: str) -> str:
     return state.capitalize() if group_type == GroupType.CLASSIC and state != UNKNOWN else state.lower()
 
 
-def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(PREFIX + name, about, labels=["cluster_name", *labels])
+def _family(name: str, about: str, *labels: str) -> UnknownMetricFamily:
+    """Return a family without a type, as those of JMX: gauges may not have names that end with ``_count``."""
+    return UnknownMetricFamily(PREFIX + name, about, labels=["cluster_name", *labels])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, UnknownMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from coordinator_core.audit.finding_rows import FindingRow
@@ -166,6 +166,15 @@ class GroupFacts(Collector):
         for (group_id, kind), score in sorted(highest.items()):
             scores.add_metric([self.cluster, group_id, kind], score)
         yield scores
+        about = "Findings of one kind about a group that go on at the moment; 0: they are over."
+        going_on = _gauge("findings_open", about, "kind", "level")
+        counts: dict[tuple[str, str, str], int] = {}
+        for finding in self.findings:
+            name = finding.group_id or "", finding.kind, finding.level
+            counts[name] = counts.get(name, 0) + finding.is_open
+        for labels, count in sorted(counts.items()):
+            going_on.add_metric([self.cluster, *labels], count)
+        yield going_on
 
     def _counter(self, tally: str, about: str, *labels: str) -> CounterMetricFamily:
         """Return the counter of one of the tallies."""
@@ -279,7 +288,8 @@ def _like_kminion(facts: GroupFacts, offsets: Sequence[PartitionOffset]) -> Iter
         f"{prefix}topic_partition_lag", "Lag of a group in a partition, in records.", labels=[*labels, "partition_id"]
     )
     lag = GaugeMetricFamily(f"{prefix}topic_lag", "Lag of a group in a topic, in records.", labels=labels)
-    sums = GaugeMetricFamily(
+    # Prometheus reserves this name for histograms and summaries: it may have it without a type.
+    sums = UnknownMetricFamily(
         f"{prefix}topic_offset_sum", "Committed offsets of a group in a topic, summed.", labels=labels
     )
     for (group_id, topic), rows in _sums(offsets).items():

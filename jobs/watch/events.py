@@ -83,6 +83,8 @@ WatchEvent = RebalanceBegan | RebalanceEnded | FindingArose | FindingGrew | Find
 
 GROWTH: Final = 2
 """A finding has grown much once its value is this many times the value that was reported last."""
+LEAST_GROWTH_MS: Final = 60_000
+"""One whose value is a time grows by itself as long as it goes on: it has grown much by this at least."""
 
 
 class ReportedFinding(NamedTuple):
@@ -90,6 +92,7 @@ class ReportedFinding(NamedTuple):
 
     kind: str
     subject: str | None
+    group_type: str | None
     level: str
     value: int
     threshold: int
@@ -118,8 +121,10 @@ class ReportedFinding(NamedTuple):
 
     def has_grown(self, row: FindingRow) -> bool:
         """Whether the row has grown much since the last report, or goes on again."""
+        least = LEAST_GROWTH_MS if FindingKind[self.kind.upper()].counts_milliseconds else 0
+        has_grown = row.value >= max(GROWTH * max(self.value, 1), self.value + least)
         is_graver = Level(row.level).rank < Level(self.level).rank
-        return is_graver or row.value >= GROWTH * max(self.value, 1) or (row.is_open and not self.is_open)
+        return is_graver or has_grown or (row.is_open and not self.is_open)
 
 
 @dataclass(slots=True)

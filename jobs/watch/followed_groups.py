@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
@@ -27,6 +28,7 @@ from coordinator_core.audit.folds.record_sizes import RecordSizeFold
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
+from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, coordinators_away
 from coordinator_core.cluster.metadata_log import MetadataLog
 from coordinator_core.cluster.topic_changes import hole_before
@@ -57,8 +59,13 @@ from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_log import FollowedLog, Reached
 from jobs.watch.followed_share_state import FollowedShareState
 from jobs.watch.lags import Lags
+from jobs.watch.live_topics import LiveTopics
 from jobs.watch.looks import Looks
 from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.seen_leaders import SeenLeaders
+
+if TYPE_CHECKING:
+    from jobs.watch.live_broker import Look, Snapshot
 
 MOST_RANGES = 1_000
 """So many ranges of offsets without a gap are kept of a log partition, the newest."""
@@ -69,7 +76,8 @@ REMEMBERED_MS = 7 * 24 * 3_600_000
 class FollowedGroups:
     """All groups of the followed logs. Feed new rows with ``feed``; ``events`` says what happened since it was asked.
 
-    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. Before ``is_live``,
+    ``topics`` are those of snapshots of the cluster; rows of the metadata log take their place. ``live_topics`` are
+    those that the cluster itself lists, and take their place too. Before ``is_live``,
     while what is there is read, no event is reported. ``clock`` gives seconds, for how often findings are made again.
     """
 
@@ -80,6 +88,7 @@ class FollowedGroups:
         topics: TopicHistory | None,
         warn: Warn,
         clock: Callable[[], float] = time.monotonic,
+        live_topics: LiveTopics | None = None,
     ) -> None:
         self.is_live = False
         self.logs: dict[LogPlace, FollowedLog] = {}
@@ -90,7 +99,7 @@ class FollowedGroups:
         self.reported: dict[GroupKey, Reported] = {}
         """What was reported of the cluster, and of groups that were not seen yet."""
         self.coverage: dict[Family, Coverage] = {family: Coverage({}) for family in Family}
-        self.settings, self.topics = settings, topics
+        self.settings, self.topics, self.live_topics = settings, topics, live_topics
         self._limits, self._warn = limits, warn
         self._ignored: set[tuple[LogPlace, int]] = set()
         self._metadata: MetadataLog | None = None
@@ -100,6 +109,9 @@ class FollowedGroups:
         self._counts: tuple[int, dict[str, int]] = 0, {}
         self._storms: list[CoveredRows] = []
         self._away = NEVER_AWAY
+        known = topics if live_topics is None else live_topics.history
+        self._brokers = BrokerHistory() if known is None else known.brokers
+        self._leaders = SeenLeaders(self._brokers)
         self._is_cluster_changed = False
 
     def __len__(self) -> int:
@@ -150,9 +162,7 @@ class FollowedGroups:
             if record is not None and not isinstance(record, UnreadableRecord):
                 self._metadata.apply(record)
         self._metadata.finish()
-        before, self._away = self._away, coordinators_away(self._metadata.history.brokers)
-        lasts = any(time.until is None for times in self._away.values() for time in times)
-        self._is_cluster_changed |= lasts or before != self._away
+        self._note_away(self._metadata.history.brokers)
 
     def _feed_row(self, log: FollowedLog, row: LogRow, coverage: Coverage) -> None:
         place = log.place
@@ -251,6 +261,31 @@ class FollowedGroups:
         for producer_id in group.folds.commits.memory.pending:
             self.logs[group.place].pending.setdefault(producer_id, set()).add(group.key)
 
+    # --- what brokers say --------------------------------------------------------------------------------------------
+
+    def take_snapshot(self, snapshot: Snapshot | None) -> None:
+        """Take in what the cluster shows of its topics and settings."""
+        live = self.live_topics
+        if live is not None and snapshot is not None:
+            live.take(snapshot.rows, snapshot.time_ms)
+        self.use_live_topics()
+
+    def use_live_topics(self) -> None:
+        """Judge by the topics that the cluster lists, if it has listed any."""
+        if self.live_topics is not None and self.live_topics.is_known:
+            self.topics = self.live_topics.history
+
+    def take_look(self, look: Look) -> None:
+        """Take in what brokers said of the cluster, or that none answered."""
+        self.take_snapshot(look.snapshot)
+        self._leaders.saw(look.time_ms, look.leaders)
+        self._note_away(self._brokers)
+
+    def _note_away(self, brokers: BrokerHistory) -> None:
+        before, self._away = self._away, coordinators_away(brokers)
+        lasts = any(time.until is None for times in self._away.values() for time in times)
+        self._is_cluster_changed |= lasts or before != self._away
+
     # --- what happened -----------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
@@ -340,12 +375,13 @@ class FollowedGroups:
     def _topics_at_end(self) -> TopicsAtEnd:
         """Return the topics; their partitions are counted again once there is another version of the topics."""
         if self.topics is None:
-            return NO_TOPICS
+            return NO_TOPICS._replace(away=self._away, seen_ms=self._leaders.seen_ms)
         version, counts = self._counts
         if version != len(self.topics):
             counts = self.topics.partition_counts()
             self._counts = len(self.topics), counts
-        return TopicsAtEnd(counts, self.topics.reach, self._away, self.topics.brokers.turned_off())
+        turned_off = self.topics.brokers.turned_off()
+        return TopicsAtEnd(counts, self.topics.reach, self._away, turned_off, self._leaders.seen_ms)
 
     def _share_logs(self) -> ShareLogs:
         of_state = self._logs_of(Family.SHARE)

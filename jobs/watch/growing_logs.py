@@ -65,8 +65,11 @@ class GrowingLogs:
         """Begin where a former watch stopped; the metadata log is read from its beginning."""
         self._former = {place: end for place, end in reached.items() if place.family is not Family.METADATA}
 
-    def ends(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
-        """Segments of the logs of groups do not tell the end offsets of other topics."""
+    def snapshot(self) -> None:
+        """Segments are no cluster that could be asked."""
+
+    def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> None:
+        """They do not have the end offsets of other topics either."""
 
     def places(self) -> list[LogPlace]:
         """Return the log partitions that are there now, empty ones included."""

@@ -7,7 +7,7 @@ records as well, so that no record is left out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple
 
@@ -16,13 +16,15 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from coordinator_core.errors import InputError
 from coordinator_core.groups import offsets
 from coordinator_core.wire.batch_format import Kind
+from jobs.sources import cluster_snapshot
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.cluster_snapshot import end_offsets
+from jobs.sources.cluster_snapshot import SnapshotRow, end_offsets
 from jobs.sources.files import FAMILIES, REPLAYED_TOPICS
 from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 from jobs.sources.log_reader import LogRow
 from jobs.watch.followed_log import LastRow, Reached, other_log
 from jobs.watch.new_rows import LogPlace, NewRows
+from jobs.watch.seen_leaders import Leaders
 
 TIMEOUT_S: Final = 30.0
 """How long a broker may take for an answer, as Kafka's clients wait by default (request.timeout.ms)."""
@@ -34,11 +36,36 @@ LOOK_S: Final = 5.0
 """How often end offsets and new log partitions are asked for."""
 
 
+SNAPSHOT_S: Final = 60.0
+"""How often a snapshot is taken of topics and settings, besides when topics or their partitions come and go."""
+LOOK_TIMEOUT_S: Final = 3.0
+"""How long brokers may take to say who leads which partition."""
+
+
 class Ends(NamedTuple):
     """End offsets of partitions as of a time (ms)."""
 
     time_ms: int
     offsets: dict[offsets.TopicPartition, int]
+
+
+class Snapshot(NamedTuple):
+    """Topics and settings of the cluster at a time (ms), as ``cluster_snapshot.take`` gives them."""
+
+    time_ms: int
+    rows: Sequence[SnapshotRow]
+
+
+class Look(NamedTuple):
+    """What brokers said when they were asked (ms): leaders of the logs of groups, end offsets, and perhaps a snapshot.
+
+    ``leaders`` and ``ends`` are None if no broker answered.
+    """
+
+    time_ms: int
+    leaders: Leaders | None = None
+    ends: Ends | None = None
+    snapshot: Snapshot | None = None
 
 
 class LiveBroker:
@@ -67,7 +94,11 @@ class LiveBroker:
         self._unread: set[tuple[str, int]] = set()
         self._looker = ThreadPoolExecutor(1)
         self._looked_s = 0.0
-        self._asked: Future[tuple[Ends, set[tuple[str, int]]]] | None = None
+        self._asked: Future[Look] | None = None
+        self._admin: Any = None
+        self._snapshot_s = 0.0
+        self._counts: dict[str, int] = {}
+        self._takes_snapshots = False
 
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin at the first offset of each partition, or where a former watch stopped.
@@ -174,10 +205,22 @@ class LiveBroker:
             self._ends[place] = row.offset
             rows.setdefault(where, []).append(row)
 
-    def ends(self, partitions: Callable[[], Collection[offsets.TopicPartition]]) -> Ends | None:
-        """Return end offsets of partitions of data topics if new ones are there; None: later, or not at all.
+    def snapshot(self) -> Snapshot | None:
+        """Return topics and settings as they are now; None, with a warning, if the cluster does not give them."""
+        time_ms = time.time_ns() // 1_000_000
+        try:
+            rows = cluster_snapshot.take(self._config, time_ms, self._warn)
+        except InputError as error:
+            self._warn(f"the topics of the cluster are not known, and targets are not judged: {error}")
+            return None
+        self._takes_snapshots, self._snapshot_s = True, time.monotonic()
+        return Snapshot(time_ms, rows)
 
-        They are read beside the watch, every few seconds. Partitions of the logs that are new are followed from then
+    def look(self, partitions: Callable[[], Collection[offsets.TopicPartition]]) -> Look | None:
+        """Return what brokers say of the cluster if something new is there; None: later. ``partitions`` are those of
+        data topics whose end offsets are wanted.
+
+        They are asked beside the watch, every few seconds. Partitions of the logs that are new are followed from then
         on.
         """
         if self._asked is None:
@@ -187,28 +230,52 @@ class LiveBroker:
         if not self._asked.done():
             return None
         asked, self._asked, self._looked_s = self._asked, None, time.monotonic()
-        if asked.exception() is not None:  # the broker is away: poll says so
-            return None
-        ends, listed = asked.result()
-        self._follow(listed, {})
-        return ends
+        look = asked.result()
+        if look.leaders is None:
+            self._looked_s -= LOOK_S
+        else:
+            self._follow(look.leaders, {})
+        return look
 
-    def _look(self, partitions: Collection[offsets.TopicPartition]) -> tuple[Ends, set[tuple[str, int]]]:
+    def _look(self, partitions: Collection[offsets.TopicPartition]) -> Look:
         from confluent_kafka.admin import AdminClient
 
-        admin = AdminClient(Reports(self._config).settings)
-        topics = admin.list_topics(timeout=TIMEOUT_S).topics
-        there = [
-            partition
-            for partition in partitions
-            if partition.topic in topics and partition.partition in topics[partition.topic].partitions
-        ]
-        ends = end_offsets(admin, there)
+        asked_ms = time.time_ns() // 1_000_000
+        try:
+            if self._admin is None:
+                self._admin = AdminClient(Reports(self._config).settings)
+            topics = self._admin.list_topics(timeout=LOOK_TIMEOUT_S).topics
+            there = [
+                partition
+                for partition in partitions
+                if partition.topic in topics and partition.partition in topics[partition.topic].partitions
+            ]
+            ends = end_offsets(self._admin, there)
+        except KafkaException:
+            return Look(asked_ms)
         now_ms = time.time_ns() // 1_000_000
-        listed = {
-            (topic, number) for topic in REPLAYED_TOPICS if topic in topics for number in topics[topic].partitions
+        leaders = {
+            (topic, number): partition.leader
+            for topic in REPLAYED_TOPICS
+            if topic in topics
+            for number, partition in topics[topic].partitions.items()
         }
-        return Ends(now_ms, {offsets.TopicPartition(*key): end for key, end in ends.items()}), listed
+        known = Ends(now_ms, {offsets.TopicPartition(*key): end for key, end in ends.items()})
+        return Look(asked_ms, leaders, known, self._new_snapshot(topics))
+
+    def _new_snapshot(self, topics: Mapping[str, Any]) -> Snapshot | None:
+        """Return a snapshot if topics or their partitions came or went, or the last one is old."""
+        if not self._takes_snapshots:
+            return None
+        counts = {name: len(topic.partitions) for name, topic in topics.items()}
+        if counts == self._counts and time.monotonic() - self._snapshot_s < SNAPSHOT_S:
+            return None
+        self._counts, self._snapshot_s = counts, time.monotonic()
+        time_ms = time.time_ns() // 1_000_000
+        try:  # what the cluster does not give was said with the first one
+            return Snapshot(time_ms, cluster_snapshot.take(self._config, time_ms, lambda _: None))
+        except InputError:
+            return None
 
     def close(self) -> None:
         """Leave the cluster."""

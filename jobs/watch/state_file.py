@@ -57,9 +57,10 @@ from jobs.watch.followed_group import FollowedGroup
 from jobs.watch.followed_groups import MOST_RANGES, FollowedGroups
 from jobs.watch.followed_log import FollowedLog, LastRow, Reached
 from jobs.watch.followed_share_state import FollowedShareState
+from jobs.watch.live_topics import TopicList
 from jobs.watch.new_rows import LogPlace
 
-FORM: Final = f"2.{VERSION}"
+FORM: Final = f"3.{VERSION}"
 """The form of the file: that of its tables, and that of stored state."""
 
 BUSY_S: Final = 0.5
@@ -73,6 +74,7 @@ CREATE TABLE shares (group_id TEXT PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE rows (
   family TEXT, group_id TEXT, number INTEGER, state TEXT NOT NULL, PRIMARY KEY (family, group_id, number)
 );
+CREATE TABLE topics (number INTEGER PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE lines (number INTEGER PRIMARY KEY, line TEXT NOT NULL, is_printed INTEGER NOT NULL);
 """
 
@@ -163,6 +165,7 @@ GROUP: Final = StateForm(StoredGroup, "group of a watch")
 SHARE: Final = StateForm(StoredShareState, "share state of a watch")
 LOG: Final = StateForm(StoredLog, "log partition of a watch")
 ROWS: Final = StateForm(StoredRows, "rows of a watch")
+TOPICS: Final = StateForm(TopicList, "topics of a watch")
 REPORTS: Final = StateForm(StoredReports, "report of a watch")
 OTHERS: Final = "told "
 """How the names begin under which ``about`` has what was reported of others than the stored groups."""
@@ -281,6 +284,10 @@ class StateFile:
                 state = StoredShareState(share.audit.state(), list(share.sums.values()), share.violations)
                 run("INSERT OR REPLACE INTO shares VALUES (?, ?)", (group_id, SHARE.encode(state)))
                 share.is_changed = False
+        if groups.live_topics is not None:
+            (stored,) = run("SELECT count(*) FROM topics").fetchone()
+            for number, listed in enumerate(groups.live_topics.lists[stored:], stored):
+                run("INSERT INTO topics VALUES (?, ?)", (number, TOPICS.encode(listed)))
         for (family, group_id), reported in groups.reported.items():
             name = OTHERS + json.dumps([family.value, group_id])
             run("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, REPORTS.encode(StoredReports.of(reported))))
@@ -331,6 +338,10 @@ class StateFile:
             coverage = groups.coverage[place.family]
             coverage.restore(place.partition, log.ranges)
         run = self._database.execute
+        if groups.live_topics is not None:
+            for (state,) in run("SELECT state FROM topics ORDER BY number"):
+                groups.live_topics.put(TOPICS.decode(state))
+            groups.use_live_topics()
         for family, group_id, state in run("SELECT family, group_id, state FROM groups"):
             stored = GROUP.decode(state)
             groups.restore(self._group((Family(family), group_id), stored, groups))

@@ -6,7 +6,7 @@ What the clients of these groups did then and right after is a consequence: no f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -16,6 +16,12 @@ from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import LOG_TOPICS, Family
+
+SEEN: Final = (
+    "Seen by a watch that asks brokers every few seconds: its times are those of its questions, and the network may be "
+    "the cause."
+)
+"""How sure it is where there is no metadata log."""
 
 
 class GroupLife(NamedTuple):
@@ -48,7 +54,7 @@ def coordinator_away(lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Th
     ends so.
     """
     known = list(lives)
-    log_ms = topics.reach.until_ms
+    log_ms = max(topics.reach.until_ms, topics.seen_ms)
     times = (time for of_partition in topics.away.values() for time in of_partition)
     counting = [
         time
@@ -77,9 +83,9 @@ def _together(times: Iterable[CoordinatorAway]) -> Iterator[list[CoordinatorAway
 def _finding(
     times: Sequence[CoordinatorAway], lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Thresholds
 ) -> FindingRow:
-    is_open = any(time.until is None for time in times)
+    is_open, is_seen = any(time.until is None for time in times), any(time.is_seen for time in times)
     since_ms = min(time.since.timestamp_ms for time in times)
-    until_ms = topics.reach.until_ms if is_open else max(time.until_ms or 0 for time in times)
+    until_ms = max(topics.reach.until_ms, topics.seen_ms) if is_open else max(time.until_ms or 0 for time in times)
     places = {(time.topic, time.partition) for time in times}
     groups = sorted(
         {
@@ -94,25 +100,27 @@ def _finding(
     how = "has been away for at least" if is_open else "was away for"
     ended = "" if is_open else f" until {utc(until_ms)}"
     logs = ", ".join(f"{counted(len(ids), 'partition')} of {topic}" for topic, ids in sorted(_by_topic(places).items()))
+    within_reach = " that this watch could reach" if is_seen else ""
     detail = (
         f"the coordinator of {counted(len(groups), 'group')}{named} {how} {duration(until_ms - since_ms)}, from "
-        f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader: no group of theirs could commit, join or "
-        "rebalance"
+        f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader{within_reach}: "
+        "no group of theirs could commit, join or rebalance"
     )
     brokers = {time.broker for time in times}
-    return make_finding(
+    finding = make_finding(
         FindingKind.COORDINATOR_AWAY,
         until_ms - since_ms,
         limits.coordinator_away_ms,
         detail,
-        [at for time in times for at in (time.since, time.until) if at is not None],
+        [at for time in times if not time.is_seen for at in (time.since, time.until) if at is not None],
         subject=f"broker {brokers.pop()}" if len(brokers) == 1 else None,
         since_ms=since_ms,
         until_ms=until_ms,
         is_open=is_open,
         log_topic=LOG_TOPICS[Family.METADATA],
-        complete=topics.reach.covers(since_ms, until_ms),
+        complete=is_seen or topics.reach.covers(since_ms, until_ms),
     )
+    return finding._replace(certainty=SEEN) if is_seen else finding
 
 
 def _by_topic(places: Iterable[tuple[str, int]]) -> dict[str, list[int]]:

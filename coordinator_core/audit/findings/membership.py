@@ -58,7 +58,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 detail,
                 evidence,
                 subject=name,
-                is_open=short[-1] is rows[-1] and history.present is not None and history.present.members != (),
+                is_open=short[-1] is rows[-1] and history.may_have_members,
             )
 
 
@@ -209,7 +209,7 @@ def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart])
         limits.rolling_deploy_rebalances,
         detail,
         [at for session in wave for at in (session.left, session.back)],
-        is_open=history.now_ms - until_ms <= limits.rolling_deploy_gap_ms,
+        is_open=history.may_have_members and history.now_ms - until_ms <= limits.rolling_deploy_gap_ms,
         complete=knows_moves and all(row.history_complete for row in known),
     )
 

@@ -114,7 +114,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
         detail,
         [row.at for row in rows],
         subject=driver,
-        is_open=history.now_ms - rows[-1].at.timestamp_ms <= limits.storm_window_ms,
+        is_open=history.may_have_members and history.now_ms - rows[-1].at.timestamp_ms <= limits.storm_window_ms,
         complete=all(row.history_complete for row in rows),
     )
 

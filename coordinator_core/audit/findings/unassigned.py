@@ -71,13 +71,16 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     """Yield findings for the partitions of subscribed topics, or tasks of subtopologies, that no member has now.
 
     A group that is not stable has time to assign them. So has a share group in any state, as it assigns partitions once
-    their state was initialized. Classic groups of Kafka Streams are left out: their topology, which is not logged,
-    decides which partitions they read.
+    their state was initialized, and a classic group whose members gave them up in its present generation: under a
+    cooperative protocol (KIP-429) they join again, and the next generation assigns them. Classic groups of Kafka
+    Streams are left out: their topology, which is not logged, decides which partitions they read.
     """
     present = history.present
     if present is None or not _is_due(history, present, limits):
         return
+    waiting = _given_up_now(history, present, limits)
     for unit in _all_units(history, present):
+        unit.owned.update(number for topic, number in waiting if topic == unit.subject and number < unit.units)
         missing = unit.units - len(unit.owned)
         if missing >= limits.unassigned_partitions:
             first = list(islice((number for number in range(unit.units) if number not in unit.owned), MOST_LISTED))
@@ -102,6 +105,23 @@ def _is_due(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -
     if present.state in (None, EMPTY) or history.group_type not in WITH_EPOCHS:
         return False
     return history.now_ms - _settling_since(history, present).timestamp_ms >= limits.slow_rebalance_ms
+
+
+def _given_up_now(
+    history: GroupHistory, present: GroupEpochRow, limits: Thresholds
+) -> frozenset[tuple[str | None, int]]:
+    """Return the partitions of a classic group that members who stayed gave up in the present generation, by topic
+    name; none once it has lasted for slow_rebalance_ms.
+    """
+    is_new = history.now_ms - present.opened.timestamp_ms < limits.slow_rebalance_ms
+    if history.group_type != "CLASSIC" or not is_new:
+        return frozenset()
+    here = {row.member_id for row in history.memberships if row.is_open}
+    return frozenset(
+        (row.topic, row.partition)
+        for row in history.assignments
+        if row.kind == "current" and row.until == present.opened and row.member_id in here
+    )
 
 
 def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPosition:

@@ -116,12 +116,14 @@ class TopicsAtEnd(NamedTuple):
     """What is known of the topics at the end of the logs: the number of partitions by topic name, empty where no topics
     are known. ``reach``: over which times each change of them is known. ``away``: when log partitions had no
     coordinator. ``turned_off``: the features that the cluster no longer works with, and the records that say so.
+    ``seen_ms``: when a watch asked last who leads these partitions; -1: the metadata log tells it.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
     reach: TopicReach = NO_REACH
     away: AwayByPartition = NEVER_AWAY
     turned_off: Mapping[str, LogPosition] = MappingProxyType({})
+    seen_ms: int = -1
 
     @classmethod
     def of(cls, topics: TopicHistory | None) -> TopicsAtEnd:
@@ -298,6 +300,11 @@ class GroupHistory:
     def present(self) -> GroupEpochRow | None:
         """Return the group's present epoch; None if the group has none."""
         return next((row for row in self.epochs if row.is_open), None)
+
+    @property
+    def may_have_members(self) -> bool:
+        """Return whether the group is there, and is not known to have no members."""
+        return self.present is not None and self.present.members != ()
 
     @property
     def lacks(self) -> str | None:

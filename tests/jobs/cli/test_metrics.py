@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections import Counter
 from datetime import datetime
 
 import pytest
+import yaml
 from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as families
 from typer.testing import CliRunner
 
+from coordinator_core.audit.finding_rows import FindingKind, make_finding
 from coordinator_core.audit.offsets.burrow import LagPoint
 from coordinator_core.groups.certainty import Certainty
 from coordinator_core.groups.connect.state import ConnectGroup
@@ -31,6 +34,8 @@ from tests.matrix.removals import without_topic
 from tests.shared_data import ROOT
 
 LOG = ["--log", str(SAMPLE_LOGS)]
+ALERTS = ROOT / "docs" / "howto" / "alert-rules.yml"
+PROMTOOL = shutil.which("promtool")
 
 
 def run(*arguments):
@@ -289,8 +294,60 @@ def test_the_example_dashboard_asks_for_metrics_that_exist():
     asked = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
     known = {line.split()[2] for line in run("metrics").splitlines() if line.startswith("# TYPE ")}
     assert len(asked) >= 6
+    assert "Rebalances now" in {panel["title"] for panel in dashboard["panels"]}
     for expression in asked:
         assert any(name in expression for name in known), expression
+
+
+def test_the_example_alerts_ask_for_metrics_that_exist():
+    rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))
+    asked = {rule["alert"]: rule["expr"] for group in rules["groups"] for rule in group["rules"]}
+    known = {line.split()[2] for line in run("metrics").splitlines() if line.startswith("# TYPE ")}
+    without_ends = {"kafka_consumergroup_group_sum_lag"}
+    assert len(asked) >= 5
+    for alert, expression in asked.items():
+        assert any(name in expression for name in known | without_ends), alert
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+@pytest.mark.parametrize("names", MetricNames)
+def test_promtool_accepts_the_metrics(names):
+    printed = run("metrics", "--names", names.value)
+    checked = subprocess.run([PROMTOOL, "check", "metrics"], input=printed, text=True, capture_output=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+@pytest.mark.skipif(PROMTOOL is None, reason="promtool is not installed")
+def test_promtool_accepts_the_example_alerts():
+    checked = subprocess.run([PROMTOOL, "check", "rules", ALERTS], text=True, capture_output=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+def test_findings_that_go_on_are_counted_by_their_level():
+    found = [
+        make_finding(kind, 1, 1, "", [], since_ms=1, until_ms=2, group_id=group_id, is_open=is_open)
+        for kind, group_id, is_open in (
+            (FindingKind.UNASSIGNED_PARTITIONS, "g", True),
+            (FindingKind.UNASSIGNED_PARTITIONS, "g", True),
+            (FindingKind.UNASSIGNED_PARTITIONS, "g", False),
+            (FindingKind.SLOW_REBALANCE, "g", False),
+            (FindingKind.COORDINATOR_AWAY, None, True),
+        )
+    ]
+    facts = GroupFacts("c", [MetricNames.LAG_EXPORTER], [], {}, findings=found)
+    read = samples(exposition.generate_latest(facts.registry()).decode())
+    assert {key[2:]: value for key, value in read.items() if key[0] == "coordinator_audit_findings_open"} == {
+        ("g", "unassigned_partitions", "alarm"): 2,
+        ("g", "slow_rebalance", "warning"): 0,
+        ("", "coordinator_away", "alarm"): 1,
+    }
+
+
+@pytest.mark.parametrize("names", [MetricNames.KMINION, MetricNames.KAFKA])
+def test_names_that_prometheus_keeps_for_histograms_have_no_type(names):
+    types = [line.split()[2:] for line in run("metrics", "--names", names.value).splitlines() if "# TYPE" in line]
+    kept = {kind for name, kind in types if name.endswith(("_count", "_sum", "_bucket"))}
+    assert kept == {"untyped"}
 
 
 def test_the_cluster_is_that_of_the_answers_and_the_logs_are_read_twice(monkeypatch):

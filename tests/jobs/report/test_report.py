@@ -279,7 +279,7 @@ def test_durations_for_people():
     assert [duration(each) for each in (0, 999, 1_855, 59_400, 61_000, 12_000_000, 90_061_000)] == [
         "0 ms",
         "999 ms",
-        "1.9 s",
+        "1.8 s",
         "59 s",
         "1 min 1 s",
         "3 h 20 min",

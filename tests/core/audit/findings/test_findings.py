@@ -73,6 +73,24 @@ def test_a_storm_names_the_member_that_drives_it() -> None:
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
 
 
+def test_nothing_goes_on_in_a_group_that_is_deleted_or_has_no_members() -> None:
+    """Although its last rebalance is of a short time ago."""
+    rows = [rebalance(e, at(e), causes=(cause("member_joined", f"m{e % 2}", at(e)),)) for e in range(2, 18)]
+    there = epoch(17, at(17), members=("m0",))
+    ends = (there, there._replace(members=()), there._replace(is_open=False, ended=at(18), ended_by="group deleted"))
+    storms = [found(FindingKind.REBALANCE_STORM, 200_000, rebalances=rows, epochs=[end]) for end in ends]
+    assert [storm.is_open for (storm,) in storms] == [True, False, False]
+    members, restarts = [], []
+    for n in range(3):
+        left, back = at(100 + 20 * n), at(110 + 20 * n)
+        members += [member(f"old{n}", at(n), left, client_id=f"c{n}"), member(f"new{n}", back, client_id=f"c{n}")]
+        restarts += [rebalance(2 * n + 5, left), rebalance(2 * n + 6, back)]
+    deploys = [
+        found(FindingKind.ROLLING_DEPLOY, 200_000, memberships=members, rebalances=restarts, epochs=[e]) for e in ends
+    ]
+    assert [deploy.is_open for (deploy,) in deploys] == [True, False, False]
+
+
 def test_clients_that_start_are_restarted_and_stop_make_no_storm() -> None:
     """Six clients come, go, come and go: 24 rebalances. One that goes on to come and go makes it a storm."""
     kinds = ("member_joined", "member_left_or_expired") * 2

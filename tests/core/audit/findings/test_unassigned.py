@@ -17,7 +17,7 @@ from coordinator_core.groups.offsets import GroupOffsets
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
-from tests.core.history.logs import A, GroupLog
+from tests.core.history.logs import A, GroupLog, classic, generation
 from tests.core.history.test_other_types import (
     CLIENT,
     TOPOLOGY,
@@ -239,3 +239,17 @@ def test_share_partitions_that_no_member_has() -> None:
     (row,) = found(log, known, partitions={"in": 3})
     assert (row.subject, row.detail) == ("in", "1 of 3 partitions of in have no owner: 1")
     assert found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms - 1, partitions={"in": 3}) == []
+
+
+def test_what_members_gave_up_waits_for_the_second_half_of_a_cooperative_rebalance() -> None:
+    """KIP-429: the member that gives a partition up joins again, and the next generation assigns it."""
+    log = GroupLog().write(generation(1, {"a": classic({"in": [0, 1, 2]})}))
+    log.write(generation(2, {"a": classic({"in": [0, 1]}), "b": classic({}, "in")}))
+    known, counts = topics((0, IN)), {"in": 3}
+    assert found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms - 1, partitions=counts) == []
+    (row,) = found(log, known, now_ms=log.time_ms + LIMITS.slow_rebalance_ms, partitions=counts)
+    assert (row.kind, row.value, row.detail) == ("unassigned_partitions", 1, "1 of 3 partitions of in have no owner: 2")
+    log.write(generation(3, {"a": classic({"in": [0]}), "b": classic({}, "in")}), after_ms=1)
+    assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [1], "2 is not new there"
+    log.write(generation(4, {"b": classic({"in": [1]})}), after_ms=1)
+    assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [2], "a is not there"
