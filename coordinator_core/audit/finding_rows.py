@@ -179,6 +179,10 @@ class FindingKind(StrEnum):
     SHARE_REDELIVERED = ("share_redelivered", Level.WARNING, 5,
         "deliveries of records that had been delivered before", "share_redelivered",
         "A share group delivers many records again: consumers release them, or their locks time out.")
+    SETTINGS_OUT_OF_BOUNDS = ("settings_out_of_bounds", Level.NOTICE, 3, "settings", "any",
+        "Settings of the group itself lie outside of their bounds: brokers use the bound instead. A snapshot "
+        "shows the bounds of the brokers; those that are the defaults of Kafka's releases are named, and are no reason "
+        "by themselves. It is a warning where the sessions of members end before the next heartbeat.")
     ROLLING_DEPLOY = ("rolling_deploy", Level.NOTICE, 4, "rebalances", "rolling_deploy_rebalances",
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
         "membership (KIP-345) would have avoided the rebalances.")

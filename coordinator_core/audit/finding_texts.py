@@ -158,6 +158,12 @@ FINDING_TEXTS: Final = {
         "protocol.",
         "Proven by the metadata log.",
     ),
+    "settings_out_of_bounds": FindingTexts(
+        "A value that is moved harms none; members whose sessions end between heartbeats lose their partitions again "
+        "and again.",
+        "Set a value within the bounds (kafka-configs --entity-type groups), or move the bounds of the brokers.",
+        "Proven by the metadata log and a snapshot; where a bound is said to be a default, brokers may have another.",
+    ),
     "share_stalled": FindingTexts(
         "Records of the partition wait.",
         "Look at the member that holds the offset; lower group.share.record.lock.duration.ms.",

@@ -138,6 +138,9 @@ class SnapshotSettings:
         return joined(before.levels, self.levels[index + 1].levels)
 
 
+NO_SNAPSHOTS: Final = SnapshotSettings()
+
+
 def joined(one: Levels, other: Levels) -> Levels:
     """Return the bounds of two levels together."""
     bounds = [

@@ -17,7 +17,7 @@ from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics, TopicReach
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
-from coordinator_core.cluster.snapshot_settings import Levels, ResourceKind, SnapshotSettings, joined
+from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, Levels, ResourceKind, joined
 from coordinator_core.cluster.topic_changes import HistoryGap, TopicChange, TopicInterval, change_kind, topic_interval
 from coordinator_core.cluster.versioned_map import VersionedMap
 from coordinator_core.records import LogPosition
@@ -34,6 +34,13 @@ class ImageVersion(NamedTuple):
     version: int
     at: LogPosition
     image: TopicImage
+
+
+class GroupSettings(NamedTuple):
+    """The configs of one group by name, and the last record of the batch that changed them last."""
+
+    values: Mapping[str, str]
+    at: LogPosition
 
 
 TOPIC_RESOURCE: Final = 2
@@ -67,7 +74,7 @@ class TopicHistory:
         self.is_listed = is_listed
         self.first_seen_ms = 0
         self.last_seen_ms = -1
-        self.snapshots = SnapshotSettings()
+        self.snapshots = NO_SNAPSHOTS
         self.gaps: list[HistoryGap] = []
         self.strange: str | None = None
         self.positions: list[LogPosition] = []
@@ -425,6 +432,16 @@ class TopicHistory:
         if value is not None or any(name in configs for _, configs in ever if configs):
             return value
         return self.snapshots.value(ResourceKind.GROUP, group_id, name, time_ms)
+
+    def settings_of_groups(self) -> dict[str, GroupSettings]:
+        """Return what is set for each group itself at the end of the metadata log, without groups that have none."""
+        return {
+            resource: GroupSettings(configs, self.positions[version])
+            for kind, resource in self._configs
+            if kind == GROUP_RESOURCE
+            for version, configs in islice(self._configs.past((kind, resource), self._newest), 1)
+            if configs
+        }
 
     def default_assignor(self, time_ms: int | None) -> str | None:
         """Return the first of the brokers' ``group.consumer.assignors`` at a time, as snapshots show it, or None."""

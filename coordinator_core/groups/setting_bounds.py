@@ -6,7 +6,7 @@ Brokers move a value into their bounds without a word (KIP-848, KIP-932, KIP-107
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from coordinator_core.cluster.setting_values import int_setting
@@ -69,40 +69,74 @@ BOUNDS: dict[str, SettingBounds] = {short: _of_brokers(short) for short in _BETW
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
 
 
+BROKER_SETTINGS = frozenset(
+    {
+        PROTOCOLS,
+        *(bound for bounds in BOUNDS.values() for bound in bounds if isinstance(bound, str)),
+        *(f"group.{kind.lower()}.heartbeat.interval.ms" for kind in WITH_SETTINGS),
+    }
+)
+"""The settings of brokers that say whether those of groups hold."""
+
+
+NOT_SHOWN = "a snapshot would show what the brokers have"
+"""Follows what is said of a bound that is taken as its default."""
+
+
+class Problem(NamedTuple):
+    """What is wrong with a setting. ``of_bounds``: it lies outside of a bound. ``is_of_session``: a session ends before
+    the next heartbeat; ``ends_sessions``: it does once both were moved into their bounds. ``is_shown``: the bound is
+    none that is a default.
+    """
+
+    text: str
+    of_bounds: bool = False
+    is_of_session: bool = False
+    ends_sessions: bool = False
+    is_shown: bool = True
+
+
+def setting_problems(
+    group_type: GroupType | None, settings: Mapping[str, str], of_brokers: OfBrokers
+) -> dict[str, list[Problem]]:
+    """Return what is known to be wrong with each of the group's own settings, by name."""
+    return {name: list(_problems(group_type, name, settings, of_brokers)) for name in sorted(settings)}
+
+
 def describe_settings(
     group_type: GroupType | None, settings: Mapping[str, str], of_brokers: OfBrokers
 ) -> list[DescribedSetting]:
     """Return the group's own settings by name, each with what is wrong with it; null: nothing that is known."""
     return [
-        {
-            "name": name,
-            "value": value,
-            "problem": "; ".join(
-                [*_problems(group_type, name, value, of_brokers), *_outlasted(name, settings, of_brokers)]
-            )
-            or None,
-        }
-        for name, value in sorted(settings.items())
+        {"name": name, "value": settings[name], "problem": told(problems) or None}
+        for name, problems in setting_problems(group_type, settings, of_brokers).items()
     ]
 
 
-def _problems(group_type: GroupType | None, name: str, value: str, of_brokers: OfBrokers) -> Iterator[str]:
+def told(problems: Sequence[Problem]) -> str:
+    """Return the problems in one text."""
+    doubt = () if all(problem.is_shown for problem in problems) else (NOT_SHOWN,)
+    return "; ".join([*(problem.text for problem in problems), *doubt])
+
+
+def _problems(
+    group_type: GroupType | None, name: str, settings: Mapping[str, str], of_brokers: OfBrokers
+) -> Iterator[Problem]:
     short = name.removeprefix("group.")
     kind = short.split(".")[0].upper()
     if kind in set(GroupType):
         if group_type is not None and kind != group_type:
-            yield f"a setting of groups of the type {kind}: it has no effect on this group of the type {group_type}"
+            yield Problem(f"a setting of groups of type {kind}: it has no effect on this group of type {group_type}")
+            return
         enabled = of_brokers(PROTOCOLS)
         if enabled is not None and kind.lower() not in {word.strip() for word in enabled.split(",")}:
-            yield f"the brokers have not enabled the protocol {kind.lower()!r} ({PROTOCOLS}={enabled})"
-    bounds, number = BOUNDS.get(short), int_setting(value, 64)
-    if bounds is None or number is None:
-        return
-    lowest, highest = (_bound(bound, of_brokers) for bound in bounds)
-    if lowest is not None and number < lowest.value:
-        yield f"below {lowest}"
-    if highest is not None and number > highest.value:
-        yield f"above {highest}"
+            yield Problem(f"the brokers have not enabled the protocol {kind.lower()!r} ({PROTOCOLS}={enabled})")
+    value = int_setting(settings[name], 64)
+    if value is not None:
+        for bound, is_outside, where in _bounds(name, value, of_brokers):
+            if is_outside:
+                yield Problem(f"{where} {bound}", of_bounds=True, is_shown=bound.is_shown)
+        yield from _outlasted(name, settings, of_brokers)
 
 
 class _Bound(NamedTuple):
@@ -117,7 +151,16 @@ class _Bound(NamedTuple):
             return f"the lowest value, {self.value}, which holds instead"
         if self.is_shown:
             return f"{self.name}={self.value}, which holds instead"
-        return f"{self.value}, the default of {self.name}; a snapshot would show what the brokers have"
+        return f"{self.value}, the default of {self.name}"
+
+
+def _bounds(name: str, value: int, of_brokers: OfBrokers) -> Iterator[tuple[_Bound, bool, str]]:
+    """Yield the bounds of a setting: each with whether the value lies outside, and on which side."""
+    lowest, highest = (_bound(bound, of_brokers) for bound in BOUNDS.get(name.removeprefix("group."), (None, None)))
+    if lowest is not None:
+        yield lowest, value < lowest.value, "below"
+    if highest is not None:
+        yield highest, value > highest.value, "above"
 
 
 def _bound(bound: int | str | None, of_brokers: OfBrokers) -> _Bound | None:
@@ -128,16 +171,38 @@ def _bound(bound: int | str | None, of_brokers: OfBrokers) -> _Bound | None:
     return _Bound(DEFAULTS[bound], bound, is_shown=False) if shown is None else _Bound(shown, bound)
 
 
-def _outlasted(name: str, settings: Mapping[str, str], of_brokers: OfBrokers) -> Iterator[str]:
-    """Yield a problem if a session of the group ends before its members have to send the next heartbeat."""
+def _outlasted(name: str, settings: Mapping[str, str], of_brokers: OfBrokers) -> Iterator[Problem]:
+    """Yield a problem if a session of the group ends before its members have to send the next heartbeat.
+
+    Bounds that a snapshot shows have moved both by then; those that are defaults may not be those of the brokers.
+    """
     begin, found, end = name.partition("session.timeout.ms")
     heartbeat = f"{begin}heartbeat.interval.ms"
-    session_ms = int_setting(settings[name], 64)
-    if not found or end or session_ms is None:
+    of_broker = f"group.{heartbeat.removeprefix('group.')}"
+    if not found or end:
         return
-    own = settings.get(heartbeat)
-    broker = f"group.{begin.removeprefix('group.')}heartbeat.interval.ms"
-    heartbeat_ms = int_setting(own if own is not None else of_brokers(broker) or "", 64)
-    if heartbeat_ms is not None and session_ms <= heartbeat_ms:
-        of = heartbeat if own is not None else broker
-        yield f"not above {of}={heartbeat_ms}: sessions end between two heartbeats"
+    of, given = (heartbeat, settings[heartbeat]) if heartbeat in settings else (of_broker, of_brokers(of_broker) or "")
+
+    def ends(*, by_defaults: bool) -> bool:
+        session_ms, heartbeat_ms = (
+            _held(setting, text, of_brokers, by_defaults) for setting, text in ((name, settings[name]), (of, given))
+        )
+        return session_ms is not None and heartbeat_ms is not None and session_ms <= heartbeat_ms
+
+    if ends(by_defaults=True):
+        yield Problem(
+            f"not above {of}={given}: sessions end between two heartbeats", is_of_session=True, ends_sessions=True
+        )
+    elif ends(by_defaults=False):
+        doubt = "unless bounds move them, sessions end between two heartbeats"
+        yield Problem(f"not above {of}={given}: {doubt}", is_of_session=True, is_shown=False)
+
+
+def _held(name: str, text: str, of_brokers: OfBrokers, by_defaults: bool) -> int | None:
+    """Return the value that holds, which brokers moved into its bounds."""
+    value = int_setting(text, 64)
+    if value is not None:
+        for bound, is_outside, _ in _bounds(name, value, of_brokers):
+            if is_outside and (by_defaults or bound.is_shown):
+                value = bound.value
+    return value

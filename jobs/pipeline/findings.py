@@ -23,6 +23,7 @@ from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, CoveredRows, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.groups.end_offsets import NewestEnds
+from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
 from coordinator_core.records import LogPosition
 from jobs.collection import no_cycle_search
 from jobs.pipeline import known_findings
@@ -40,6 +41,7 @@ from jobs.tables.delta import Tables, few
 from jobs.tables.engine import Rows
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES
+from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
@@ -75,7 +77,8 @@ def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
     """
     tables.create(FINDINGS)
     newest = newest_runs(tables, GROUP_STATES)
-    note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest)
+    told = {cluster: _told_of_groups(tables.engine(), cluster) for cluster in newest}
+    note = made_from(tables, INPUTS, limits=limits, software=software_version(), replayed=newest, settings=told)
     before = note_of(tables, FINDINGS)
     if before != note:
         if not newest:
@@ -94,9 +97,18 @@ def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
     return {row["kind"]: row["findings"] for row in counts}
 
 
+def _told_of_groups(engine: TableReader, cluster: str) -> list[str]:
+    """Return what the metadata log and snapshots say of features and of settings of groups: it may change while no
+    topic does.
+    """
+    at_end = topics_at_end(engine, cluster)
+    of_brokers = {name: at_end.snapshots.of_brokers(name, None) for name in sorted(BROKER_SETTINGS)}
+    return [str(part) for part in (sorted(at_end.turned_off.items()), sorted(at_end.settings.items()), of_brokers)]
+
+
 def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
     """Return which groups have changed since the findings were made that have the note ``before``."""
-    if any(before.get(name) != now[name] for name in ("limits", "software")):
+    if any(before.get(name) != now[name] for name in ("limits", "software", "settings")):
         return dict.fromkeys(newest)
     for name in (TOPIC_HISTORY.name, BROKER_EVENTS.name, END_OFFSETS.name):
         if before["tables"].get(name) != now["tables"].get(name):

@@ -12,15 +12,13 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
 from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.cluster.broker_history import BrokerHistory
-from coordinator_core.cluster.coordinators_away import coordinators_away
 from coordinator_core.history.lost_records import LogExtent, LostRecords
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
 from jobs.relations.moment import NEVER_MS
-from jobs.relations.topics import stored_brokers, topics_given
+from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
 from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import LOG_PARTITION, PLACED
@@ -104,9 +102,8 @@ class LogFacts(NamedTuple):
 def topics_at_end(tables: TableReader, cluster: str) -> TopicsAtEnd:
     """Return what is known of the topics at the end of the logs."""
     given = topics_given(tables, cluster)
-    brokers = BrokerHistory() if given.is_strange else stored_brokers(tables, cluster)
-    counts = partition_counts(tables, cluster)
-    return TopicsAtEnd(counts, given.reach, coordinators_away(brokers), brokers.turned_off())
+    history = None if given.is_strange else stored_for_groups(tables, cluster)
+    return TopicsAtEnd.of(history)._replace(partitions=partition_counts(tables, cluster), reach=given.reach)
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:

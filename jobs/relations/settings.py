@@ -7,12 +7,14 @@ from typing import Final
 from coordinator_core.cluster.snapshot_settings import (
     METADATA_VERSION,
     MISSING,
+    NO_SNAPSHOTS,
     ResourceKind,
     SettingRun,
     SnapshotSettings,
     level_runs,
     levels_in_snapshot,
 )
+from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
 from jobs.relations.snapshot_news import snapshot_news
 from jobs.tables.reader import TableReader
 
@@ -20,6 +22,7 @@ USED_SETTINGS: Final = (
     *(f"{kind}.session.timeout.ms" for kind in ("consumer", "share", "streams")),
     "share.delivery.count.limit",
     "group.consumer.assignors",
+    *sorted(BROKER_SETTINGS),
 )
 """The settings that answers depend on; the table has many more."""
 
@@ -48,7 +51,7 @@ GROUP BY resource_type, resource, name, value, run
 def read_settings(tables: TableReader, cluster: str) -> SnapshotSettings:
     """Return what the snapshots of a cluster show; empty without snapshots."""
     if not tables.exists("snapshot_settings"):
-        return SnapshotSettings()
+        return NO_SNAPSHOTS
     kinds = {"supported": ResourceKind.SUPPORTED_FEATURES, "finalized": ResourceKind.FINALIZED_FEATURES}
     levels = tables.rows(
         LEVELS, cluster=cluster, name=METADATA_VERSION, missing=MISSING, kinds=tuple(kinds.values()), **kinds

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.cluster.broker_history import COORDINATED, BrokerHistory
+from coordinator_core.cluster.broker_history import COORDINATED
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics
 from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.history.strange_topics import NAMING_TYPES, named_topics, of_another_cluster
 from coordinator_core.records import GROUP_LOG, AnyRecord, Family, LogPosition, MetadataRecordType, RecordType
@@ -60,6 +60,11 @@ OF_COORDINATORS: Final = (
     f"OR partition_change_record.value.topicId IN ({COORDINATED_IDS}))"
 )
 """The records that say who coordinates groups: of brokers, and of the partitions of the logs of coordinators."""
+OF_GROUPS: Final = (
+    f"({OF_COORDINATORS} OR (record_type = {MetadataRecordType.CONFIG.value} "
+    f"AND config_record.value.resourceType = {GROUP_RESOURCE}))"
+)
+"""The same, and what is set for groups."""
 RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
 LISTED: Final = (
     "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster"
@@ -108,10 +113,12 @@ def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
     return history
 
 
-def stored_brokers(tables: TableReader, cluster: str) -> BrokerHistory:
-    """Return the brokers, and who coordinates groups; only the records of both are read."""
-    history = _of_log(tables, cluster, OF_COORDINATORS)
-    return BrokerHistory() if history is None else history.brokers
+def stored_for_groups(tables: TableReader, cluster: str) -> TopicHistory | None:
+    """Return who coordinates groups, and what is set for them; only the records of both are read."""
+    history = _of_log(tables, cluster, OF_GROUPS)
+    if history is not None:
+        history.snapshots = read_settings(tables, cluster)
+    return history
 
 
 def topics_given(tables: TableReader, cluster: str) -> GivenTopics:

@@ -106,7 +106,7 @@ class FollowedGroups:
         self._decoders = {family: RecordDecoder(family) for family in Family}
         self._touched: dict[GroupKey, None] = {}
         self._looks = Looks(clock)
-        self._counts: tuple[int, dict[str, int]] = 0, {}
+        self._at_end = 0, NO_TOPICS
         self._storms: list[CoveredRows] = []
         self._away = NEVER_AWAY
         known = topics if live_topics is None else live_topics.history
@@ -373,15 +373,19 @@ class FollowedGroups:
         return self.groups[event.key].members()
 
     def _topics_at_end(self) -> TopicsAtEnd:
-        """Return the topics; their partitions are counted again once there is another version of the topics."""
+        """Return what is known of the topics; most of it is asked again once there is another version of them."""
         if self.topics is None:
             return NO_TOPICS._replace(away=self._away, seen_ms=self._leaders.seen_ms)
-        version, counts = self._counts
+        version, at_end = self._at_end
         if version != len(self.topics):
-            counts = self.topics.partition_counts()
-            self._counts = len(self.topics), counts
-        turned_off = self.topics.brokers.turned_off()
-        return TopicsAtEnd(counts, self.topics.reach, self._away, turned_off, self._leaders.seen_ms)
+            at_end = TopicsAtEnd.of(self.topics)
+            self._at_end = len(self.topics), at_end
+        return at_end._replace(
+            reach=self.topics.reach,
+            away=self._away,
+            turned_off=self.topics.brokers.turned_off(),
+            seen_ms=self._leaders.seen_ms,
+        )
 
     def _share_logs(self) -> ShareLogs:
         of_state = self._logs_of(Family.SHARE)

@@ -23,7 +23,8 @@ from coordinator_core.broker_log.repeated_lines import without_copies
 from coordinator_core.clients.known_clients import ClientCertainty, KnownClient
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
-from coordinator_core.cluster.topic_history import TopicHistory
+from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, SnapshotSettings
+from coordinator_core.cluster.topic_history import GroupSettings, TopicHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.group_type import GroupType
@@ -117,6 +118,7 @@ class TopicsAtEnd(NamedTuple):
     are known. ``reach``: over which times each change of them is known. ``away``: when log partitions had no
     coordinator. ``turned_off``: the features that the cluster no longer works with, and the records that say so.
     ``seen_ms``: when a watch asked last who leads these partitions; -1: the metadata log tells it.
+    ``settings``: what is set for each group itself; ``snapshots``: what snapshots show of the brokers' settings.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
@@ -124,6 +126,8 @@ class TopicsAtEnd(NamedTuple):
     away: AwayByPartition = NEVER_AWAY
     turned_off: Mapping[str, LogPosition] = MappingProxyType({})
     seen_ms: int = -1
+    settings: Mapping[str, GroupSettings] = MappingProxyType({})
+    snapshots: SnapshotSettings = NO_SNAPSHOTS
 
     @classmethod
     def of(cls, topics: TopicHistory | None) -> TopicsAtEnd:
@@ -131,7 +135,14 @@ class TopicsAtEnd(NamedTuple):
         if topics is None:
             return cls()
         brokers = topics.brokers
-        return cls(topics.partition_counts(), topics.reach, coordinators_away(brokers), brokers.turned_off())
+        return cls(
+            topics.partition_counts(),
+            topics.reach,
+            coordinators_away(brokers),
+            brokers.turned_off(),
+            settings=topics.settings_of_groups(),
+            snapshots=topics.snapshots,
+        )
 
 
 NO_TOPICS = TopicsAtEnd()

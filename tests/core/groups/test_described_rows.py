@@ -63,7 +63,7 @@ def test_bounds_are_those_of_the_model() -> None:
             "above 15000, the default of group.share.max.assignment",
         ),
         ("STREAMS", {"streams.acceptable.recovery.lag": "-1"}, {}, "below the lowest value, 0"),
-        ("CONSUMER", {"streams.num.standby.replicas": "1"}, {}, "no effect on this group of the type CONSUMER"),
+        ("CONSUMER", {"streams.num.standby.replicas": "1"}, {}, "no effect on this group of type CONSUMER"),
         ("SHARE", {"share.heartbeat.interval.ms": "5000"}, {PROTOCOLS: "classic,consumer"}, "not enabled the protocol"),
         ("SHARE", {"share.isolation.level": "read_committed"}, {PROTOCOLS: "classic,share"}, None),
     ],

@@ -56,7 +56,7 @@ THROUGH_OTHERS = {
     "groups.rows_of": "one_history",
     "late_records.late_records": "its text is asked of both engines in test_late_records",
     "logs.topics_at_end": "LogFacts.read",
-    "topics.stored_brokers": "LogFacts.read",
+    "topics.stored_for_groups": "LogFacts.read",
     "knowledge.missing_of_shares": "rests_on_share_state",
     "knowledge.stored_knowledge": "its parts",
 }
