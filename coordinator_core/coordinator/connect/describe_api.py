@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from coordinator_core.coordinator.connect.group import as_fields
-from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, unassigned, units
+from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember, Work, left_over, units
 from coordinator_core.records import Fields
 
 
 def described(group: ConnectGroup) -> Fields:
-    """Return the group's own fields; ``unassigned`` is the work that waits for a worker to return."""
+    """Return the group's own fields; ``unassigned`` is the work that is in no worker's target."""
     return {
         "groupEpoch": group.group_epoch or 0,
         "assignmentEpoch": group.assignment_epoch or 0,
         "connectorsAndTasks": as_fields(units(group.work)),
-        "unassigned": as_fields(unassigned(group)) if group.assignment_epoch else [],
+        "unassigned": as_fields(left_over(group)),
         "configuration": dict(group.configuration),
         "members": [_member(group, member) for member in group.members.values()],
     }

@@ -18,8 +18,8 @@ from coordinator_core.groups.connect.state import (
     Work,
     is_classic,
     is_to_be_downgraded,
+    left_over,
     max_delay_ms,
-    unassigned,
     units,
 )
 from coordinator_core.groups.described import DescribedConnectGroup, DescribedWork, DescribedWorker
@@ -32,15 +32,23 @@ METADATA_BLOB = "ConnectProtocolMetadata"
 
 CURRENT = ConnectRecordType.CURRENT_MEMBER_ASSIGNMENT
 CONFIGURATION = ConnectRecordType.CONFIGURATION
+TARGET = ConnectRecordType.TARGET_ASSIGNMENT
+
+
+def target_epoch(group: ConnectGroup, certainty: Certainty = CERTAIN) -> int | None:
+    """Return the epoch of the target: 0 before the first one (KIP-848, empty group); None where it is not known."""
+    has_none = group.assignment_epoch is None and certainty.knows(TARGET)
+    return 0 if has_none else group.assignment_epoch
 
 
 def group_state(group: ConnectGroup, certainty: Certainty = CERTAIN) -> ConnectGroupState | None:
     """Return the group's state; None if the log has not shown what it depends on."""
     if not group.members:
         return ConnectGroupState.EMPTY if certainty.members_are_known else None
-    if group.group_epoch is None or group.assignment_epoch is None:
+    epoch = target_epoch(group, certainty)
+    if group.group_epoch is None or epoch is None:
         return None
-    if group.group_epoch > group.assignment_epoch:
+    if group.group_epoch > epoch:
         return ConnectGroupState.ASSIGNING
     known = [member for member in group.members.values() if certainty.knows(CURRENT, member.member_id)]
     if not all(is_reconciled(group, member) for member in known):
@@ -123,25 +131,21 @@ def describe_connect(group_id: str, group: ConnectGroup, certainty: Certainty = 
     ``assignmentError`` is the error that the assignor reported with the target (0:
     none). ``unassigned`` is the work in no worker's target.
     """
-    has_target, has_work = group.assignment_epoch is not None, group.work_epoch is not None
+    epoch, has_work = target_epoch(group, certainty), group.work_epoch is not None
+    has_target = epoch is not None
     is_known = knows_assignors(group, certainty)
     return {
         "groupId": group_id,
         "groupState": group_state(group, certainty),
         "groupEpoch": group.group_epoch,
-        "targetAssignmentEpoch": group.assignment_epoch,
+        "targetAssignmentEpoch": epoch,
         "partitionAssignor": common_assignor(group) if is_known else None,
         "assignmentError": max((target.error for target in group.targets.values()), default=0) if has_target else None,
         "work": _work(units(group.work)) if has_work else None,
-        "unassigned": _work(_left_over(group)) if has_work and has_target and certainty.members_are_known else None,
+        "unassigned": _work(left_over(group)) if has_work and has_target and certainty.members_are_known else None,
         "scheduledRebalanceMaxDelayMs": max_delay_ms(group) if certainty.knows(CONFIGURATION) else None,
-        "members": [_member(group, member) for _, member in sorted(group.members.items())],
+        "members": [_member(group, member, epoch) for _, member in sorted(group.members.items())],
     }
-
-
-def _left_over(group: ConnectGroup) -> set[ConnectorOrTask]:
-    """Return the work in no target; without workers no target is made, and the last one names those that have left."""
-    return unassigned(group) if group.members else set(units(group.work))
 
 
 def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | None) -> DescribedConnectGroup:
@@ -163,7 +167,7 @@ def describe_classic_connect(group_id: str, group: ClassicGroup, state: str | No
     }
 
 
-def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
+def _member(group: ConnectGroup, member: ConnectMember, epoch: int | None) -> DescribedWorker:
     target = group.targets.get(member.member_id)
     return {
         "memberId": member.member_id,
@@ -173,7 +177,7 @@ def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
         "rackId": None,
         "url": worker_url(member),
         "memberEpoch": member.member_epoch,
-        "state": _worker_state(group, member),
+        "state": _worker_state(member, epoch),
         "assignors": [
             {
                 "name": assignor.name,
@@ -183,15 +187,15 @@ def _member(group: ConnectGroup, member: ConnectMember) -> DescribedWorker:
             for assignor in member.assignors
         ],
         "assignment": None if member.current is None else _work(units(member.current.work)),
-        "targetAssignment": None if group.assignment_epoch is None else _work(units(target.work) if target else ()),
+        "targetAssignment": None if epoch is None else _work(units(target.work) if target else ()),
     }
 
 
-def _worker_state(group: ConnectGroup, member: ConnectMember) -> str | None:
+def _worker_state(member: ConnectMember, epoch: int | None) -> str | None:
     """Return the worker's own state: it has joined, and either runs its target or has not got it yet."""
-    if member.member_epoch is None or group.assignment_epoch is None:
+    if member.member_epoch is None or epoch is None:
         return None
-    return "STABLE" if member.member_epoch == group.assignment_epoch else "COMPLETING_REBALANCE"
+    return "STABLE" if member.member_epoch == epoch else "COMPLETING_REBALANCE"
 
 
 def _classic_member(group: ClassicGroup, member: ClassicMember) -> DescribedWorker:

@@ -118,3 +118,8 @@ def units(work: Work) -> tuple[ConnectorOrTask, ...]:
 def unassigned(group: ConnectGroup) -> set[ConnectorOrTask]:
     """Return the connectors and tasks that are in no worker's target."""
     return set(units(group.work)).difference(*(units(target.work) for target in group.targets.values()))
+
+
+def left_over(group: ConnectGroup) -> set[ConnectorOrTask]:
+    """Return the same, which is all work where there is no worker: the last target names those that have left."""
+    return unassigned(group) if group.members else set(units(group.work))

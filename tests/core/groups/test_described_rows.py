@@ -133,7 +133,8 @@ def test_one_rebalance_sends_the_metadata_of_all_members_to_the_leader() -> None
 
 
 @pytest.mark.parametrize(
-    ("epoch", "target", "state"), [(2, 2, "STABLE"), (1, 2, "COMPLETING_REBALANCE"), (None, 2, None), (1, None, None)]
+    ("epoch", "target", "state"),
+    [(2, 2, "STABLE"), (1, 2, "COMPLETING_REBALANCE"), (None, 2, None), (0, None, "STABLE")],
 )
 def test_a_worker_is_stable_at_its_target(epoch: int | None, target: int | None, state: str | None) -> None:
     group = ConnectGroup(group_epoch=2, assignment_epoch=target, members={"w": ConnectMember("w", member_epoch=epoch)})

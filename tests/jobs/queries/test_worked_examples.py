@@ -190,12 +190,13 @@ def case_study(name: str, place: Places) -> tuple[list[tuple[str, str]], Pipelin
 
 def connect(place: Places) -> str:
     parts = []
-    for name, expected in (
-        ("connect_workers_join", {1: Verdict.IDENTICAL, 2: Verdict.EQUIVALENT}),
-        ("connect_worker_leaves", {36: Verdict.IDENTICAL, 37: Verdict.UNKNOWN}),
-        ("connect_worker_bounces", {36: Verdict.IDENTICAL, 37: Verdict.IDENTICAL}),
+    for name, states_of_document, expected in (
+        ("connect_workers_join", 8, {1: Verdict.IDENTICAL, 2: Verdict.EQUIVALENT}),
+        ("connect_worker_leaves", 7, {36: Verdict.IDENTICAL, 37: Verdict.UNKNOWN}),
+        ("connect_worker_bounces", 6, {36: Verdict.IDENTICAL, 37: Verdict.IDENTICAL}),
     ):
         states, pipeline = case_study(name, place)
+        assert len(states) == states_of_document
         found = list(pipeline.history().targets)
         assert {epoch: next(row.verdict for row in found if row.epoch == epoch) for epoch in expected} == expected
         rows = [(state, verdicts_of(state, found)) for _, state in states]
