@@ -149,6 +149,19 @@ def test_tasks_are_sent_until_a_member_reports_them(in_document: bool) -> None:
     assert [one.beat(**each).response["activeTasks"] for each in (held, unchanged)] == [None, None]
 
 
+@pytest.mark.parametrize("in_document", [True, False])
+def test_a_request_to_revoke_is_sent_until_it_is_heard(in_document: bool) -> None:
+    """KIP-1071, Response Schema. In releases a member that did not hear it keeps its tasks until it is removed."""
+    cluster = of_the_document(**{"in": 2}) if in_document else Cluster.of({"in": 2}, **AT_ONCE)
+    one, other = (StreamsThread(cluster, name, topology(0, "in")) for name in "AB")
+    settle(one)
+    other.beat()
+    unchanged = dict.fromkeys(ROLES)
+    asked, again = (one.beat(**unchanged).response for _ in range(2))
+    assert [len(tasks["partitions"]) for tasks in asked["activeTasks"]] == [1]
+    assert again["activeTasks"] == (asked["activeTasks"] if in_document else None)
+
+
 @pytest.mark.parametrize(
     ("given", "code"),
     [
