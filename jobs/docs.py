@@ -70,7 +70,9 @@ SHARED_OPTIONS: Final = """
 A command that takes one of these names it under "Also".
 """
 
-RECORDS: Final = "All record types that are decoded. This page is generated from the files in `schemas/`.\n"
+RECORDS: Final = """\
+The record types that are decoded, by their log: number, name, meaning, and the releases of Kafka that write each
+version of the value. The fields are in the files in `schemas/`."""
 
 COMMANDS_PAGE: Final = """\
 Results are printed to standard output, messages to standard error. Commands with `--log` and `--tables` read either
@@ -82,6 +84,15 @@ Kafka's Admin client. Messages have the field `note`, `warning` or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed."""
+
+RULES: Final = """\
+The rules that the records of a group obey. A record that breaks one is a row of `violations`. Source 4.3.1 is the code
+of Kafka 4.3.1. "With epochs" are consumer, share, streams and Connect groups; "all" are these and classic groups."""
+SEVERITIES: Final = {
+    rules.Severity.SAFETY: "Two members may work on the same partition, or commits may be lost: data is at stake.",
+    rules.Severity.PROTOCOL: "The coordinator, or the log, does what the protocol does not allow.",
+    rules.Severity.NOTICE: "Unusual: the broker allows it, or a newer broker wrote it.",
+}
 
 CLIENTS: Final = """\
 Most consumers are not Java. In a classic group the leader is a client, and it assigns as its own library does. No
@@ -160,7 +171,8 @@ KIP-848 `__worker_offsets-*`. They are written as segments, or as rows of Spark'
 ground truth: every rebalance with its causes, the events of each group, and its final state. The same scenario and seed
 always give the same bytes. With `--spark`, each log partition is a Spark task. Examples are in `data/scenarios`.
 
-A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`.
+A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. In brackets behind a
+key is its default; a key without one is required.
 """
 
 
@@ -168,7 +180,7 @@ def pages() -> dict[str, str]:
     """Return the text of each generated page by file name."""
     bodies = {
         "tables.md": ("Tables", _tables()),
-        "rules.md": ("Protocol rules", _grid(rules.document_rows())),
+        "rules.md": ("Protocol rules", _rules()),
         "findings.md": ("Findings", _findings()),
         "clients.md": ("Clients", _clients()),
         "records.md": ("Record types", _records()),
@@ -177,6 +189,21 @@ def pages() -> dict[str, str]:
         "coverage.md": ("Protocol documents", docs_coverage.page()),
     }
     return {name: "\n".join((MADE, "", f"# {title}", "", *body, "")) for name, (title, body) in bodies.items()}
+
+
+def _rules() -> Iterator[str]:
+    yield RULES
+    rows = rules.document_rows()
+    for severity in rules.Severity:
+        yield f"\n## {severity.value.capitalize()}\n"
+        yield f"{SEVERITIES[severity]}\n"
+        yield from _grid(
+            [
+                {name: cell for name, cell in row.items() if name != "Severity"}
+                for row in rows
+                if row["Severity"] == severity.value
+            ]
+        )
 
 
 def _findings() -> Iterator[str]:
@@ -198,6 +225,13 @@ def _grid(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
     yield _line(["---"] * len(heads))
     for row in rows:
         yield _line([row[head] for head in heads])
+
+
+def _items(rows: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Yield rows as a list: a name, what kind it is of if rows have that, and its text."""
+    for row in rows:
+        *name, text = row.values()
+        yield f"- {' '.join(name)}: {text}" if text else f"- {' '.join(name)}"
 
 
 def _line(cells: Sequence[str]) -> str:
@@ -224,7 +258,7 @@ def _tables() -> Iterator[str]:
     yield JOINED
     yield from _grid([_join(join) for join in JOINS])
     yield SHARED_COLUMNS
-    yield from _grid([dict(row) for row in shared])
+    yield from _items([dict(row) for row in shared])
     for table in shown:
         yield f"\n## {table.name}\n"
         yield f"{table.about}\n\nKey: {', '.join(f'`{name}`' for name in table.key)}\n"
@@ -234,7 +268,7 @@ def _tables() -> Iterator[str]:
         if records:
             yield f"\n{RECORD_COLUMNS}: {', '.join(records)}"
     yield INTERNAL_TABLES
-    yield from _grid([{"Table": f"`{name}`", "Rows": CATALOG[name].about} for name in CATALOG if name in INTERNAL])
+    yield from _items([{"Table": f"`{name}`", "Rows": CATALOG[name].about} for name in CATALOG if name in INTERNAL])
 
 
 def _in_many(lists: Iterable[Sequence[Mapping[str, str]]]) -> list[tuple[tuple[str, str], ...]]:
@@ -249,10 +283,9 @@ def _without_shared(
     """Yield the rows of this page only, and below them the names of those that many have."""
     own = [row for row in rows if tuple(row.items()) not in shared]
     also = [f"`{row[name].strip('`').split()[0].strip(',')}`" for row in rows if tuple(row.items()) in shared]
-    if own:
-        yield from _grid(own)
+    yield from _items(own)
     if also:
-        yield f"\n[Also]({anchor}): {', '.join(also)}"
+        yield f"{chr(10) if own else ''}[Also]({anchor}): {', '.join(also)}"
 
 
 def _join(join: Join) -> Mapping[str, str]:
@@ -281,21 +314,16 @@ def _type(data_type: DataType) -> str:
 
 def _records() -> Iterator[str]:
     yield RECORDS
-    yield from _grid(
-        [
-            {
-                "Log": family.value,
-                "Type": str(schema.type),
-                "Record": schema.name,
-                "Meaning": schema.about,
-                "Value versions and their writers": "; ".join(
-                    f"{version}: {writers}" for version, writers in schema.written.items()
-                ),
-            }
-            for family in Family
-            for schema in record_schemas(family).values()
+    for family in Family:
+        schemas = record_schemas(family).values()
+        written = [
+            "; ".join(f"{version}: {writers}" for version, writers in schema.written.items()) for schema in schemas
         ]
-    )
+        yield f"\n## {family.value}\n"
+        if is_same := len({*written}) == 1:
+            yield f"Versions: {written[0]}\n"
+        for schema, versions in zip(schemas, written, strict=True):
+            yield f"- {schema.type} `{schema.name}`: {schema.about}{'' if is_same else f' Versions: {versions}'}"
 
 
 def _commands() -> Iterator[str]:
@@ -314,7 +342,7 @@ def _commands() -> Iterator[str]:
     options = {name: _options(command) for name, command in commands.items()}
     shared = [row for row in _in_many(options.values()) if row[0][1].startswith("`-")]
     yield SHARED_OPTIONS
-    yield from _grid([dict(row) for row in shared])
+    yield from _items([dict(row) for row in shared])
     for name, command in commands.items():
         yield f"\n## {name}\n"
         yield f"{command.help}\n"
@@ -347,13 +375,11 @@ def _scenario() -> Iterator[str]:
         parts += [section for section in sections(part) if section not in parts]
         yield f"## {part.__name__}\n"
         yield f"{getdoc(part)}\n"
-        yield from _grid(
-            [
-                {"Key": f"`{name}`", "Default": "required" if field.is_required() else f"`{_default(field)}`"}
-                for name, field in part.model_fields.items()
-            ]
-        )
-        yield ""
+        keys = [
+            f"`{name}`" if field.is_required() else f"`{name}` (`{_default(field)}`)"
+            for name, field in part.model_fields.items()
+        ]
+        yield f"Keys: {', '.join(keys)}\n"
 
 
 def _default(field: FieldInfo) -> Any:

@@ -38,6 +38,7 @@ _RECONCILED = (_CONSUMER, _STREAMS)
 _EPOCHS = (_CONSUMER, _SHARE, _STREAMS)
 _EPOCHS_AND_CONNECT = (*_EPOCHS, _CONNECT)
 _ALL = (_CLASSIC, *_EPOCHS_AND_CONNECT)
+_NAMED = {_EPOCHS_AND_CONNECT: "with epochs", _ALL: "all"}
 _SAFETY, _PROTOCOL, _NOTICE = Severity.SAFETY, Severity.PROTOCOL, Severity.NOTICE
 
 _KIP848 = "KIP-848"
@@ -318,7 +319,7 @@ def document_rows() -> list[dict[str, str]]:
     return [
         {
             "Rule": rule.value,
-            "Groups": ", ".join(group_type.lower() for group_type in rule.types),
+            "Groups": _NAMED.get(rule.types) or ", ".join(group_type.lower() for group_type in rule.types),
             "Says": rule.says,
             "Source": rule.source,
             "Severity": rule.severity.value,

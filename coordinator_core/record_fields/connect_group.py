@@ -59,9 +59,7 @@ class ConnectWorkerGroupConnectorsTasksMetadataConnectorsTasks(UnknownTaggedFiel
 
 @final
 class ConnectWorkerGroupConnectorsTasksMetadataValue(TrailingBytes, UnknownTaggedFields):
-    """What connectors and tasks a Connect group has to run. The document makes Tasks a list of the very struct that
-    holds it, which never ends; read as the ConnectorTaskId of its data model (connector id, int8 task id).
-    """
+    """What connectors and tasks a Connect group has to run."""
 
     epoch: int
     """Group epoch."""
@@ -106,9 +104,7 @@ class ConnectWorkerGroupMemberMetadataAssignor(UnknownTaggedFields):
 
 @final
 class ConnectWorkerGroupMemberMetadataValue(TrailingBytes, UnknownTaggedFields):
-    """A worker as it described itself. The document shows no nullable fields, yet its request leaves instance id out
-    as null; read as nullable, a superset on the wire.
-    """
+    """A worker as it described itself."""
 
     groupEpoch: int
     """Group epoch."""
@@ -179,11 +175,7 @@ class ConnectWorkerGroupTargetAssignmentMember(UnknownTaggedFields):
 
 @final
 class ConnectWorkerGroupTargetAssignmentValue(TrailingBytes, UnknownTaggedFields):
-    """The target assignment of all workers, in one record. The document gives the key version 6 and its field
-    version 5: a slip, read as 6; and it calls the value GroupTargetAssignmentValue. The document makes Tasks a
-    list of the very struct that holds it, which never ends; read as the ConnectorTaskId of its data model
-    (connector id, int8 task id).
-    """
+    """The target assignment of all workers, in one record."""
 
     assignmentEpoch: int
     """Epoch of the group that the target was computed for."""
@@ -230,10 +222,7 @@ class ConnectWorkerGroupCurrentMemberAssignmentConnectorsTasks(UnknownTaggedFiel
 
 @final
 class ConnectWorkerGroupCurrentMemberAssignmentValue(TrailingBytes, UnknownTaggedFields):
-    """What one worker runs. The document also calls the value ConnectGroupCurrentMemberAssignmentValue. The document
-    makes Tasks a list of the very struct that holds it, which never ends; read as the ConnectorTaskId of its data
-    model (connector id, int8 task id).
-    """
+    """What one worker runs."""
 
     memberEpoch: int
     """Epoch the worker is at."""
