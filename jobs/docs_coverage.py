@@ -139,30 +139,28 @@ def page() -> Iterator[str]:
     for document in documents():
         done = sum(1 for row in document.rows if row.state == "done")
         yield f"\n## {document.document}\n"
-        yield "| Section | Commands | Tests |\n| --- | --- | --- |"
         for section in document.sections:
-            yield f"| {section.section} | {_commands(section.commands)} | {_tests(section.tests)} |"
+            yield f"- **{section.section}**: {_proof(section)}"
         yield f"\n{done} of {len(document.rows)} capabilities are done.\n"
-        yield "| Row | Capability | State | Commands | Tests, or the reason |\n| --- | --- | --- | --- | --- |"
         for row in document.rows:
-            proof = "; ".join(part for part in (_tests(row.tests), row.why) if part)
-            yield f"| {row.row} | {row.about} | {row.state} | {_commands(row.commands)} | {proof} |"
+            yield f"- {row.row} {row.about} ({row.state}): {_proof(row)}"
         if document.beyond:
             yield "\nBeyond the list:\n"
-            yield "| About | State | Commands | Tests, or the reason |\n| --- | --- | --- | --- |"
         for added in document.beyond:
-            proof = "; ".join(part for part in (_tests(added.tests), added.why) if part)
-            yield f"| {added.about} | {added.state} | {_commands(added.commands)} | {proof} |"
+            yield f"- {added.about} ({added.state}): {_proof(added)}"
     yield LIMITS_INTRODUCTION
-    yield "| Limit | Tests |\n| --- | --- |"
     for anchor, tests in limits().items():
-        yield f"| [{anchor.replace('-', ' ')}](limits.md#{anchor}) | {_tests(tests)} |"
+        yield f"- [{anchor.replace('-', ' ')}](limits.md#{anchor}): {_tests(tests)}"
     yield KAFKA_INTRODUCTION
-    yield "| Class | About | Tests | Asked | By | Not asked, and why |\n| --- | --- | --- | --- | --- | --- |"
     for kafka in kafka_tests():
-        left_out = " ".join(f"{part.tests}: {part.why}" for part in kafka.left_out)
-        counts = f"{kafka.tests} | {kafka.asked}"
-        yield f"| `{kafka.name}` | {kafka.about} | {counts} | {_tests(kafka.by)} | {left_out} |"
+        left_out = "".join(f" Not {part.tests}: {part.why}" for part in kafka.left_out)
+        yield f"- `{kafka.name}`: {kafka.about}; asked {kafka.asked} of {kafka.tests}. {_tests(kafka.by)}{left_out}"
+
+
+def _proof(of: DocumentSection | Capability | Addition) -> str:
+    """Return the commands and the tests, and why it is not done or differs."""
+    why = "" if isinstance(of, DocumentSection) else of.why
+    return "; ".join(part for part in (_commands(of.commands), _tests(of.tests), why) if part)
 
 
 def _commands(names: Sequence[str]) -> str:
