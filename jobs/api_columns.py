@@ -53,6 +53,7 @@ REWINDS_SCHEMA: Final = StructType(
     [
         *STEP,
         column("committed_offset", LONG, "Offset committed now"),
+        column("committer", STRING, "Member whose id the commit has as metadata, as franz-go writes it; null: none"),
         column("owner", STRING, "Member that owned the partition then; null: none is known, or several had it"),
         column("rebalance_at", POSITION, "The last rebalance before"),
         column("rebalance_to", LONG, "Its epoch"),

@@ -125,7 +125,7 @@ Of a topic that an assignment lists several times, franz-go, sarama, kafka-go an
 put the entries together. `owners` and `history` give a member only what its client reads.
 
 The round robin of kafkajs and of @platformatic/kafka leaves out, or gives to members that do not want them,
-partitions of topics to which not all members subscribe (finding `unwanted_partitions`). kafka-python gives nothing to
+partitions of topics to which not all members subscribe (finding `targets_wrong`). kafka-python gives nothing to
 some members of a group that has both static and dynamic ones.
 """
 CLIENTS_ASSIGN: Final = """

@@ -312,6 +312,8 @@ def _target(history: GroupHistory, row: RebalanceRow, *, has_two_owners: bool) -
     if row.members_after != 0:  # nothing is assigned to a group without members
         when = "" if row.time_to_target_ms is None else f" {duration(row.time_to_target_ms)} after it opened"
         yield Sentence(f"The assignment was made{by}{when}{leader}.", (row.target,))
+    if epoch is not None and (clients := history.clients_of(epoch, with_leader=False)) is not None:
+        yield Sentence(f"Its clients: {clients}.", (row.target,))
     yield from _topics(epoch)
     if epoch is not None and epoch.assignment_error:
         text = f"The assignor reported error {epoch.assignment_error}: the workers keep what they run."

@@ -86,9 +86,6 @@ class FindingKind(StrEnum):
     CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
         "Clients of a classic group do not work together: once a certain one leads, members get no assignment, or "
         "do not read all that they are given. Any member may become the leader.")
-    UNWANTED_PARTITIONS = ("unwanted_partitions", Level.ALARM, 8, "partitions", "any",
-        "Members of a classic group have partitions of topics that they do not subscribe to: no other member reads "
-        "them.")
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "unassigned_partitions",
         "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
         "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).")

@@ -76,11 +76,6 @@ FINDING_TEXTS: Final = {
         "Give the group one client library, or an assignor that all of them have.",
         "Proven for the leaders that were seen; another leader may do better.",
     ),
-    "unwanted_partitions": FindingTexts(
-        "Nobody reads these partitions: their records wait.",
-        "Let all members of the group subscribe to the same topics, or use an assignor that heeds subscriptions.",
-        PROVEN,
-    ),
     "unassigned_partitions": FindingTexts(
         "Nobody reads these partitions: their records wait, and may be deleted by retention unread.",
         "Run `describe GROUP`; let a member subscribe to the topic, or start the member that should have them.",

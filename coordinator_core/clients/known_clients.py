@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -108,6 +109,12 @@ def default_client(client_id: str, among: Iterable[KnownClient] = tuple(KnownCli
 def clients_named(name: str) -> tuple[KnownClient, ...]:
     """Return the clients of ``Told.name``; none where the client is unknown."""
     return () if name == ClientCertainty.UNKNOWN else tuple(map(KnownClient, name.split(" or ")))
+
+
+def count_text(names: Iterable[str]) -> str:
+    """Return how many of the names (``Told.name``) each client has, the most frequent first: ``3 java, 1 kafka-go``."""
+    counts = Counter(sorted(names))
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
 def document_rows() -> list[dict[str, str]]:

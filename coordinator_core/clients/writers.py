@@ -206,7 +206,7 @@ OWN_PROTOCOLS: Final[Mapping[str, KnownClient]] = {
 }
 """Assignors that only one client has."""
 CHOSEN_IDS: Final[Sequence[tuple[re.Pattern[str], tuple[KnownClient, ...]]]] = (
-    (re.compile(r"[A-Za-z0-9+/]{22}=="), (KnownClient.FRANZ_GO,)),
+    (re.compile(r"[\w-]{22}==", re.ASCII), (KnownClient.FRANZ_GO,)),
     (re.compile(r"(?=.*[+/])[A-Za-z0-9+/]{22}"), (KnownClient.LIBRDKAFKA,)),
     (re.compile(r"(?=.*[-_])[\w-]{22}", re.ASCII), (KnownClient.JAVA,)),
     (re.compile(r"[A-Za-z0-9]{22}"), (KnownClient.JAVA, KnownClient.LIBRDKAFKA)),
@@ -214,7 +214,7 @@ CHOSEN_IDS: Final[Sequence[tuple[re.Pattern[str], tuple[KnownClient, ...]]]] = (
 )
 """The member ids that clients choose in consumer groups (KIP-848), and who writes such: the first form that fits.
 
-Java writes the letters of URLs (KIP-848's UUIDs), librdkafka those of MIME, and franz-go with the padding.
+Java writes the letters of URLs (KIP-848's UUIDs), franz-go those with the padding, and librdkafka those of MIME.
 """
 
 

@@ -169,7 +169,8 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     moment. ``migration`` and ``join_traffic`` are added for
     classic groups: whether a group of Streams or Connect can move to its new protocol, and how many bytes one rebalance
     sends.
-    ``clients`` is added for groups of consumers with members: the client library of each, by member id.
+    ``clients`` is added for groups of consumers with members: the client library of each, by member id; and ``leader``,
+    the member that assigns (null: the broker does).
     ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
     """
@@ -194,6 +195,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             member_id: {"client": told.name, "certainty": told.certainty.value, "release": told.release}
             for member_id, told in clients_of(state).items()
         }
+        described["leader"] = state.leader if isinstance(state, ClassicGroup) else None
     if isinstance(state, ClassicGroup):
         _describe_classic(described, group, state, around.coordinator_of(group))
     elif isinstance(state, ConnectGroup):

@@ -361,6 +361,7 @@ class Description(TypedDict):
     migration: NotRequired[DescribedMigration]
     join_traffic: NotRequired[DescribedJoinTraffic]
     clients: NotRequired[dict[str, DescribedClient]]
+    leader: NotRequired[str | None]
     share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]
     share_partitions: NotRequired[list[DescribedSharePartition]]
     offsets: NotRequired[dict[str, DescribedOffset | None]]

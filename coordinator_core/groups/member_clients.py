@@ -72,3 +72,10 @@ def count_clients(state: GroupState | None) -> dict[str, int]:
         if is_of_consumers(state)
         else {}
     )
+
+
+def leader_client(state: GroupState | None) -> str | None:
+    """Return the name of the client that leads a classic group of consumers; None: there is no such leader."""
+    if not isinstance(state, ClassicGroup) or not is_of_consumers(state) or state.leader not in state.members:
+        return None
+    return clients_of(state)[state.leader].name

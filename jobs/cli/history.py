@@ -65,7 +65,7 @@ def history_command(
     moments: list[tuple[tuple[int, int, int], TimelineEntry]] = []
     for part in parts:
         log = "" if len(parts) == 1 else f"{log_topic(part)} "
-        for moment in sorted(_moments(folded_rows(part), part.members())):
+        for moment in sorted([*_moments(folded_rows(part), part.members()), *_clients(part)]):
             moments.append((time_order(part, moment.at), moment._replace(log=moment.log or log)))
     for reset in answers.resets(known):
         moment = TimelineEntry(reset.at, "offsets reset", reset.detail)
@@ -204,6 +204,16 @@ def _moments(rows: Iterable[FoldedRow], names: Mapping[str, str]) -> Iterator[Ti
         elif isinstance(row, Violation):
             log = IN_SHARE_LOG if row.rule.in_share_state else ""
             yield TimelineEntry(row.at, f"violation: {row.rule}", row.detail, log)
+
+
+def _clients(part: GroupHistory) -> Iterator[TimelineEntry]:
+    """Yield the epochs in which another leader, or another mixture of clients, is new."""
+    before = None
+    for row in sorted(part.epochs, key=lambda row: row.opened.offset):
+        clients = part.clients_of(row)
+        if clients is not None and clients != before:
+            yield TimelineEntry(row.opened, "clients", clients)
+        before = clients
 
 
 def _phase_moments(row: ShareInitializationRow) -> Iterator[TimelineEntry]:

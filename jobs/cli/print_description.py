@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from coordinator_core.clients.known_clients import ClientCertainty
+from coordinator_core.clients.known_clients import ClientCertainty, count_text
 from coordinator_core.groups.describe import CERTAIN_GROUP
 from coordinator_core.groups.described import DescribedClient, Description
 from coordinator_core.groups.owners import UNKNOWN
@@ -23,6 +23,13 @@ def print_description(described: Description) -> None:
             "work": UNKNOWN if "work" in unknown else _assigned(own["work"]),
             "unassigned": _assigned(own["unassigned"]) or None,
         }
+    libraries = described.get("clients", {})
+    if libraries:
+        leader = described.get("leader")
+        line |= {
+            "leader": None if leader is None else f"{leader} ({_library(libraries[leader])})",
+            "clients": count_text(told["client"] for told in libraries.values()),
+        }
     print_table("group", [line])
     if "topology_check" in described:
         print_table("topics do not fit the topology", [described["topology_check"]])
@@ -36,7 +43,6 @@ def print_description(described: Description) -> None:
         print_table("one rebalance sends", [{**figures, "all bytes": sent["rebalanceBytes"]}])
     if "settings" in described:
         print_table("own settings", described["settings"] or [{"name": UNKNOWN, "value": UNKNOWN}])
-    libraries = described.get("clients", {})
     members = [_member(member, unknown, libraries) for member in own.get("members") or ()]
     columns = list(members[0]) if members else UNKNOWN_COLUMNS
     members += [dict.fromkeys(columns, UNKNOWN) | {"member": member} for member in described["unknownMembers"]]

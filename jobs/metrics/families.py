@@ -23,7 +23,7 @@ from coordinator_core.groups.describe import CERTAIN_GROUP, certainty_label, gro
 from coordinator_core.groups.end_offsets import NewestEnds, records_behind
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.member_clients import count_clients
+from coordinator_core.groups.member_clients import count_clients, leader_client
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.records import Family
@@ -122,6 +122,8 @@ class GroupFacts(Collector):
         certain = _gauge("group_certain", about, "type")
         about = "Members of a group of consumers by client library; one may be one of several, or unknown."
         clients = _gauge("group_clients", about, "type", "client")
+        about = "1 for the client library that leads a classic group; it may be one of several, or unknown."
+        leads = _gauge("group_leader_client", about, "type", "client")
         for then in _one_for_each_series(self.groups):
             group, _, certainty = then
             labels = [cluster, group.group_id, _type_of(group)]
@@ -132,10 +134,12 @@ class GroupFacts(Collector):
                 members.add_metric(labels, len(state.members))
                 for name, count in count_clients(state).items():
                     clients.add_metric([*labels, name], count)
+                if (leader := leader_client(state)) is not None:
+                    leads.add_metric([*labels, leader], 1)
             number = state.generation if isinstance(state, ClassicGroup) else getattr(state, "group_epoch", None)
             if number is not None:
                 epoch.add_metric(labels, number)
-        yield from (info, members, clients, epoch, certain)
+        yield from (info, members, clients, leads, epoch, certain)
         about = "Number of groups by type and state, also 0; unknown: the log does not show the state."
         number_of = GaugeMetricFamily(f"{PREFIX}groups", about, labels=["cluster_name", "type", "state"])
         for group_type, of_state, count in counted_states(self.types_and_states()):

@@ -106,9 +106,11 @@ def _steps(kind: str) -> str:
 
 REWINDS: Final = f"""
 WITH steps AS ({_steps("rewinds")}), went_back AS (
-  SELECT {KEYS}, s.step.at.offset AS log_offset, s.step.at.timestamp_ms AS timestamp_ms,
-    s.step.before AS offset_before, s.step.log_offset_before AS log_offset_before, s.step.after AS committed_offset
-  FROM steps AS s
+  SELECT {", ".join(f"s.{name} AS {name}" for name in KEYS.split(", "))}, s.step.at.offset AS log_offset,
+    s.step.at.timestamp_ms AS timestamp_ms, s.step.before AS offset_before,
+    s.step.log_offset_before AS log_offset_before, s.step.after AS committed_offset, m.member_id AS committer
+  FROM steps AS s LEFT JOIN (SELECT DISTINCT cluster, group_id, member_id FROM $memberships) AS m
+    ON {_same("m", "s", ("cluster", "group_id"))} AND m.member_id = s.step.metadata
 ), owners AS (
   SELECT {", ".join(f"b.{name} AS {name}" for name in OF_RECORD)},
     CASE WHEN min(a.member_id) = max(a.member_id) THEN min(a.member_id) END AS owner
@@ -221,7 +223,7 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
 
 
 def _rewind(row: Mapping[str, Any]) -> Rewind:
-    return Rewind(stored_position(**row["at"]), row["before"], row["after"])
+    return Rewind(stored_position(**row["at"]), row["before"], row["after"], row["metadata"])
 
 
 def _removal(row: Mapping[str, Any], group_ends: Sequence[GroupEnd], topic_ends: Sequence[int]) -> Removal:
@@ -264,8 +266,8 @@ def _open_transactions(summaries: Sequence[Summary]) -> Iterator[OpenTransaction
 def rewinds_of_group(tables: TableReader, cluster: str, group_id: str) -> Iterator[PartitionRewind]:
     """Yield the commits of a group with a lower offset than the commit before: the first ones of each partition."""
     for row in tables.rows(REWINDS_OF_GROUP, cluster=cluster, group_id=group_id):
-        for at, before, after in map(_rewind, row["rewinds"]):
-            yield PartitionRewind(row["topic"], row["partition"], before, after, at)
+        for rewind in map(_rewind, row["rewinds"]):
+            yield PartitionRewind(row["topic"], row["partition"], rewind.before, rewind.after, rewind.at)
 
 
 def topic_ends(tables: TableReader, cluster: str) -> dict[str, list[int]]:

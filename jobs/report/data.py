@@ -175,6 +175,7 @@ class GroupLine(NamedTuple):
     assignor: Annotated[str | None, "assignor; null: not in the log"]
     members: Annotated[int, "number of current members"]
     members_seen: Annotated[int, "total number of members"]
+    clients: Annotated[str | None, "who leads, and how many members each client has, when last seen; null: all Java"]
     rebalances: Annotated[int, "number of rebalances"]
     outcomes: Annotated[tuple[Count, ...], "rebalances by outcome"]
     verdicts: Annotated[tuple[Count, ...], "verdicts on targets"]

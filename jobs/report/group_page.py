@@ -87,6 +87,7 @@ def _line(history: GroupHistory, parts: Sequence[GroupHistory], own: Sequence[Fi
         assignor=next((row.assignor for row in reversed(epochs) if row.assignor is not None), None),
         members=sum(1 for row in history.memberships if row.left is None),
         members_seen=len(history.memberships),
+        clients=next((clients for row in reversed(epochs) if (clients := newest.clients_of(row)) is not None), None),
         rebalances=len(history.rebalances),
         outcomes=counts(row.outcome for part in parts for row in part.rebalances),
         verdicts=counts(str(row.verdict) for row in history.targets),

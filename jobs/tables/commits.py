@@ -22,6 +22,7 @@ REWIND: Final = StructType(
         column("before", LONG, "Offset committed before"),
         column("after", LONG, "Offset committed now"),
         column("log_offset_before", LONG, "Log offset of the commit before"),
+        column("metadata", STRING, "The metadata of the commit that goes back; franz-go writes its member id"),
     ]
 )
 REMOVAL: Final = StructType(

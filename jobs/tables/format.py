@@ -9,8 +9,9 @@ from coordinator_core.errors import InputError
 
 FORMAT: Final = "coordinator_audit.format"
 """Table property: format version of the tables."""
-FORMAT_VERSION: Final = 6
-"""6: ``share_partitions`` has records on their way to a dead-letter queue.
+FORMAT_VERSION: Final = 7
+"""7: ``commit_summaries.rewinds`` have the metadata of the commit.
+6: ``share_partitions`` has records on their way to a dead-letter queue.
 5: ``rebalances.broker_away`` and ``share_partitions.next_offset_shown``.
 4: ``quarantine`` names the group of a record whose value cannot be decoded.
 3: ``log_records`` keeps bytes only where no row of another table gives them back.

@@ -70,12 +70,15 @@ def wrong_targets(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
 
 
 def _broken(row: TargetAuditRow) -> str:
-    """What the last of them breaks, and that its leader's client computes it so."""
+    """What the last of them breaks, and what to do where its leader's client computes it so."""
     if row.verdict != Verdict.INVALID or not row.differences:
         return ""
     more = f" and {row.more_differences + len(row.differences) - 1} more" if (row.difference_count or 0) > 1 else ""
-    why = "" if row.fitted is None else ", as the client of its leader assigns"
-    return f"; epoch {row.epoch}{why}: {row.differences[0]}{more}"
+    text = f"{row.differences[0]}{more}"
+    if row.fitted is None:
+        return f"; epoch {row.epoch}: {text}"
+    remedy = "let all members subscribe to the same topics, or use another assignor"
+    return f"; epoch {row.epoch}, as the client of its leader, {row.client}, assigns: {text}; {remedy}"
 
 
 FINDERS: tuple[Finder, ...] = (
@@ -92,7 +95,6 @@ FINDERS: tuple[Finder, ...] = (
     mixtures.left_out,
     mixtures.failed_generations,
     mixtures.cannot_work_together,
-    mixtures.unwanted,
     connect_configs.differing,
     features.turned_off,
     group_settings.out_of_bounds,

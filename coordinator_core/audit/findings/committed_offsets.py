@@ -62,7 +62,7 @@ def _rewound(
     detail = (
         f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} offsets "
         f"in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
-        f"{cut_text([each for each, _ in rewinds])}"
+        f"{_committers(history, rewinds)}{cut_text([each for each, _ in rewinds])}"
     )
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
@@ -73,6 +73,36 @@ def _rewound(
         subject=commits.topic,
         complete=rebalance.history_complete,
     )
+
+
+def _committers(history: GroupHistory, rewinds: list[tuple[PartitionCommits, Rewind]]) -> str:
+    """Return who committed, where the commits name a member, and how many of them it made for partitions that it had
+    lost.
+    """
+    members = {row.member_id for row in history.memberships}
+    made: dict[str, list[bool]] = defaultdict(list)
+    for commits, rewind in rewinds:
+        if rewind.metadata in members:
+            made[rewind.metadata or ""].append(_had_lost(history, rewind.metadata, commits, rewind.at))
+    return "".join(
+        f"; {len(by)} committed by {history.client(member_id)}"
+        + (f" ({member_id})" if history.client(member_id) != member_id else "")
+        + (f", {sum(by)} of them for partitions that it had lost" if any(by) else "")
+        for member_id, by in made.items()
+    )
+
+
+def _had_lost(history: GroupHistory, member_id: str | None, commits: PartitionCommits, at: LogPosition) -> bool:
+    """Whether the member had had the partition, and did not have it any more, when it committed."""
+    ends = [
+        row.until
+        for row in history.assignments
+        if row.kind == "current"
+        and row.member_id == member_id
+        and (row.topic, row.partition) == (commits.topic, commits.partition)
+        and row.since.offset < at.offset
+    ]
+    return bool(ends) and all(end is not None and end.offset < at.offset for end in ends)
 
 
 def beyond_the_end(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:

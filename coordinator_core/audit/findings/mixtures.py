@@ -135,30 +135,6 @@ def cannot_work_together(history: GroupHistory, limits: Thresholds) -> Iterator[
         )
 
 
-def unwanted(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield one finding for each member of a classic group that has partitions of topics it does not subscribe to."""
-    if history.group_type != GroupType.CLASSIC or history.present is None or history.is_streams:
-        return
-    held = _held(history)
-    for member in history.memberships:
-        if not member.is_open or not member.subscribed_topics:
-            continue
-        rows = [row for row in held[member.member_id] if row.is_open and row.topic not in member.subscribed_topics]
-        if rows:
-            names = first_of([f"{row.topic}-{row.partition}" for row in rows])
-            yield history.finding(
-                FindingKind.UNWANTED_PARTITIONS,
-                len(rows),
-                1,
-                f"{_who(history, member.member_id)} has {names} and does not subscribe to them: the assignor of its "
-                "leader gives partitions to members that do not want them; let all members subscribe to the same "
-                "topics",
-                [history.present.opened],
-                subject=history.client(member.member_id),
-                is_open=True,
-            )
-
-
 def _pairs_led(history: GroupHistory) -> Iterator[tuple[GroupEpochRow, _Pair]]:
     """Yield each generation with each of its members that does not work together with its leader."""
     if history.group_type != GroupType.CLASSIC:

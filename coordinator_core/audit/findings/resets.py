@@ -86,8 +86,8 @@ class EmptyTimes:
 def rewinds_of(history: GroupHistory) -> Iterator[PartitionRewind]:
     """Yield the commits that went back, from a history that has commits."""
     for commits in history.commits:
-        for at, before, after in commits.rewinds:
-            yield PartitionRewind(commits.topic, commits.partition, before, after, at)
+        for rewind in commits.rewinds:
+            yield PartitionRewind(commits.topic, commits.partition, rewind.before, rewind.after, rewind.at)
 
 
 def offset_resets(history: GroupHistory, rewinds: Iterable[PartitionRewind]) -> list[OffsetReset]:

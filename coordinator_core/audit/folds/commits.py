@@ -31,6 +31,7 @@ class PendingCommit(NamedTuple):
     topic_id: str | None
     expires_ms: int
     committed_ms: int
+    metadata: str | None
 
 
 @dataclass(slots=True)
@@ -155,7 +156,7 @@ class CommitFold:
         if known is None:
             known = self._partitions[key] = PartitionFold(*key, at, at)
         elif known.goes_back(offset, commit.topic_id) and len(known.rewinds) < MOST_KEPT:
-            known.rewinds.append(Rewind(at, known.offset or 0, offset))
+            known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata))
         known.commits += 1
         known.last, known.offset, known.topic_id = at, offset, commit.topic_id
         known.expires_ms, known.committed_ms = commit.expires_ms, commit.committed_ms
@@ -186,4 +187,5 @@ def _pending(record: OffsetCommitRecord, value: OffsetCommitValue) -> PendingCom
         value.get("topicId"),
         value.get("expireTimestamp", -1),
         value["commitTimestamp"],
+        value["metadata"],
     )

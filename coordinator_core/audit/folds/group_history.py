@@ -20,7 +20,7 @@ from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.repeated_lines import without_copies
-from coordinator_core.clients.known_clients import ClientCertainty, KnownClient
+from coordinator_core.clients.known_clients import ClientCertainty, KnownClient, count_text
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, SnapshotSettings
@@ -50,6 +50,7 @@ class Rewind(NamedTuple):
     at: Annotated[LogPosition, "the commit that goes back"]
     before: Annotated[int, "offset committed before"]
     after: Annotated[int, "offset committed now"]
+    metadata: Annotated[str | None, "the metadata of the commit; franz-go writes its member id"] = None
 
 
 class Removal(NamedTuple):
@@ -402,6 +403,17 @@ class GroupHistory:
         """Return the client library of a member; see ``client_library``."""
         return client_library(self._members[member_id]) if member_id in self._members else None
 
+    def clients_of(self, epoch: GroupEpochRow, *, with_leader: bool = True) -> str | None:
+        """Return who leads an epoch, and how many members each client library has; None: all of them are Java."""
+        rows = [self._members[member_id] for member_id in epoch.members or () if member_id in self._members]
+        if all(client_library(row) is None for row in rows):
+            return None
+        leader = self._members.get(epoch.leader or "")
+        counts = count_text(row.client for row in rows)
+        if leader is None or not with_leader:
+            return counts
+        return f"leader {leader.member_id} ({leader.client}); {counts}"
+
     @cached_property
     def shared_names(self) -> frozenset[str]:
         """Return the client names that do not identify one client: more members than AT_ONCE had them at the same
@@ -532,8 +544,10 @@ def client_name(row: Client) -> str:
 
 
 def client_library(row: MembershipRow) -> str | None:
-    """Return the client library of a member if it is known not to be Java, of which most is said: None for the rest."""
-    return None if row.client == ClientCertainty.UNKNOWN or KnownClient.JAVA in row.client.split(" or ") else row.client
+    """Return the client library of a member, or that it is an unknown client; None: it is Java, as most are."""
+    if row.client == KnownClient.JAVA:
+        return None
+    return "unknown client" if row.client == ClientCertainty.UNKNOWN else row.client
 
 
 def _shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:

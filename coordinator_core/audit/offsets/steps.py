@@ -44,6 +44,7 @@ class StepCause(StrEnum):
 
     OUTSIDE = "administrator or consumer outside the group"
     TAKEOVER = "another member took over"
+    NOT_OWNER = "commit of a member that did not own the partition"
     TOPIC_CREATED_AGAIN = "topic created again"
     GROUP_DELETED = "group deleted"
     GROUP_EXPIRED = "group expired"
@@ -415,6 +416,9 @@ def _with_place(detail: str | None, line: BrokerEvent) -> str:
 
 
 def _of_rewind(step: _Step, before: _Step | None) -> _Reason:
+    owners = (step.owner.member_id, *step.owner.others)
+    if step.committer is not None and owners[0] is not None and step.committer not in owners:
+        return _Reason(StepCause.NOT_OWNER, f"{step.committer} committed, {owners[0]} owned the partition")
     if step.owner.others:
         return _Reason(StepCause.UNKNOWN)
     member, earlier = step.owner.member_id, None if before is None else before.owner.member_id

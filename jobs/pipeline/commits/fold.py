@@ -307,6 +307,7 @@ class CommitPass:
             "before": nullable(before.offset),
             "after": nullable(commits.offset),
             "log_offset_before": nullable(before.at),
+            "metadata": _whole(commits.rows(("metadata",))["metadata"]),
         }
         return structs(fields, REWIND)
 

@@ -30,7 +30,7 @@ function facts(line) {
   const pairs = line.group_type === "OFFSETS" ? [["Type", "committed offsets only: the log has no record of the group itself"]] : [
     ["Type", line.group_type.toLowerCase()], ["State", words(line.state.toLowerCase())], [capital(epochName(line)), line.epoch ?? "–"],
     ["Assignor", line.assignor ?? "not in the log (the broker's default, or none yet)"], ["Members", `${line.members} of ${line.members_seen} seen`],
-    ["Rebalances", line.rebalances],
+    ...(line.clients ? [["Clients", line.clients]] : []), ["Rebalances", line.rebalances],
   ];
   pairs.push(["History", line.complete ? "complete" : "partial: the log does not contain its beginning"]);
   return el("dl", { class: "facts" }, pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));

@@ -10,13 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from coordinator_core.clients.evidence import EVERY_WRITER, assignment_writers, decide, narrowed, subscription_writers
+from coordinator_core.clients.evidence import (
+    EVERY_WRITER,
+    assignment_writers,
+    decide,
+    decide_by_id,
+    narrowed,
+    subscription_writers,
+)
 from coordinator_core.clients.known_clients import (
     DEFAULTS,
     UNKNOWN_CLIENT,
     ClientCertainty,
     KnownClient,
     Told,
+    count_text,
     default_client,
 )
 from coordinator_core.clients.writers import WRITERS
@@ -192,6 +200,25 @@ def test_default_client_ids() -> None:
         "orders": None,
     }
     assert {client_id: default_client(client_id) for client_id in ids} == ids
+
+
+def test_the_ids_that_members_of_consumer_groups_choose() -> None:
+    """Java and franz-go write the letters of URLs, franz-go with the padding; librdkafka those of MIME."""
+    ids = {
+        "eu_9XwKI2p3-iEGyItaojg==": "franz-go",
+        "8FVQgfpVAYpXslGxO7At1A==": "franz-go",
+        "eu_9XwKI2p3-iEGyItaojg": "java",
+        "eu/9XwKI2p3+iEGyItaojg": "librdkafka",
+        "8FVQgfpVAYpXslGxO7At1A": "java or librdkafka",
+        "2da4d556-16dc-4d3e-a84d-0e60c1a6723e": "platformatic",
+        "mine": "unknown",
+    }
+    assert {member_id: decide_by_id(member_id, "app").name for member_id in ids} == ids
+
+
+def test_the_clients_of_a_group_are_counted() -> None:
+    names = ["java", "kafka-go", "unknown", "java", "java"]
+    assert count_text(names) == "3 java, 1 kafka-go, 1 unknown"
 
 
 def test_assignments_of_zero_bytes_prove_nothing() -> None:

@@ -56,11 +56,13 @@ def test_the_story_of_a_rebalance_says_why_what_and_how_long(folder: Path) -> No
     story = [line["text"] for line in told("explain", "payments@3", "--log", folder)]
     assert story[0].startswith("The consumer group payments rebalanced from epoch 2 to epoch 3. It had 1 member before")
     text = "\n".join(story)
-    assert "Cause: member b (client-b at 10.0.0.1) joined." in text
-    assert "Member a (client-a at 10.0.0.1) was asked to give up 1 partition and did so after 1.0 s." in text
+    assert "Cause: member b (client-b at 10.0.0.1, unknown client) joined." in text
+    first = "Member a (client-a at 10.0.0.1, unknown client)"
+    assert f"{first} was asked to give up 1 partition and did so after 1.0 s." in text
+    assert "Its clients: 2 unknown." in text
     assert "All members reached the target" in text
     assert "1 partition moved from one member to another" in text
-    assert f"Member b (client-b at 10.0.0.1) got {TOPIC} 1." in text
+    assert f"Member b (client-b at 10.0.0.1, unknown client) got {TOPIC} 1." in text
 
 
 def test_every_sentence_names_the_records_that_prove_it(folder: Path) -> None:

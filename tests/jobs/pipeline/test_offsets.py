@@ -70,14 +70,15 @@ def test_rewinds_name_the_owner_then_and_the_rebalance_before(sample):
     expected = set()
     for history in group_histories(find_logs([SAMPLE_LOGS]), pytest.fail):
         for commits in history.commits:
-            for at, before, after in commits.rewinds:
+            members = {row.member_id for row in history.memberships}
+            for at, before, after, metadata in commits.rewinds:
                 owners = [row.member_id for row in history.assignments if holds(row, commits, at)]
                 opened = [row.to_epoch for row in history.rebalances if row.at.offset <= at.offset]
                 last = opened[-1] if opened else None
                 of = (history.group_id, commits.topic, commits.partition, at.offset, before, after)
-                expected.add((*of, min(owners, default=None), last))
+                expected.add((*of, metadata if metadata in members else None, min(owners, default=None), last))
     columns = ("group_id", "topic", "partition", "log_offset", "offset_before", "committed_offset")
-    found = sample.rewinds().select(*columns, "owner", "rebalance_to").collect()
+    found = sample.rewinds().select(*columns, "committer", "owner", "rebalance_to").collect()
     assert {tuple(row) for row in found} == expected
     assert any(owner is not None for *_, owner, _ in expected)
 

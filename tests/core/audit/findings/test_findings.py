@@ -461,6 +461,23 @@ def test_a_rewind_counts_where_the_partition_changed_hands() -> None:
     assert found(FindingKind.OFFSETS_REWOUND, commits=late, **parts) == []
 
 
+def test_a_rewind_names_the_member_that_committed_and_had_lost_the_partition() -> None:
+    """franz-go writes its member id as metadata of its commits."""
+    held = [assignment("a", 0, at(2), at(19)), assignment("b", 0, at(20)), assignment("b", 1, at(20))]
+    parts = {"assignments": held, "rebalances": [rebalance(3, at(18), finished=at(20))], "memberships": MEMBERS}
+
+    def detail(*of: PartitionCommits) -> str:
+        (row,) = found(FindingKind.OFFSETS_REWOUND, commits=list(of), **parts)
+        return row.detail
+
+    lost = commits(rewinds=(Rewind(at(25), 90, 40, "a"), Rewind(at(26), 90, 41, "a")))
+    assert "; 2 committed by client-a at 10.0.0.1 (a), 2 of them for partitions that it had lost" in detail(lost)
+    own = commits(rewinds=(Rewind(at(25), 90, 40, "b"),))
+    assert detail(own).endswith("from 90 to 40; 1 committed by client-b at 10.0.0.1 (b)")
+    for other in (None, "", "of an application"):
+        assert detail(commits(rewinds=(Rewind(at(25), 90, 40, other),))).endswith("from 90 to 40")
+
+
 def test_offsets_set_back_while_nobody_was_in_the_group_are_a_reset() -> None:
     back = [commits(rewinds=(Rewind(at(25), 90, 40),)), commits(partition=1, rewinds=(Rewind(at(25), 7, 0),))]
     empty = epoch(3, at(20), members=())
@@ -655,7 +672,7 @@ def test_commits_are_folded_with_their_transactions() -> None:
     fold.end_transaction(1, committed=True)
     fold.end_transaction(2, committed=False)
     (only,) = fold.partitions()
-    assert (only.commits, only.offset, only.rewinds) == (3, 20, (Rewind(at(1), 10, 4),))
+    assert (only.commits, only.offset, only.rewinds) == (3, 20, (Rewind(at(1), 10, 4, ""),))
     assert list(fold.transactions()) == [OpenTransaction(3, at(4), 1)]
 
 

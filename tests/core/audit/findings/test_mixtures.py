@@ -9,12 +9,16 @@ import pytest
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.clients.known_clients import KnownClient, clients_named
 from coordinator_core.clients.mixtures import MIXTURES, Consequence, mixtures_of
 from coordinator_core.history.rows import MembershipRow
+from jobs.queries.from_logs.history import group_histories
 from jobs.settings import load
+from jobs.sources.files import find_logs
 from tests.core.audit.histories import assignment, at, epoch, member
 from tests.core.real_logs import histories, unpacked, wild
+from tests.shared_data import CORPUS
 
 LIMITS = load(environment={}).findings
 KINDS = (
@@ -22,7 +26,7 @@ KINDS = (
     FindingKind.MEMBER_LEFT_OUT,
     FindingKind.GENERATIONS_FAILED,
     FindingKind.CLIENTS_CLASH,
-    FindingKind.UNWANTED_PARTITIONS,
+    FindingKind.TARGETS_WRONG,
 )
 
 
@@ -117,10 +121,15 @@ def test_clients_that_did_not_work_together_while_both_were_there() -> None:
     assert all(row.until_ms > row.since_ms for row in clashes)
 
 
-def test_a_member_that_has_what_it_does_not_subscribe_to() -> None:
-    held = [assignment("a", number, at(10), group_type="CLASSIC", topic="u") for number in range(2)]
-    row = found(classic(member("a", at(10), client="platformatic"), leader="a", assignments=held))
-    assert row[FindingKind.UNWANTED_PARTITIONS].value == 2
+@pytest.mark.skipif(not (CORPUS / "clients").is_dir(), reason="needs ../shared")
+def test_partitions_for_members_that_do_not_want_them_are_one_finding() -> None:
+    """The round robin of platformatic gives partitions to all, whoever subscribes to what."""
+    logs = find_logs([CORPUS / "clients" / "logs"])
+    (history,) = group_histories(logs, lambda message: None, "platformatic-default-subs", AuditSettings())
+    (row,) = findings(history, LIMITS)
+    assert (row.kind, row.value) == (FindingKind.TARGETS_WRONG, 9)
+    assert "as the client of its leader, platformatic, assigns: p1 of platformatic-default-subs.orders" in row.detail
+    assert row.detail.endswith("let all members subscribe to the same topics, or use another assignor")
 
 
 @pytest.mark.parametrize("mixture", MIXTURES, ids=lambda each: f"{each.leader}-{each.consequence.name}")
