@@ -193,7 +193,7 @@ class CoordinatorAudit:
         return [
             *answers.missing(group, of_history=False),
             *known.about_window(None, then),
-            *known.reasons_with_topics(of_all=group is None),
+            *known.reasons_with_topics(group),
             *missing_of_shares(known, answers.tables, self.cluster, group),
             *known.about_offsets(),
         ]

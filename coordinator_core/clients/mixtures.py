@@ -78,6 +78,12 @@ MIXTURES: Final = (
     ),
 )
 """All mixtures that are known to break."""
+LEAVES_OUT_SHORT: Final = frozenset(
+    mixture.leader.value
+    for mixture in MIXTURES
+    if mixture.consequence is Consequence.LEFT_OUT and mixture.members == SHORT
+)
+"""Clients that give members whose subscriptions end early nothing, and share out among the others."""
 
 
 def mixtures_of(

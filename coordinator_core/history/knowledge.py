@@ -122,18 +122,18 @@ class Knowledge:
         gaps = sorted(self.gaps.items())
         return {name: log for name, log in gaps if not log.lists_all and not log.is_after_end}
 
-    def reasons(self, *, of_all: bool = True) -> list[str]:
+    def reasons(self, group_id: str | None = None) -> list[str]:
         """Return what is missing of the logs of groups, in words; the list is empty if nothing is.
 
-        ``of_all``: for an answer about all groups. Otherwise it is about one that is in these logs, so that it does not
-        matter which others there may be.
+        ``group_id``: for an answer about one group that is in these logs, so that it does not matter which others there
+        may be, and what of theirs cannot be decoded. None: about all groups.
         """
         return [
             *self.about_end(),
             *self._of_gaps(),
             *self._of_absence(),
-            *(self._of_uncounted() if of_all else ()),
-            *self._of_unreadable(),
+            *(self._of_uncounted() if group_id is None else ()),
+            *self._of_unreadable(group_id),
             *self._of_missing_times(),
         ]
 
@@ -156,12 +156,12 @@ class Knowledge:
             return [f"{utc(until_ms)} is before the first record of these logs, which is of {utc(self.first_ms)}"]
         return []
 
-    def reasons_with_topics(self, *, of_all: bool = True) -> list[str]:
+    def reasons_with_topics(self, group_id: str | None = None) -> list[str]:
         """Return what is missing for an answer that rests on topics, too, in words; Connect's own log tells of none.
 
-        ``of_all`` is as in ``reasons``.
+        ``group_id`` is as in ``reasons``.
         """
-        return [*self.reasons(of_all=of_all), *self.about_topics()]
+        return [*self.reasons(group_id), *self.about_topics()]
 
     def about_topics(self) -> list[str]:
         """Return what is missing of the topics for answers about the logs of groups, in words."""
@@ -196,7 +196,7 @@ class Knowledge:
             return [f"group {group_id!r} lies in {absent}, which was not given"]
         if self.given.not_counted() or GROUP_LOG not in self.given.counts:
             return self.reasons()
-        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable(), *self._of_absent_workers(group_id)]
+        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
 
     def _of_absent_workers(self, group_id: str) -> Iterator[str]:
         """Connect workers on KIP-848 are in a log of their own: any group may be one of them."""
@@ -235,13 +235,14 @@ class Knowledge:
                 "duration of this answer counts, and what rests on them is missing"
             )
 
-    def _of_unreadable(self) -> Iterator[str]:
+    def _of_unreadable(self, group_id: str | None) -> Iterator[str]:
         notes = []
-        for topic, partition in sorted({*self.lost.unreadable, *self.lost.unplaced}):
+        lost = self.lost if group_id is None else self.lost.about(group_id)
+        for topic, partition in sorted({*lost.unreadable, *lost.unplaced}):
             place = (topic, partition)
-            groups = self.lost.unreadable.get(place, {})
-            spans = [*groups.values(), *([self.lost.unplaced[place]] if place in self.lost.unplaced else [])]
-            about = "any group" if place in self.lost.unplaced else _named(sorted(groups))
+            groups = lost.unreadable.get(place, {})
+            spans = [*groups.values(), *([lost.unplaced[place]] if place in lost.unplaced else [])]
+            about = "any group" if place in lost.unplaced else _named(sorted(groups))
             notes.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
         if notes:
             yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"

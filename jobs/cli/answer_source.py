@@ -174,5 +174,5 @@ def refuse_unproven(answers: Answers, negative: str, group_id: str | None = None
     before ``since_ms``, the time from which on was asked (None: any); ``group_id``: a group that is there (None: all).
     """
     known = answers.knowledge()
-    if missing := [*known.about_window(since_ms), *known.reasons(of_all=group_id is None)]:
+    if missing := [*known.about_window(since_ms), *known.reasons(group_id)]:
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

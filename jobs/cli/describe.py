@@ -136,7 +136,7 @@ def describe_command(
     one = None if group is None else find_group(then, group)
     check_moment(source.console, then, moment)
     of_topics = one is None or not isinstance(one.group.state, ClassicGroup)
-    is_whole = warn_of_missing(source.console, then, of_all=one is None, of_topics=of_topics, of_offsets=True)
+    is_whole = warn_of_missing(source.console, then, group, of_topics=of_topics, of_offsets=True)
     warn_of_share_state(source.console, then, then.groups() if one is None else [one])
     chosen = naming_moved(source.console, then.groups() if one is None else [one])
     descriptions = (describe(each, offsets, around, certainty) for each, offsets, certainty in chosen)
@@ -207,7 +207,7 @@ def offsets_command(
     described, offsets, certainty = find_group(then, group)
     known = known_ends(answers, ends, moment)
     if isinstance(described.state, ShareGroup):
-        warn_of_missing(source.console, then, of_all=False)
+        warn_of_missing(source.console, then, group)
         warn_of_share_state(source.console, then, [GroupThen(described, offsets, certainty)])
         shared = _share_partitions(described.group_id, described.state, then, known)
         print_lines(shared if source.json else without_counts(shared), as_json=source.json, title=f"offsets of {group}")
@@ -217,7 +217,7 @@ def offsets_command(
     for _, commits in sorted(offsets.pending.items()):
         lines += _commits(commits, "pending", known, is_whole)
     lines += [_unknown_commit(partition, is_whole) for partition in sorted(certainty.unknown_offsets)]
-    warn_of_missing(source.console, then, of_all=False, of_offsets=True)
+    warn_of_missing(source.console, then, group, of_offsets=True)
     print_list(source, lines, f"offsets of {group}", is_whole=is_whole)
 
 

@@ -17,11 +17,16 @@ from jobs.relations.moment import AsOf
 
 
 def warn_of_missing(
-    console: Console, then: GroupsThen, *, of_all: bool = True, of_topics: bool = False, of_offsets: bool = False
+    console: Console,
+    then: GroupsThen,
+    group_id: str | None = None,
+    *,
+    of_topics: bool = False,
+    of_offsets: bool = False,
 ) -> bool:
     """Say once what the logs lack from before the moment; ``of_topics``: for an answer that rests on topics, too.
 
-    ``of_all``: for one about all groups, or else about one that was found; ``of_offsets``: for one about committed
+    ``group_id``: for one about a group that was found, None: about all; ``of_offsets``: for one about committed
     offsets.
 
     Returns whether no group, member or offset can have been there without a trace in them.
@@ -32,7 +37,7 @@ def warn_of_missing(
         "whole_from": {name: log.whole_from for name, log in gaps.items()},
         "lost": {name: log.lost for name, log in gaps.items() if log.lost >= 0},
     }
-    reasons = known.reasons_with_topics(of_all=of_all) if of_topics else known.reasons(of_all=of_all)
+    reasons = known.reasons_with_topics(group_id) if of_topics else known.reasons(group_id)
     for number, reason in enumerate(reasons):
         console.warn(reason, **facts if gaps and number == 0 else {})
     for reason in known.about_offsets() if of_offsets else ():

@@ -50,7 +50,7 @@ def print_lag_history(source: AnswerSource, group: str, ends: Path | None, limit
     seen = {(point.topic, point.partition) for point in points}
     without = sorted(str(partition) for partition in offsets.committed if partition not in seen)
     known = answers.knowledge()
-    reasons = [*known.reasons(of_all=False), *known.about_offsets()]
+    reasons = [*known.reasons(group), *known.about_offsets()]
     if not points:
         doubt = f", as far as is known: {'; '.join(reasons)}" if reasons else ""
         raise InputError(

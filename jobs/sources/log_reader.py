@@ -69,8 +69,10 @@ class LogReader:
     was read, ``losses`` counts those that are lost, and ``damages`` how often bytes of the log gave no record.
     """
 
-    def __init__(self, files: Sequence[LogPart], warn: Warn) -> None:
+    def __init__(self, files: Sequence[LogPart], warn: Warn, group_id: str | None = None) -> None:
+        """``group_id``: nothing is said of the records of other groups that cannot be decoded. None: of all groups."""
         self._files = files
+        self._group_id = group_id
         self._warn = warn
         self._faults = BoundedWarnings(str(self), warn)
         self._ignored: dict[int, tuple[int, int]] = {}
@@ -212,12 +214,15 @@ class LogReader:
                     first, count = self._ignored.get(record_type := key_type(row.key), (row.offset, 0))
                     self._ignored[record_type] = first, count + 1
                 return None
+            unreadable = self._decoder.unreadable(at, row.key, error)
+            if self._group_id is not None and unreadable.group_id not in (None, self._group_id):
+                return unreadable
             if not isinstance(error, EarlyAccessError):
                 self._faults.add(f"{file.topic}-{file.partition} offset {row.offset}: {error}", str(error))
             elif not self._tells_early_access:  # the same text for each log, so that it is said once
                 self._tells_early_access = True
                 self._warn(str(error))
-            return self._decoder.unreadable(at, row.key, error)
+            return unreadable
 
 
 class _Overlap:

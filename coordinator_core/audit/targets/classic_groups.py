@@ -48,6 +48,7 @@ from coordinator_core.audit.targets.verdict import (
     units,
     verdict_row,
 )
+from coordinator_core.clients.mixtures import LEAVES_OUT_SHORT
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.errors import DecodeError
@@ -115,16 +116,20 @@ class ClassicAudit:
             return self._unknown(f"a readable blob of each member: {error}")
         if self.protocol == STREAMS_PROTOCOL:
             return self._streams(blobs)
+        clients = leader_clients(self.value)
+        if LEAVES_OUT_SHORT.intersection(clients):
+            blobs = {member: blob for member, blob in blobs.items() if blob[1] is not None or not blob[0].is_short}
         joined = {
             member["memberId"]: subscribed_member(blobs[member["memberId"]][0].fields, member.get("groupInstanceId"))
             for member in self.value["members"]
+            if member["memberId"] in blobs
         }
         logged = {member: recorded(blob[1].fields) if blob[1] else {} for member, blob in blobs.items()}
-        row = self._judge(joined, logged)
+        row = self._judge(clients, joined, logged)
         self.memory.watch(self.leader, joined)
         return row
 
-    def _judge(self, joined: Joined, logged: Given) -> TargetAuditRow:
+    def _judge(self, clients: tuple[str, ...], joined: Joined, logged: Given) -> TargetAuditRow:
         """Return the verdict: the first view that gives the assignment, else what speaks against each view."""
         assigned = frozenset(topic for work in logged.values() for topic, numbers in work.items() if numbers)
         possible = LeaderViews(
@@ -140,7 +145,6 @@ class ClassicAudit:
         views = list(possible.possible(self.memory.views.get(self.leader)))
         if not views:
             return self._unknown(TOPICS_MISSING)
-        clients = leader_clients(self.value)
         attempts: list[_Attempt] = []
         for attempt in self._attempts(with_assignor(clients, self.protocol), joined, views):
             attempts.append(attempt)
@@ -252,6 +256,8 @@ class ClassicAudit:
         What a client computes can leave partitions without a reader all the same.
         """
         fitted = f"{attempt.view.fitted}; as {attempt.client} assigns"
+        if len(joined) < len(self.value["members"]):
+            fitted += " to the members that it can read"
         row = self._fits(attempt, joined, logged, fitted)
         if attempt.client in JAVA_CLIENTS or row.verdict != Verdict.IDENTICAL:
             return row

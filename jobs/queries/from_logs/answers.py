@@ -64,7 +64,7 @@ class LogAnswers:
     def at(self, moment: AsOf, group_id: str | None = None) -> GroupsThen:
         """Replay all groups, also if only one is asked for."""
         self._broker_lines()
-        return replay(self.logs, moment, self._warn_once(), self.listed)
+        return replay(self.logs, moment, self._warn_once(), self.listed, group_id)
 
     def history(self, group_id: str) -> GroupHistory | None:
         """One pass over the logs."""

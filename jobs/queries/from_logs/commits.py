@@ -43,7 +43,7 @@ def group_commits(logs: Iterable[LogPart], warn: Warn, group_id: str, listed: To
     """
     partitions = by_partition(logs)
     topics = known_topics(partitions, listed, warn)
-    passes = [_Pass(LogReader(files, warn), group_id) for files in partitions[Family.GROUP].values()]
+    passes = [_Pass(LogReader(files, warn, group_id), group_id) for files in partitions[Family.GROUP].values()]
     runs = [run for one_pass in passes for _, run in one_pass.runs()]
     return GroupCommits(
         runs,
@@ -59,7 +59,7 @@ def lag_from_logs(logs: Iterable[LogPart], warn: Warn, group_id: str | None, end
     """Return the lag of a group, or of all (None), at each snapshot of the end offsets, as ``point_order`` orders."""
     points: list[LagPoint] = []
     for files in by_partition(logs)[Family.GROUP].values():
-        one_pass = _Pass(LogReader(files, warn), group_id)
+        one_pass = _Pass(LogReader(files, warn, group_id), group_id)
         commits: dict[str, dict[TopicPartition, list[TimedCommit]]] = defaultdict(lambda: defaultdict(list))
         for group, run in one_pass.runs():
             held_ms = run.last.timestamp_ms if run.held_ms is None else run.held_ms

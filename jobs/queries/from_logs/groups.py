@@ -93,10 +93,17 @@ class ReplayedGroups:
         return around.with_brokers(self.topics, self.times.topics_ms, self.times.upto_ms)
 
 
-def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHistory | None = None) -> ReplayedGroups:
+def replay(
+    logs: Iterable[LogPart],
+    moment: AsOf,
+    warn: Warn,
+    listed: TopicHistory | None = None,
+    group_id: str | None = None,
+) -> ReplayedGroups:
     """Replay the logs up to the moment. What cannot be read or decoded is skipped, and ``warn`` is called.
 
-    ``listed`` are the topics where the metadata log is not given.
+    ``listed`` are the topics where the metadata log is not given; ``group_id`` is the group that is asked for, if one
+    is.
     """
     logs = list(logs)
     partitions = by_partition(logs)
@@ -104,7 +111,7 @@ def replay(logs: Iterable[LogPart], moment: AsOf, warn: Warn, listed: TopicHisto
     ends: list[LogEnd] = []
     for family in (Family.GROUP, Family.CONNECT):
         for number, files in partitions[family].items():
-            partition = LogPartition(LogReader(files, warn))
+            partition = LogPartition(LogReader(files, warn, group_id))
             ends.append(partition.replay(moment.time_ms, moment.offsets.get(number)))
             replayed.partitions.append(partition)
     times = replayed.times = MomentTimes.of(moment, ends)

@@ -70,7 +70,7 @@ def group_histories(
     what the logs lack.
     """
     logs = list(logs)
-    readers, topics, share_readers = _opened(logs, warn, listed)
+    readers, topics, share_readers = _opened(logs, warn, listed, group_id)
     counts = log_counts(topics, logs)
     surroundings = _Surroundings(
         topics, _ShareState.read(share_readers, topics, group_id, given_share_state(logs, counts)), brokers
@@ -85,7 +85,8 @@ def group_histories(
         lost = lost.joined(_lost(reader, unreadable))
     around = surroundings
     known = knowledge(logs, topics, counts, readers, lost, around.times, around.shares.given, around.whole_from_ms)
-    _tell(known, warn, of_all=group_id is None)
+    for reason in known.reasons_with_topics(group_id):
+        warn(reason)
     if shares or surroundings.shares.groups:
         for reason in known.about_share_groups():
             warn(reason)
@@ -100,7 +101,7 @@ def group_rounds(
 ) -> list[Round]:
     """Return the assignment rounds of one group. ``warn`` is called for what cannot be read."""
     logs = list(logs)
-    readers, topics, _ = _opened(logs, warn, listed)
+    readers, topics, _ = _opened(logs, warn, listed, group_id)
     of_group: list[Round] = []
     times: list[int] = []
     lost = NOTHING_LOST
@@ -112,19 +113,20 @@ def group_rounds(
         lost = lost.joined(_lost(reader, unreadable))
     counts = log_counts(topics, logs)
     known = knowledge(logs, topics, counts, readers, lost, times, given_share_state(logs, counts))
-    _tell(known, warn, of_all=False)
+    for reason in known.reasons_with_topics(group_id):
+        warn(reason)
     return in_order(of_group)
 
 
 def _opened(
-    logs: Iterable[LogPart], warn: Warn, listed: TopicHistory | None
+    logs: Iterable[LogPart], warn: Warn, listed: TopicHistory | None, group_id: str | None
 ) -> tuple[list[LogReader], TopicHistory | None, list[LogReader]]:
     """Return readers of the logs of groups, the topics of the metadata log, readers of the share state log."""
     partitions = by_partition(logs)
     topics = known_topics(partitions, listed, warn)
     of_groups = [*partitions[Family.CONNECT].values(), *partitions[Family.GROUP].values()]
     of_share_state = [LogReader(files, warn) for files in partitions[Family.SHARE].values()]
-    return [LogReader(files, warn) for files in of_groups], topics, of_share_state
+    return [LogReader(files, warn, group_id) for files in of_groups], topics, of_share_state
 
 
 def _readable(reader: LogReader, unreadable: UnreadableOffsets, times: list[int]) -> Iterator[AnyRecord]:
@@ -140,11 +142,6 @@ def _readable(reader: LogReader, unreadable: UnreadableOffsets, times: list[int]
 def _lost(reader: LogReader, unreadable: UnreadableOffsets) -> LostRecords:
     """Return what a partition lacks that was read to its end."""
     return unreadable.lost(reader.place, [(span.first, span.last) for span in reader.gaps.lost])
-
-
-def _tell(known: Knowledge, warn: Warn, *, of_all: bool) -> None:
-    for reason in known.reasons_with_topics(of_all=of_all):
-        warn(reason)
 
 
 @dataclass(slots=True)

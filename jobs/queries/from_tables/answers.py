@@ -286,7 +286,7 @@ class StoredAnswers:
                 yield NO_ZONE.format(silent)
             yield from of_other_clusters(self.tables, self.cluster)
             known = self.knowledge()
-            yield from known.reasons_with_topics(of_all=group_id is None)
+            yield from known.reasons_with_topics(group_id)
             yield from known.about_history()
             yield from missing_of_shares(known, self.tables, self.cluster, group_id) if of_shares else ()
 

@@ -65,7 +65,7 @@ def test_a_list_is_not_whole_where_nothing_tells_how_many_partitions_there_are(
     (reason,) = known.reasons()
     assert said in reason
     assert (known.given.absent(), known.lists_all, known.shows_all_since(0)) == ({}, False, False)
-    assert (known.about_group("g"), known.reasons(of_all=False)) == ([reason], [])
+    assert (known.about_group("g"), known.reasons("g")) == ([reason], [])
 
 
 def test_a_group_without_a_trace_may_be_of_workers_whose_log_is_missing() -> None:

@@ -90,7 +90,7 @@ def test_after_the_end_of_the_log_nothing_is_certain(tmp_path: Path) -> None:
         last, later = answers.at(AsOf(time_ms=end_ms)), answers.at(AsOf(time_ms=end_ms + 1))
         for now in (answers.at(AsOf()), last):
             assert {certainty_label(group, known) for group, _, known in now.groups()} == {CERTAIN_GROUP}
-            assert now.knowledge().reasons(of_all=False) == []
+            assert now.knowledge().reasons("any") == []
         groups = list(later.groups())
         assert [then.group.group_id for then in groups] == [then.group.group_id for then in last.groups()]
         assert {certainty_label(then.group, then.certainty) for then in groups} == {POSSIBLY_THERE}
@@ -102,7 +102,7 @@ def test_after_the_end_of_the_log_nothing_is_certain(tmp_path: Path) -> None:
             assert there <= then.certainty.unknown_offsets
             assert not then.certainty.transactions_are_known
         assert not later.knowledge().lists_all
-        (reason,) = later.knowledge().reasons(of_all=False)
+        (reason,) = later.knowledge().reasons("any")
         assert reason.startswith("the log ends at ")
 
 
@@ -115,13 +115,13 @@ def test_after_the_end_of_the_log_its_end_offsets_say_that_nothing_was_written_s
         end_ms = answers.at(AsOf()).span()[1]
         assert end_ms is not None
         last, later = answers.at(AsOf()), answers.at(AsOf(end_ms + 60_000, ends))
-        assert later.knowledge().reasons(of_all=False) == []
+        assert later.knowledge().reasons("any") == []
         assert {certainty_label(group, known) for group, _, known in later.groups()} == {CERTAIN_GROUP}
         assert offsets(later) == offsets(last)
         some = dict(list(ends.items())[:-1])
-        assert len(answers.at(AsOf(end_ms + 60_000, some)).knowledge().reasons(of_all=False)) == 1
+        assert len(answers.at(AsOf(end_ms + 60_000, some)).knowledge().reasons("any")) == 1
         more = {number: end + 1 for number, end in ends.items()}
-        assert answers.at(AsOf(end_ms + 60_000, more)).knowledge().reasons(of_all=False) != []
+        assert answers.at(AsOf(end_ms + 60_000, more)).knowledge().reasons("any") != []
 
 
 @pytest.mark.parametrize("has_holes", [True, False])

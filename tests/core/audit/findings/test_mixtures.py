@@ -9,6 +9,7 @@ import pytest
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.rows import Verdict
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.clients.known_clients import KnownClient, clients_named
 from coordinator_core.clients.mixtures import MIXTURES, Consequence, mixtures_of
@@ -89,6 +90,19 @@ def test_a_member_that_the_leader_leaves_out() -> None:
     assert "member b (client-b at 10.0.0.1, kafka-go) got nothing in 1 generation" in row.detail
     also = [*held, assignment("b", 1, at(10), group_type="CLASSIC")]
     assert FindingKind.MEMBER_LEFT_OUT not in found(classic(*members, leader="a", assignments=also))
+
+
+def test_a_real_leader_of_librdkafka_leaves_a_member_of_kafka_go_out() -> None:
+    """It shares out among the others, which is what its assignor does with the members that it can read."""
+    logs = find_logs([unpacked("clients") / "member_left_out" / "logs"])
+    (history,) = group_histories(logs, pytest.fail, audit=AuditSettings())
+    rows = found(history)
+    assert rows.keys() == {FindingKind.MEMBER_LEFT_OUT, FindingKind.CLIENTS_CLASH}
+    row = rows[FindingKind.MEMBER_LEFT_OUT]
+    assert (row.value, row.is_open) == (17_554, False)
+    assert ", kafka-go) got nothing in 2 generations (18 s): the leader, member rdkafka-de61344e" in row.detail
+    assert [target.verdict for target in history.targets] == [Verdict.IDENTICAL] * 3
+    assert [(target.fitted or "").endswith("can read") for target in history.targets] == [False, True, True]
 
 
 def test_generations_that_were_not_completed_name_the_members_that_failed() -> None:

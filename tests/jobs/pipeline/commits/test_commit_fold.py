@@ -59,7 +59,7 @@ class GeneratedLog:
         row = self.row(at, What.COMMIT, group_id=group, topic=topic, partition=partition, is_tombstone=tombstone)
         value: Row | None = None
         if not tombstone:
-            value = {"offset": committed, "metadata": "", "commitTimestamp": at.timestamp_ms}
+            value = {"offset": committed, "metadata": str(at.offset), "commitTimestamp": at.timestamp_ms}
             value |= {"topicId": topic_id} if topic_id else {}
             value |= {"expireTimestamp": expires} if expires is not None else {}
             row |= {"committed_offset": committed, "commit_timestamp": at.timestamp_ms, "metadata": str(at.offset)}
