@@ -169,8 +169,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     moment. ``migration`` and ``join_traffic`` are added for
     classic groups: whether a group of Streams or Connect can move to its new protocol, and how many bytes one rebalance
     sends.
-    ``clients`` is added for groups of consumers with members: the client library of each, by member id; and ``leader``,
-    the member that assigns (null: the broker does).
+    ``clients`` is added for groups of consumers with members: the client library of each, by member id.
     ``certainty`` and the fields after it say which of them are unknown. ``stateAsOf`` says of a classic group
     that its state is that of its last completed rebalance.
     """
@@ -192,10 +191,14 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     _note_surroundings(described, group, around)
     if state is not None and state.members and is_of_consumers(state):
         described["clients"] = {
-            member_id: {"client": told.name, "certainty": told.certainty.value, "release": told.release}
+            member_id: {
+                "client": told.name,
+                "certainty": told.certainty.value,
+                "release": told.release,
+                "leads": isinstance(state, ClassicGroup) and state.leader == member_id,
+            }
             for member_id, told in clients_of(state).items()
         }
-        described["leader"] = state.leader if isinstance(state, ClassicGroup) else None
     if isinstance(state, ClassicGroup):
         _describe_classic(described, group, state, around.coordinator_of(group))
     elif isinstance(state, ConnectGroup):

@@ -137,12 +137,14 @@ class DescribedSetting(TypedDict):
 class DescribedClient(TypedDict):
     """The client library of a member, by what it wrote: ``client`` is its name, ``a or b``, or unknown.
 
-    ``certainty`` is certain, likely, one of several or unknown; ``release`` is null where it is not known.
+    ``certainty`` is certain, likely, one of several or unknown; ``release`` is null where it is not known. ``leads``:
+    the member is the one that assigns.
     """
 
     client: str
     certainty: str
     release: str | None
+    leads: bool
 
 
 class DescribedJoinTraffic(TypedDict):
@@ -361,7 +363,6 @@ class Description(TypedDict):
     migration: NotRequired[DescribedMigration]
     join_traffic: NotRequired[DescribedJoinTraffic]
     clients: NotRequired[dict[str, DescribedClient]]
-    leader: NotRequired[str | None]
     share_offsets: NotRequired[dict[str, DescribedShareOffset | None]]
     share_partitions: NotRequired[list[DescribedSharePartition]]
     offsets: NotRequired[dict[str, DescribedOffset | None]]

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from coordinator_core.audit.folds.group_history import GroupHistory, client_library
+from coordinator_core.audit.folds.client_names import client_library
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import by_log, log_topic, time_order
 from coordinator_core.audit.offsets.steps import CommitStep
 from coordinator_core.broker_log.events import BrokerEvent

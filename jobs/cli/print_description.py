@@ -25,9 +25,9 @@ def print_description(described: Description) -> None:
         }
     libraries = described.get("clients", {})
     if libraries:
-        leader = described.get("leader")
+        leads = (f"{member} ({_library(told)})" for member, told in libraries.items() if told["leads"])
         line |= {
-            "leader": None if leader is None else f"{leader} ({_library(libraries[leader])})",
+            "leader": next(leads, None),
             "clients": count_text(told["client"] for told in libraries.values()),
         }
     print_table("group", [line])

@@ -79,16 +79,14 @@ def _committers(history: GroupHistory, rewinds: list[tuple[PartitionCommits, Rew
     """Return who committed, where the commits name a member, and how many of them it made for partitions that it had
     lost.
     """
-    members = {row.member_id for row in history.memberships}
+    names = history.members()
     made: dict[str, list[bool]] = defaultdict(list)
     for commits, rewind in rewinds:
-        if rewind.metadata in members:
-            made[rewind.metadata or ""].append(_had_lost(history, rewind.metadata, commits, rewind.at))
+        if rewind.metadata in names:
+            made[names[rewind.metadata]].append(_had_lost(history, rewind.metadata, commits, rewind.at))
     return "".join(
-        f"; {len(by)} committed by {history.client(member_id)}"
-        + (f" ({member_id})" if history.client(member_id) != member_id else "")
-        + (f", {sum(by)} of them for partitions that it had lost" if any(by) else "")
-        for member_id, by in made.items()
+        f"; {len(by)} committed by {name}" + (f", {sum(by)} of them for partitions that it had lost" if any(by) else "")
+        for name, by in made.items()
     )
 
 

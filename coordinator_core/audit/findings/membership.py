@@ -10,7 +10,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.connect_deploys import advice
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, client_name, counted, first_of
+from coordinator_core.audit.folds.client_names import client_name
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.clients.known_clients import default_client

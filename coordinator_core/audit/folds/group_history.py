@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
+from coordinator_core.audit.folds.client_names import client_library, client_name, clients_of, named, shared_names
 from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import EmptySpans
@@ -20,7 +20,6 @@ from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.repeated_lines import without_copies
-from coordinator_core.clients.known_clients import ClientCertainty, KnownClient, count_text
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
 from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, SnapshotSettings
@@ -39,9 +38,6 @@ from coordinator_core.history.rows import (
 )
 from coordinator_core.history.share_rows import SharePartitionRow
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family, LogPosition
-
-AT_ONCE = 2
-"""A client may be this many members at once: one that crashed, and its successor before the session expires."""
 
 
 class Rewind(NamedTuple):
@@ -404,22 +400,15 @@ class GroupHistory:
         return client_library(self._members[member_id]) if member_id in self._members else None
 
     def clients_of(self, epoch: GroupEpochRow, *, with_leader: bool = True) -> str | None:
-        """Return who leads an epoch, and how many members each client library has; None: all of them are Java."""
-        rows = [self._members[member_id] for member_id in epoch.members or () if member_id in self._members]
-        if all(client_library(row) is None for row in rows):
-            return None
-        leader = self._members.get(epoch.leader or "")
-        counts = count_text(row.client for row in rows)
-        if leader is None or not with_leader:
-            return counts
-        return f"leader {leader.member_id} ({leader.client}); {counts}"
+        """Return who leads an epoch, and how many members each client has; see ``clients_of``."""
+        return clients_of(epoch, self._members, with_leader=with_leader)
 
     @cached_property
     def shared_names(self) -> frozenset[str]:
         """Return the client names that do not identify one client: more members than AT_ONCE had them at the same
         time.
         """
-        return frozenset(_shared_names(self.memberships))
+        return frozenset(shared_names(self.memberships))
 
     @cached_property
     def _members(self) -> dict[str, MembershipRow]:
@@ -506,57 +495,3 @@ def first_of(names: Sequence[str], most: int = 5) -> str:
     """Return the first names of a list, and how many more there are: ``a, b and 3 more``."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-class Client(Protocol):
-    """What names the client behind a member."""
-
-    @property
-    def member_id(self) -> str:
-        """The id that the coordinator, or a client of KIP-848, gave the member."""
-
-    @property
-    def instance_id(self) -> str | None:
-        """That of a static member."""
-
-    @property
-    def client_id(self) -> str | None:
-        """None: not known."""
-
-    @property
-    def client_host(self) -> str | None:
-        """The address of the client."""
-
-
-def named(client: Client) -> str:
-    """Return the name of the client behind a member, and behind it the member id: ``app-1 at 10.0.0.1 (q3f...)``."""
-    name = client_name(client)
-    return name if name == client.member_id else f"{name} ({client.member_id})"
-
-
-def client_name(row: Client) -> str:
-    """Return what stays the same when a member starts again: its instance id, or its client id and host."""
-    if row.instance_id is not None:
-        return f"instance {row.instance_id}"
-    if row.client_id is None:
-        return row.member_id
-    return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
-
-
-def client_library(row: MembershipRow) -> str | None:
-    """Return the client library of a member, or that it is an unknown client; None: it is Java, as most are."""
-    if row.client == KnownClient.JAVA:
-        return None
-    return "unknown client" if row.client == ClientCertainty.UNKNOWN else row.client
-
-
-def _shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
-    by_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row in memberships:
-        moments = by_name[client_name(row)]
-        moments.append((row.joined.offset, 1))
-        if row.left is not None:
-            moments.append((row.left.offset, -1))
-    for name, moments in by_name.items():
-        if max(accumulate(step for _, step in sorted(moments))) > AT_ONCE:
-            yield name

@@ -131,7 +131,7 @@ class StoredAnswers:
 
     def members(self, groups: Collection[str]) -> Mapping[str, str]:
         """From ``memberships``."""
-        from coordinator_core.audit.folds.group_history import named
+        from coordinator_core.audit.folds.client_names import named
 
         rows = self.tables.rows(
             "SELECT DISTINCT member_id, instance_id, client_id, client_host FROM $memberships "

@@ -1,0 +1,84 @@
+"""What the clients behind members are called: a name that survives restarts, and the client library."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Protocol
+
+from coordinator_core.clients.known_clients import ClientCertainty, KnownClient, count_text
+from coordinator_core.history.rows import GroupEpochRow, MembershipRow
+
+AT_ONCE = 2
+"""A client may be this many members at once: one that crashed, and its successor before the session expires."""
+
+
+class Client(Protocol):
+    """What names the client behind a member."""
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator, or a client of KIP-848, gave the member."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """That of a static member."""
+
+    @property
+    def client_id(self) -> str | None:
+        """None: not known."""
+
+    @property
+    def client_host(self) -> str | None:
+        """The address of the client."""
+
+
+def named(client: Client) -> str:
+    """Return the name of the client behind a member, and behind it the member id: ``app-1 at 10.0.0.1 (q3f...)``."""
+    name = client_name(client)
+    return name if name == client.member_id else f"{name} ({client.member_id})"
+
+
+def client_name(row: Client) -> str:
+    """Return what stays the same when a member starts again: its instance id, or its client id and host."""
+    if row.instance_id is not None:
+        return f"instance {row.instance_id}"
+    if row.client_id is None:
+        return row.member_id
+    return f"{row.client_id} at {(row.client_host or '?').lstrip('/')}"
+
+
+def client_library(row: MembershipRow) -> str | None:
+    """Return the client library of a member, or that it is an unknown client; None: it is Java, as most are."""
+    if row.client == KnownClient.JAVA:
+        return None
+    return "unknown client" if row.client == ClientCertainty.UNKNOWN else row.client
+
+
+def shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
+    """Yield the client names that do not identify one client: more members than AT_ONCE had them at the same time."""
+    by_name: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in memberships:
+        moments = by_name[client_name(row)]
+        moments.append((row.joined.offset, 1))
+        if row.left is not None:
+            moments.append((row.left.offset, -1))
+    for name, moments in by_name.items():
+        if max(accumulate(step for _, step in sorted(moments))) > AT_ONCE:
+            yield name
+
+
+def clients_of(epoch: GroupEpochRow, members: Mapping[str, MembershipRow], *, with_leader: bool) -> str | None:
+    """Return in words who leads an epoch, and how many of its members each client library has.
+
+    ``members``: by member id. None: all of them are Java.
+    """
+    rows = [members[member_id] for member_id in epoch.members or () if member_id in members]
+    if all(client_library(row) is None for row in rows):
+        return None
+    leader = members.get(epoch.leader or "")
+    counts = count_text(row.client for row in rows)
+    if leader is None or not with_leader:
+        return counts
+    return f"leader {leader.member_id} ({leader.client}); {counts}"
