@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.of_cluster import NO_SIGNS, ClusterSigns
-from coordinator_core.audit.folds.client_names import Client, named
+from coordinator_core.audit.folds.client_names import OfClient, named
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import GatheredRow
 from coordinator_core.audit.folds.tallies import GroupTallies
@@ -111,7 +111,7 @@ class FollowedGroup:
     def members(self) -> dict[str, str]:
         """Return the names of the clients behind its members, with their ids, as far as they are kept; by member id."""
         gone = (row for row in self.kept if isinstance(row, MembershipRow))
-        return {row.member_id: named(row) for row in chain[Client](gone, self.folds.audit.open_memberships())}
+        return {row.member_id: named(row) for row in chain[OfClient](gone, self.folds.audit.open_memberships())}
 
     def rows(self, topics: TopicHistory | None) -> Iterator[GatheredRow]:
         """Yield what is known of the group: the newest rows, what is open, and its commits."""

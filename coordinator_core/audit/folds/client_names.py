@@ -14,7 +14,7 @@ AT_ONCE = 2
 """A client may be this many members at once: one that crashed, and its successor before the session expires."""
 
 
-class Client(Protocol):
+class OfClient(Protocol):
     """What names the client behind a member."""
 
     @property
@@ -34,13 +34,13 @@ class Client(Protocol):
         """The address of the client."""
 
 
-def named(client: Client) -> str:
+def named(client: OfClient) -> str:
     """Return the name of the client behind a member, and behind it the member id: ``app-1 at 10.0.0.1 (q3f...)``."""
     name = client_name(client)
     return name if name == client.member_id else f"{name} ({client.member_id})"
 
 
-def client_name(row: Client) -> str:
+def client_name(row: OfClient) -> str:
     """Return what stays the same when a member starts again: its instance id, or its client id and host."""
     if row.instance_id is not None:
         return f"instance {row.instance_id}"

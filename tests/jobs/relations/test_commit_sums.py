@@ -68,11 +68,11 @@ OWNERS = [
 ]
 REBALANCES = [(at(15), 1, at(18)), (at(25), 2, at(45)), (at(35, 1), 9, None), (at(48), 3, None)]
 EXPECTED_REWINDS = [
-    ("by nobody", 30, None, 2, True),
-    ("handed over", 40, None, 2, True),
-    ("of another group", 50, None, 3, True),
-    ("owned by two", 20, None, 1, False),
-    ("owned", 10, "a", None, None),
+    ("by nobody", 30, None, None, 2, True),
+    ("handed over", 40, "a", None, 2, True),
+    ("of another group", 50, None, None, 3, True),
+    ("owned by two", 20, None, None, 1, False),
+    ("owned", 10, None, "a", None, None),
 ]
 
 REMOVED: dict[str, tuple[int, bool, int | None, str]] = {
@@ -97,14 +97,17 @@ ENDS = [
 """Offset, time, record type and group of tombstones of groups and of what is not a group."""
 
 
+def back(offset: int) -> dict[str, Any]:
+    """A commit that goes back; the metadata of one names a member."""
+    metadata = "a" if offset == REWOUND["handed over"] else "of an application"
+    return {"at": at(offset), "before": 9, "after": 4, "log_offset_before": 1, "metadata": metadata}
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("sums")
     of_hour = {**GROUP, "run_id": "1", "hour_ms": 0, "partition": 0}
-    rewinds = [
-        {**of_hour, "topic": topic, "rewinds": [{"at": at(offset), "before": 9, "after": 4, "log_offset_before": 1}]}
-        for topic, offset in REWOUND.items()
-    ]
+    rewinds = [{**of_hour, "topic": topic, "rewinds": [back(offset)]} for topic, offset in REWOUND.items()]
     removals = [
         {
             **of_hour,
@@ -139,6 +142,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tables = {
         COMMIT_SUMMARIES: rewinds + removals + whole,
         HISTORY["assignments"]: owners,
+        HISTORY["memberships"]: [{**GROUP, "member_id": name} for name in ("a", "a", "b")],
         HISTORY["rebalances"]: rebalances,
         GROUP_RECORDS: ends,
         TOPIC_HISTORY: [topic, topic_elsewhere],
@@ -148,7 +152,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-BACK = ("topic", "log_offset", "owner", "rebalance_to", "in_rebalance")
+BACK = ("topic", "log_offset", "committer", "owner", "rebalance_to", "in_rebalance")
 
 
 def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home: Path) -> None:
@@ -196,7 +200,7 @@ def summary_of(group: str = "g", cluster: str = CLUSTER, hour_ms: int | None = N
 
 
 NESTED_STEPS = ("group_id", "rewinds", "removals", "pending")
-WENT_BACK = [{"at": at(3), "before": 9, "after": 4}]
+WENT_BACK = [{"at": at(3), "before": 9, "after": 4, "metadata": "m"}]
 REMOVALS_OF = [{"at": at(4), "offset": 9, "past_expiry": True, "age_ms": 1}]
 PENDING = [{"log_offset": 5, "outcome": "open"}]
 SUMMED = [

@@ -100,7 +100,7 @@ def test_a_real_leader_of_librdkafka_leaves_a_member_of_kafka_go_out() -> None:
     assert rows.keys() == {FindingKind.MEMBER_LEFT_OUT, FindingKind.CLIENTS_CLASH}
     row = rows[FindingKind.MEMBER_LEFT_OUT]
     assert (row.value, row.is_open) == (17_554, False)
-    assert ", kafka-go) got nothing in 2 generations (18 s): the leader, member rdkafka-de61344e" in row.detail
+    assert ", kafka-go) got nothing in 2 generations (17 s): the leader, member rdkafka-de61344e" in row.detail
     assert [target.verdict for target in history.targets] == [Verdict.IDENTICAL] * 3
     assert [(target.fitted or "").endswith("can read") for target in history.targets] == [False, True, True]
 
