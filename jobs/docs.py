@@ -154,14 +154,16 @@ as the older one.
 """
 
 FINDINGS: Final = """\
-`coordinator-audit findings` lists them, alarms first, then warnings, then notices; in each level those about the
-cluster come first, and then the highest score: weight of the kind, times value over threshold (at most ten times). Each
-has the times from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and
-`--until` limit the list; from tables `--new` lists what no earlier night had.
+`coordinator-audit findings` lists them: alarms, then warnings, then notices. In each level those about the cluster come
+first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the times from
+which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and `--until` limit the list;
+from tables `--new` lists what no earlier night had.
 
-Gates (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night, or goes on; `any`
-means alarms and warnings, and so do the checks and what `watch` posts. What is known is accepted by name, until a day
-and with a reason, in the setting `gates.accepted`.
+[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night, or
+goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
+
+The value of a finding is at least the threshold: a setting of section `findings`, or any value. The weight is that of a
+value at the threshold.
 """
 
 SCENARIOS: Final = """\
@@ -208,12 +210,15 @@ def _rules() -> Iterator[str]:
 
 def _findings() -> Iterator[str]:
     yield FINDINGS
-    yield from _grid([{"Level": level, "A finding has it if": rule} for level, rule in findings.LEVEL_RULES.items()])
-    yield "\nSettings of section `findings` have the thresholds. The weight is that of a value at the threshold.\n"
-    yield from _grid(findings.document_rows())
+    rows = {row["Finding"]: row for row in findings.document_rows()}
+    for level, rule in findings.LEVEL_RULES.items():
+        names = [f"[{name}](#{name})" for name, row in rows.items() if row["Level"] == level]
+        yield f"- **{level}**: {rule} {', '.join(names)}"
     for kind in findings.FindingKind:
-        texts = texts_of(kind)
+        row, texts = rows[kind.value], texts_of(kind)
         yield f"\n## {kind}\n"
+        yield f"{row['Level'].capitalize()}. {row['Says']}\n"
+        yield f"- Value: {row['Value']}; threshold: {row['Threshold']}; weight {row['Weight']}"
         yield f"- For the records: {texts.meaning}"
         yield f"- To do: {texts.advice}"
         yield f"- How sure: {texts.certainty}"
