@@ -155,12 +155,12 @@ as the older one.
 
 FINDINGS: Final = """\
 `coordinator-audit findings` lists them: alarms, then warnings, then notices. In each level those about the cluster come
-first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the times from
-which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and `--until` limit the list;
-from tables `--new` lists what no earlier night had.
+first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the times
+from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and `--until` limit
+the list; from tables `--new` lists what no earlier night had.
 
-[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night, or
-goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
+[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night,
+or goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
 
 The value of a finding is at least the threshold: a setting of section `findings`, or any value. The weight is that of a
 value at the threshold.
