@@ -11,7 +11,7 @@ class KnownFinding(NamedTuple):
     """What is kept of a finding that was seen."""
 
     group_id: Annotated[str | None, "the group; null: it is about the cluster"]
-    kind: Annotated[str, "a FindingKind"]
+    kind: Annotated[str, "the kind of finding, such as rebalance_storm"]
     subject: Annotated[str | None, "what it is about; null: the group"]
     level: Annotated[str, "alarm, warning or notice"]
     value: Annotated[int, "how much"]

@@ -211,7 +211,7 @@ class FindingRow(NamedTuple):
 
     group_id: Annotated[str | None, "the group; null: it is about the cluster"]
     group_type: Annotated[str | None, "CLASSIC, CONSUMER, SHARE, STREAMS or CONNECT; null: only offsets were seen"]
-    kind: Annotated[str, "a FindingKind"]
+    kind: Annotated[str, "the kind of finding, such as rebalance_storm"]
     level: Annotated[str, "alarm, warning or notice; that of the kind, if nothing says that this one is less"]
     score: Annotated[float, "how urgent it is: weight of the kind times value over threshold (at most 10 times)"]
     value: Annotated[int, "how much; the table of findings says what is counted"]

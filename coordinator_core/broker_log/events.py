@@ -51,7 +51,7 @@ class BrokerEvent(NamedTuple):
 
     file: Annotated[str, "name of the log file"]
     line: Annotated[int, "number of the line in the file, from 1"]
-    kind: Annotated[str, "an EventKind"]
+    kind: Annotated[str, "what the line says, such as member_left"]
     group_id: Annotated[str | None, "the group; null: the line is about a log partition, or names no group"]
     member_id: Annotated[str | None, "the member that it is about"]
     instance_id: Annotated[str | None, "that member's instance id, if the line names it"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from coordinator_core.cluster.image import Topic
 from coordinator_core.records import LogPosition
@@ -45,18 +45,17 @@ def hole_before(at: LogPosition, whole_ms: int) -> HistoryGap:
 class TopicInterval:
     """One row of ``topic_history``: a topic as it was over an interval.
 
-    ``racks[p]`` and ``replicas[p]`` are as in ``Topic``. ``since`` proves the beginning, ``until`` the end; it is None
-    while the topic is as it was last seen. ``ended_by``: changed, deleted, replaced, or None while the interval lasts.
+    ``racks[p]`` and ``replicas[p]`` are as in ``Topic``.
     """
 
-    topic: str
-    topic_id: str
-    partitions: int
-    racks: tuple[tuple[str, ...], ...]
-    replicas: tuple[tuple[int, ...], ...]
-    since: LogPosition
-    until: LogPosition | None
-    ended_by: str | None
+    topic: Annotated[str, "topic name"]
+    topic_id: Annotated[str, "topic id"]
+    partitions: Annotated[int, "number of partitions"]
+    racks: Annotated[tuple[tuple[str, ...], ...], "the racks of the replicas of each partition; empty: not known"]
+    replicas: Annotated[tuple[tuple[int, ...], ...], "the brokers of the replicas of each partition; empty: not known"]
+    since: Annotated[LogPosition, "the record with which it began"]
+    until: Annotated[LogPosition | None, "the record with which it ended; null while it lasts"]
+    ended_by: Annotated[str | None, "changed, deleted or replaced; null while it lasts"]
 
 
 def change_kind(before: Topic | None, after: Topic | None, *, replicas: bool = False) -> str | None:

@@ -130,7 +130,7 @@ class RebalanceRow(NamedTuple):
         "converged, not ready (streams: every member reached the target, which has no tasks because the topology does "
         "not fit the topics), emptied, superseded, group deleted, group upgraded, group downgraded, open or unknown",
     ]
-    is_open: Annotated[bool, "true while it is in progress; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
     began_before_ms: Annotated[int, "it began at or before this time; -1: the record has none"]
     target: Annotated[MaybeAt, "the record that installs the target; null: none (yet)"]
@@ -214,7 +214,7 @@ class MembershipRow(NamedTuple):
     last_epoch: Annotated[
         int | None, "last epoch or generation in which it took part; null: it is in the group, or not known"
     ]
-    is_open: Annotated[bool, "true while it is in the group; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     history_complete: Annotated[bool, "true if the log shows when it joined and, once it is gone, when it left"]
     missing: Annotated[str | None, "what the log does not contain; null: nothing is missing"]
     client: Annotated[
@@ -274,7 +274,7 @@ class ShareInitializationRow(NamedTuple):
     last_asked: Annotated[At, "initializing: the record with which it was last asked for; else that of since"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
     outcome: Annotated[str, "initialized, topic deleted, state deleted, group deleted, or open"]
-    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     was_initialized: Annotated[bool, "initializing: it had state before, an administrator set its start offset"]
     history_complete: Annotated[bool, "what was before it was seen"]
 

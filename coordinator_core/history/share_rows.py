@@ -59,7 +59,7 @@ class SharePartitionRow(NamedTuple):
     since: Annotated[At, "the record of the share state log with which it began"]
     until: Annotated[MaybeAt, "the record of the share state log that changed it; null while it lasts"]
     ended_by: Annotated[str | None, "next write, or state deleted; null while it lasts"]
-    is_open: Annotated[bool, "it lasts; a later run replaces this row"]
+    is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     write: Annotated[str, "initialized, altered, delivery, leader changed, start moved or first seen"]
     snapshot_epoch: Annotated[int, "epoch of the snapshot, or of the one that the update follows"]
     state_epoch: Annotated[int | None, "group epoch in which it was initialized or altered; null: not seen"]
