@@ -75,19 +75,20 @@ The record types that are decoded, by their log: number, name, meaning, and the 
 version of the value. The fields are in the files in `schemas/`."""
 
 COMMANDS_PAGE: Final = """\
-Results are printed to standard output, messages to standard error. Commands with `--log` and `--tables` read either
-log files, without Spark, or the tables. All commands accept `--quiet` (print only results, warnings and errors) and
-`--json` (print one JSON object per line). `coordinator-audit schema COMMAND` prints the JSON Schema of these lines.
-In JSON, rows of history, verdicts, violations and findings have the columns of the [tables](tables.md); if a command
-prints rows of several tables, the field `table` has the name of the table. Descriptions of groups use the names of
-Kafka's Admin client. Messages have the field `note`, `warning` or `error`.
+Results go to standard output, messages to standard error. Commands with `--log` and `--tables` read either log files,
+without Spark, or the tables. All commands accept `--quiet` (only results, warnings and errors) and `--json` (one JSON
+object on a line; `coordinator-audit schema COMMAND` prints its JSON Schema). In JSON, rows of history, verdicts,
+violations and findings have the columns of the [tables](tables.md), and the field `table` names the table if there
+are several. Descriptions of groups use the names of Kafka's Admin client. Messages have the field `note`, `warning`
+or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
 found: a check failed, something named by `--fail-on` was found, or a trace differed."""
 
 RULES: Final = """\
-The rules that the records of a group obey. A record that breaks one is a row of `violations`. Source 4.3.1 is the code
-of Kafka 4.3.1. "With epochs" are consumer, share, streams and Connect groups; "all" are these and classic groups."""
+The rules that the records of a group obey, each with its groups and its source. A record that breaks one is a row of
+`violations`. Source 4.3.1 is the code of Kafka 4.3.1. "With epochs" are consumer, share, streams and Connect groups;
+"all" are these and classic groups."""
 SEVERITIES: Final = {
     rules.Severity.SAFETY: "Two members may work on the same partition, or commits may be lost: data is at stake.",
     rules.Severity.PROTOCOL: "The coordinator, or the log, does what the protocol does not allow.",
@@ -96,8 +97,8 @@ SEVERITIES: Final = {
 
 CLIENTS: Final = """\
 Most consumers are not Java. In a classic group the leader is a client, and it assigns as its own library does. No
-record names the library; what a member writes into its subscription, and what a leader writes into the assignments,
-tell it.
+record names the library. The tool recognizes it by what a member writes into its subscription, and a leader into the
+assignments.
 
 The columns `client`, `client_certainty` and `client_release` of `memberships`, and `client` and `client_certainty` of
 `target_audits` (the leader's) have the answer, `describe` has it for each member. The certainty is
@@ -108,70 +109,72 @@ The columns `client`, `client_certainty` and `client_release` of `memberships`, 
 - `one of several`: nothing decides between the clients that are named, as in `kafka-go or platformatic`;
 - `unknown`: no known client writes so.
 
-A member's client is told from all subscriptions that it has sent, so that the answer may become more certain. A
-member of a consumer group (KIP-848) is told by the id that it chose: franz-go's ends with `==`, Java writes the
-letters of URLs (`-` and `_`), librdkafka those of MIME (`+` and `/`), and @platformatic/kafka a plain UUID. There the
-broker assigns.
+All subscriptions that a member has sent count, so the answer may become more certain. In a consumer group (KIP-848)
+the broker assigns, and the id that a member chose shows its client: franz-go's ends with `==`, Java writes the
+letters of URLs (`-` and `_`), librdkafka those of MIME (`+` and `/`), and @platformatic/kafka a plain UUID.
 """
 CLIENTS_MIX: Final = """
 ## Which clients do not work together
 
 The clients of one group read each other's subscriptions and assignments, and not all can. The findings
-`clients_clash` (it may happen), `member_left_out`, `generations_failed` and `assignment_not_taken`
-([findings](findings.md)) name the members. Generations that no client completes are not written: their numbers are
-missing.
+[`clients_clash`](findings.md#clients_clash) (it may happen), [`member_left_out`](findings.md#member_left_out),
+[`generations_failed`](findings.md#generations_failed) and [`assignment_not_taken`](findings.md#assignment_not_taken)
+name the members. Generations that no client completes are not written: their numbers are missing.
 
-Of a topic that an assignment lists several times, franz-go, sarama, kafka-go and kafkajs keep the last entry, others
-put the entries together. `owners` and `history` give a member only what its client reads.
+If an assignment lists a topic several times, franz-go, sarama, kafka-go and kafkajs keep the last entry; other
+clients put the entries together. `owners` and `history` give a member only what its client reads.
 
-The round robin of kafkajs and of @platformatic/kafka leaves out, or gives to members that do not want them,
-partitions of topics to which not all members subscribe (finding `targets_wrong`). kafka-python gives nothing to
+If not all members subscribe to a topic, the round robin of kafkajs and of @platformatic/kafka leaves its partitions
+out, or gives them to members that do not want them (finding `unwanted_partitions`). kafka-python gives nothing to
 some members of a group that has both static and dynamic ones.
 """
 CLIENTS_ASSIGN: Final = """
 ## What they assign
 
-`audit` computes each assignment again as the client of its leader does: `identical` means that, and `fitted` names the
-client where it is not Kafka's of today. Where several clients can have led, each is tried, and the first that gives the
-assignment is named. Of Kafka's own client the log does not show the release: those that write such blobs are tried.
+`audit` computes each assignment again as the client of its leader does. `identical` means that; `fitted` names the
+client if it is not Kafka's of today. If several clients can have led, each is tried, and the first that gives the
+assignment is named. The log does not show the release of Kafka's own client: those that write such blobs are tried.
 
-What depends on chance cannot be computed: the sticky assignors of sarama and franz-go walk Go's maps, and those that
-applications bring are unknown. Such an assignment is `sound` if it breaks nothing that holds of all (`basis`
-invariants), else `invalid`, with what is broken: nothing goes to two, nothing to a member that does not subscribe to
-it, no partition of a subscribed topic to nobody, none to a member while another owns it; of the sticky ones, where all
-subscribe to the same: shares differ by one at most, and no more is taken from members than that needs. What a client
-computes may be `invalid` too, where members subscribe to different topics (platformatic, kafkajs).
+What depends on chance cannot be computed: the sticky assignors of sarama and franz-go walk Go's maps. Assignors of
+applications are unknown. Such an assignment is `sound` (`basis` invariants) if it breaks no rule of all assignments,
+else `invalid`:
 
+- no partition goes to two members, to a member that does not subscribe to it, or to one while another owns it;
+- each partition of a subscribed topic goes to a member;
+- with a sticky assignor, if all subscribe to the same: shares differ by at most one, and members lose no more than
+  that needs.
+
+What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.
 """
 CLIENTS_WRITE: Final = """
 ## What they write
 
-By assignor, the user data of subscriptions and, where the client leads, of assignments. Empty is of length 0; kept is
-the layout of Kafka's sticky assignor: the partitions of before and their generation. A version that is cut short ends
-before the fields that it adds to an older one: Kafka's own clients and brokers do not read it, and this tool reads it
-as the older one.
+By assignor, the user data of subscriptions and, if the client leads, of assignments. Empty is of length 0. Kept is
+the layout of Kafka's sticky assignor: the earlier partitions and their generation. A version that is cut short ends
+before the fields that it adds to an older one: Kafka's own clients and brokers do not read it, this tool reads it as
+the older one.
 """
 
 FINDINGS: Final = """\
-`coordinator-audit findings` lists them: alarms, then warnings, then notices. In each level those about the cluster come
-first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the times
-from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and `--until` limit
-the list; from tables `--new` lists what no earlier night had.
+`coordinator-audit findings` lists them: alarms, then warnings, then notices. In each level those about the cluster
+come first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the
+times from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and
+`--until` limit the list; from tables `--new` lists what no earlier night had.
 
-[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last night,
-or goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
+[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last
+night, or goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
 
-The value of a finding is at least the threshold: a setting of section `findings`, or any value. The weight is that of a
-value at the threshold.
+The value of a finding is at least the threshold: a setting of section `findings`, or any value. The weight is that of
+a value at the threshold.
 """
 
 SCENARIOS: Final = """\
 `coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster:
 `__consumer_offsets-*`, `__cluster_metadata-0`, for share groups `__share_group_state-*`, and for Connect groups on
 KIP-848 `__worker_offsets-*`. They are written as segments, or as rows of Spark's Kafka source. `DIR/truth` has the
-ground truth: every rebalance with its causes, the events of each group, and its final state. The same scenario and seed
-always give the same bytes. With `--spark`, each log partition is a Spark task. Examples are in `data/scenarios`.
+ground truth: every rebalance with its causes, the events of each group, and its final state. The same scenario and
+seed always give the same bytes. With `--spark`, each log partition is a Spark task. Examples are in `data/scenarios`.
 
 A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. In brackets behind a
 key is its default; a key without one is required.
@@ -199,13 +202,9 @@ def _rules() -> Iterator[str]:
     for severity in rules.Severity:
         yield f"\n## {severity.value.capitalize()}\n"
         yield f"{SEVERITIES[severity]}\n"
-        yield from _grid(
-            [
-                {name: cell for name, cell in row.items() if name != "Severity"}
-                for row in rows
-                if row["Severity"] == severity.value
-            ]
-        )
+        for row in rows:
+            if row["Severity"] == severity.value:
+                yield f"- `{row['Rule']}` ({row['Groups']}; {row['Source']}): {row['Says']}"
 
 
 def _findings() -> Iterator[str]:

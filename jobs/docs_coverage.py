@@ -18,17 +18,16 @@ LIMITS: Final = SOURCE.with_name("limits.yaml")
 KAFKA_TESTS: Final = SOURCE.with_name("kafka_tests.yaml")
 
 INTRODUCTION: Final = """\
-Each section of the protocol documents, with the tests that hold it against the product and the commands that answer
-about it. Transcripts are sessions with the coordinator model; the tests of `tests/jobs/queries` put their logs through
-the pipeline. What the documents work out by hand is on the page [worked examples](worked-examples.md).
+Each section of the protocol documents, with the commands that answer about it and the tests that prove it. Tests are
+below `tests`; `.txt` files are transcripts of sessions with the coordinator model. The tests of `jobs/queries` put
+their logs through the pipeline. [Worked examples](worked-examples.md) has what the documents work out by hand.
 
-Below the sections of a document are the capabilities that did not work, or worked in part, when the documents were
-first held against the product line by line: 83 of 266; the other 183 worked. State `differs`: Kafka, or another part of
-the document, says otherwise. State `open`: it is not done, for the reason given.
-
-"Beyond the list" has what neither the documents' examples nor that list name: questions that a reader of the document
-asks, and where Kafka differs from it.
+Below the sections are the capabilities that did not work, or not in full, when the documents were first compared with
+the product line by line: 83 of 266; the other 183 worked. State `differs`: Kafka, or another part of the document,
+says something else. State `open`: it is not done, for the reason given. "Beyond the list" has further questions that
+a reader of the document asks, and differences of Kafka from it.
 """
+
 
 LIMITS_INTRODUCTION: Final = """
 ## Limits
@@ -39,19 +38,19 @@ These tests show what is said where [the log does not tell](limits.md), and wher
 KAFKA_INTRODUCTION: Final = """
 ## Kafka's own tests of its coordinator
 
-What the tests of Kafka 4.3.1 ask of their classes, the model is asked as well. `tests/broker/test_coordinator.py` gives
-every transcript of Kafka's behaviour, and random requests, to the model and to Kafka's own coordinator: answers,
-records and timers are the same. A question counts as asked if the model is brought into the same state and gets the
-same request. Of `GroupMetadataManagerTest` the recorded traces and the random requests ask the same kinds of questions,
-not test by test.
+What the tests of Kafka 4.3.1 ask of their classes, the model is asked as well. `tests/broker/test_coordinator.py`
+gives every transcript of Kafka's behaviour, and random requests, to the model and to Kafka's own coordinator:
+answers, records and timers are the same. A question counts as asked if the model is brought into the same state and
+gets the same request. Of `GroupMetadataManagerTest` the recorded traces and the random requests ask the same kinds of
+questions, not test by test.
 
 Three things that this showed stay different. Kafka answers Describe, List and OffsetFetch (without `requireStable`)
 from the last record that is committed: where an operation changes memory and writes nothing (a first commit that is
 refused as a whole, an empty group that a refused JoinGroup drops), they show it after the next record of the log
-partition; the model shows it at once.
-Tombstones of several offsets are in the order of a hash map in Kafka, in that of the commits in the model. Topics and
-partitions that do not exist are refused by a broker before the coordinator sees the request
-(UNKNOWN_TOPIC_OR_PARTITION); the model is the coordinator, and knows only topic ids that do not exist.
+partition; the model shows it at once. Tombstones of several offsets are in the order of a hash map in Kafka, in that
+of the commits in the model. Topics and partitions that do not exist are refused by a broker before the coordinator
+sees the request (UNKNOWN_TOPIC_OR_PARTITION); the model is the coordinator, and knows only topic ids that do not
+exist.
 """
 
 
