@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
+from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import GROUP_LOG
 from jobs.checks import gated
@@ -69,23 +70,26 @@ UNKNOWN_TYPE: Final = "no (metadata )?record type|version [0-9]+, known are"
 """Matches the reason of an UnknownTypeError or UnknownVersionError, in lower case."""
 
 
-SENTENCES: Final = {
-    "unbalanced_partitions": "{:g} log partitions of a run where records in and records out differ",
-    "undecoded_runs": "{:g} runs whose records are not decoded",
-    "missing_offsets": "{:g} offsets are missing, which compaction does not explain",
-    "damaged_offsets": "{:g} offsets are damaged",
-    "absent_partitions": "{:g} partitions of coordinator logs were not given",
+COUNTED: Final = {
+    "unbalanced_partitions": ("log partition", "of a run where records in and records out differ"),
+    "undecoded_runs": ("run", "whose records are not decoded"),
+    "missing_offsets": ("offset", "missing, which compaction does not explain"),
+    "damaged_offsets": ("offset", "damaged"),
+    "absent_partitions": ("partition", "of coordinator logs not given"),
+    "unknown_types": ("record", "of an unknown type or version"),
+    "misplaced_groups": ("group", "in another partition than the id says"),
+}
+"""What a measure counts, where no groups are named, and what is wrong with it."""
+RATES: Final = {
     "quarantine_rate": "{:.3%} of the records are in quarantine",
-    "unknown_types": "{:g} records of an unknown type or version",
-    "misplaced_groups": "{:g} groups lie in another partition than their id says",
     "hours_since_last_record": "the newest record is {:.1f} hours old",
 }
-"""What a measure says, where no groups are named."""
+"""What a measure says that counts nothing."""
 
 
 class Measures(NamedTuple):
     """A row for each cluster with a column for each of MEASURES (null: the tables do not show it), and what happened in
-    a sentence, by cluster and measure, where something was counted.
+    a sentence, by cluster and measure, where something was counted; of one that is unknown for what its logs lack, why.
     """
 
     frame: pd.DataFrame
@@ -112,15 +116,18 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
     parts |= _placement(reader, chosen.offsets_partitions) | _freshness(reader, now)
     parts["absent_partitions"] = given_partitions.absent(reader, OFFSETS_TOPIC, chosen.offsets_partitions)
     clusters = [row["cluster"] for row in ledger]
-    rows = [{"cluster": cluster, **_of(cluster, parts, missing(reader, cluster))} for cluster in clusters]
+    lacks = {cluster: missing(reader, cluster) for cluster in clusters}
+    rows = [{"cluster": cluster, **_of(cluster, parts, lacks[cluster])} for cluster in clusters]
     measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
     measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
     happened: dict[str, dict[str, str]] = {}
     for row in rows:
         cluster = row["cluster"]
-        plain = {name: text.format(row[name]) for name, text in SENTENCES.items() if row[name]}
+        plain = {name: f"{counted(int(row[name]), noun)} {text}" for name, (noun, text) in COUNTED.items() if row[name]}
+        plain |= {name: text.format(row[name]) for name, text in RATES.items() if row[name]}
         said = {name: gated.told(name, each[cluster]) for name, each in counts.items() if each.get(cluster)}
-        happened[cluster] = plain | said
+        unknown = f"none is known, but {'; '.join(lacks[cluster])}"
+        happened[cluster] = plain | said | {name: unknown for name in OF_HISTORY if row[name] is None}
     return Measures(measures, happened)
 
 

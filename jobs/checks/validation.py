@@ -184,7 +184,7 @@ class _Validations:
         for cluster, value in zip(measures["cluster"], measures[name], strict=True):
             passed = None if pd.isna(value) else cluster not in failed
             observed = None if pd.isna(value) else float(value)
-            said = self.checked.happened.get(str(cluster), {}).get(str(name)) if passed is False else None
+            said = None if passed else self.checked.happened.get(str(cluster), {}).get(str(name))
             if passed is False and said is None:
                 said = f"{name} is {_plain(observed)}"
             yield self._result(

@@ -49,6 +49,8 @@ class Summary(NamedTuple):
     rewinds: Sequence[Mapping[str, Any]] | None
     removals: Sequence[Mapping[str, Any]] | None
     pending: Sequence[Mapping[str, Any]] | None
+    rewind_count: int | None
+    removal_count: int | None
 
 
 class GroupEnd(NamedTuple):
@@ -219,6 +221,8 @@ def _partition_commits(row: Summary, group_ends: Sequence[GroupEnd], topic_ends:
         row.offset,
         rewinds,
         removals,
+        max((row.rewind_count or 0) - len(rewinds), 0),
+        max((row.removal_count or 0) - len(removals), 0),
     )
 
 

@@ -316,7 +316,7 @@ class ReportedCheck(NamedTuple):
     verdict: Annotated[str, "passed, failed or unknown"]
     severity: Annotated[str, "critical (a failure fails the run), warning or info"]
     about: Annotated[str, "what it looks at"]
-    happened: Annotated[str | None, "what is wrong; null: it passed, or is unknown"]
+    happened: Annotated[str | None, "what is wrong, or why it is unknown; null: it passed, or the tables do not say"]
     observed: Annotated[float | None, "what was measured; null: not computed, or not a number"]
     bound: Annotated[str, "what is expected of it"]
 

@@ -73,7 +73,7 @@ CHECK_RESULTS: Final = Table(
             column("check", STRING, "Name of the measure, or of the table and the column"),
             column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
             column("about", STRING, "What the check looks at"),
-            column("happened", STRING, "What is wrong, in a sentence; null: the expectation is met"),
+            column("happened", STRING, "What is wrong, or why it is unknown; null: the expectation is met"),
             column("severity", STRING, "critical (a failure fails the run), warning or info"),
             column(
                 "observed",

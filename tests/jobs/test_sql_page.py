@@ -6,22 +6,26 @@ import json
 import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-from deltalake import QueryBuilder
+from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 from typer.testing import CliRunner
 
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
 from jobs.cli.app import app
+from jobs.cli.options import FAILED_GATE
 from jobs.formatting import plain as plain_value
 from jobs.tables.catalog import CATALOG
 from jobs.tables.joins import JOINS, Join
 from jobs.tables.views import DATAFUSION, SPARK, TIMES, time_name, view_query
+from tests.jobs.watch.samples import growing
 from tests.shared_data import ROOT
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
@@ -54,6 +58,29 @@ def test_each_question_has_the_same_rows_in_three_engines(sample: CoordinatorAud
         assert rows_of(connection.sql(sql).to_arrow_table()) == by_spark, f"{question} in DuckDB"
         batches = [pa.record_batch(batch) for batch in builder.execute(sql)]
         assert rows_of(pa.Table.from_batches(batches)) == by_spark, f"{question} in delta-rs"
+
+
+@pytest.mark.long
+def test_the_questions_have_the_same_rows_after_three_nights(tmp_path: Path) -> None:
+    """From the second night on most tables are merged, by delta-rs: readers must still compare their texts."""
+    lake = tmp_path / "lake"
+    for _ in growing(tmp_path / "logs", 3):
+        night = CliRunner().invoke(app, ["nightly", str(tmp_path / "logs"), "--tables", str(lake)])
+        assert night.exit_code in (0, FAILED_GATE), night.stderr
+    connection, builder = duckdb.connect(), QueryBuilder()
+    assert set(duckdb_views(connection, str(lake))) == set(delta_rs_views(builder, str(lake)))
+    for question, sql in QUESTIONS.items():
+        by_duckdb = rows_of(connection.sql(sql).to_arrow_table())
+        assert by_duckdb, question
+        batches = [pa.record_batch(batch) for batch in builder.execute(sql)]
+        assert rows_of(pa.Table.from_batches(batches)) == by_duckdb, question
+    compared = 0
+    for folder in (each for each in lake.iterdir() if (each / "_delta_log").exists()):
+        rows = DeltaTable(folder).to_pyarrow_dataset()
+        for column in (field.name for field in rows.schema if pa.types.is_string(field.type)):
+            rows.to_table(filter=pc.field(column) == "nothing", columns=[column])
+            compared += 1
+    assert compared > 100
 
 
 @pytest.mark.long

@@ -6,8 +6,9 @@ forth. No administrator resets offsets so: what is set back each time goes up, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
@@ -15,6 +16,7 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commits import MOST_KEPT
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Rewind, counted, first_of
 
+MORE_REWINDS: Final[Callable[[PartitionCommits], int]] = attrgetter("more_rewinds")
 OF_TURNS: Final = 0.9
 """In this part of the turns both offsets have gone up since the turn before; a job may be restarted in between."""
 
@@ -32,12 +34,12 @@ def _goes_up(step: tuple[Rewind, Rewind]) -> bool:
     return other.before > one.before and other.after > one.after
 
 
-def cut_text(commits: Sequence[PartitionCommits]) -> str:
-    """Return the words for partitions of which more went back, or was removed, than is kept; empty: none is."""
-    cut = [each for each in commits if max(len(each.rewinds), len(each.removals)) >= MOST_KEPT]
-    if not cut:
+def cut_text(commits: Iterable[PartitionCommits], more_of: Callable[[PartitionCommits], int]) -> str:
+    """Return the words for what is not kept of partitions, of which each has ``more_of``; empty: all is kept."""
+    more = [count for each in dict.fromkeys(commits) if (count := more_of(each))]
+    if not more:
         return ""
-    return f"; the first {MOST_KEPT} of a partition are kept: {counted(len(cut), 'partition')} may have more of them"
+    return f"; the first {MOST_KEPT} of a partition are kept: {counted(len(more), 'partition')} had {sum(more)} more"
 
 
 def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -49,17 +51,18 @@ def by_turns(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     first = taken[0]
     names = first_of([f"{commits.topic}-{commits.partition}" for commits in taken], 3)
     apart = sorted(rewind.before - rewind.after for rewind in turns)[len(turns) // 2]
-    is_cut = any(len(commits.rewinds) >= MOST_KEPT for commits in taken)
+    more = sum(map(MORE_REWINDS, taken))
     yield history.finding(
         FindingKind.COMMITS_BY_TURNS,
-        len(turns),
+        len(turns) + more,
         limits.commit_turns,
         f"two jobs commit for this group by turns: {counted(len(taken), 'partition')} ({names}) went back "
-        f"{len(turns)} times and forth again, by {apart} offsets mostly, the first of {first.topic}-{first.partition} "
-        f"from {first.rewinds[0].before} to {first.rewinds[0].after}{cut_text(taken)}; each overwrites what the other "
-        "has committed, and reads on from there once it starts again",
+        f"{len(turns) + more} times and forth again, by {apart} offsets mostly, the first of "
+        f"{first.topic}-{first.partition} from {first.rewinds[0].before} to {first.rewinds[0].after}"
+        f"{cut_text(taken, MORE_REWINDS)}; each overwrites what the other has committed, and reads on from there once "
+        "it starts again",
         [rewind.at for rewind in turns],
         subject=first.topic if len({commits.topic for commits in taken}) == 1 else None,
         # What came after the last one that is kept was written as before.
-        until_ms=max(commits.last.timestamp_ms for commits in taken) if is_cut else None,
+        until_ms=max(commits.last.timestamp_ms for commits in taken) if more else None,
     )

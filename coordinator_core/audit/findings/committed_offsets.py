@@ -6,10 +6,11 @@ import itertools
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
+from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
@@ -62,7 +63,7 @@ def _rewound(
     detail = (
         f"after the rebalance to {rebalance.to_epoch}, {counted(len(rewinds), 'commit')} went back by {lost} offsets "
         f"in total, the first of {commits.topic}-{commits.partition} from {first.before} to {first.after}"
-        f"{_committers(history, rewinds)}{cut_text([each for each, _ in rewinds])}"
+        f"{_committers(history, rewinds)}{cut_text((each for each, _ in rewinds), MORE_REWINDS)}"
     )
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
@@ -160,7 +161,8 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             how = "; ".join(f"{ways[way]} {way}" for way in sorted(ways)) if len(ways) > 1 else next(iter(ways))
             times = f", {len(removals)} times in all" if len(removals) > number else ""
             detail = f"committed offsets of {counted(number, 'partition')} of {topic} were removed{times}: {how}"
-            detail += cut_text([commit for commit in history.commits if commit.topic == topic])
+            of_topic = (commit for commit in history.commits if commit.topic == topic)
+            detail += cut_text(of_topic, attrgetter("more_removals"))
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
-from coordinator_core.audit.findings.by_turns import cut_text, is_by_turns
+from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.groups.group_type import GroupType
@@ -111,7 +111,7 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding for each reset of a group's offsets."""
     turns = {(each.topic, each.partition) for each in history.commits if is_by_turns(each, limits)}
     rewinds = (each for each in rewinds_of(history) if (each.topic, each.partition) not in turns)
-    cut = cut_text([each for each in history.commits if (each.topic, each.partition) not in turns])
+    cut = cut_text((each for each in history.commits if (each.topic, each.partition) not in turns), MORE_REWINDS)
     for reset in offset_resets(history, rewinds):
         if reset.offsets >= limits.reset_offsets:
             topics = {partition.topic for partition in reset.partitions}

@@ -18,7 +18,7 @@ from coordinator_core.record_fields.offset_commit import OffsetCommitRecord, Off
 from coordinator_core.records import LogPosition
 
 MOST_KEPT = 1_000
-"""The first rewinds and the first removals of a partition are kept, at most this many of each."""
+"""The first rewinds and the first removals of a partition are kept, at most this many of each; others are counted."""
 
 
 class PendingCommit(NamedTuple):
@@ -49,6 +49,8 @@ class PartitionFold:
     committed_ms: int = -1
     rewinds: list[Rewind] = field(default_factory=list)
     removals: list[Removal] = field(default_factory=list)
+    more_rewinds: int = 0
+    more_removals: int = 0
 
     def goes_back(self, offset: int, topic_id: str | None) -> bool:
         """Whether a commit is below the last one, of the same topic: a topic that was created again has another id."""
@@ -139,6 +141,8 @@ class CommitFold:
                 known.offset,
                 tuple(known.rewinds),
                 tuple(known.removals),
+                known.more_rewinds,
+                known.more_removals,
             )
 
     def transactions(self) -> Iterator[OpenTransaction]:
@@ -155,8 +159,11 @@ class CommitFold:
         known = self._partitions.get(key)
         if known is None:
             known = self._partitions[key] = PartitionFold(*key, at, at)
-        elif known.goes_back(offset, commit.topic_id) and len(known.rewinds) < MOST_KEPT:
-            known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata))
+        elif known.goes_back(offset, commit.topic_id):
+            if len(known.rewinds) < MOST_KEPT:
+                known.rewinds.append(Rewind(at, known.offset or 0, offset, commit.metadata))
+            else:
+                known.more_rewinds += 1
         known.commits += 1
         known.last, known.offset, known.topic_id = at, offset, commit.topic_id
         known.expires_ms, known.committed_ms = commit.expires_ms, commit.committed_ms
@@ -174,6 +181,8 @@ class CommitFold:
         age_ms = now_ms - known.committed_ms if known.committed_ms >= 0 <= now_ms else None
         if len(known.removals) < MOST_KEPT:
             known.removals.append(Removal(record.at, known.offset, how_removed(age_ms, past_expiry=past_expiry)))
+        else:
+            known.more_removals += 1
         known.offset = None
 
 

@@ -73,6 +73,8 @@ class PartitionCommits(NamedTuple):
     offset: Annotated[int | None, "the offset that is committed; null: removed"]
     rewinds: Annotated[tuple[Rewind, ...], "commits that went back"]
     removals: Annotated[tuple[Removal, ...], "tombstones"]
+    more_rewinds: Annotated[int, "commits that went back, beyond those that are kept"] = 0
+    more_removals: Annotated[int, "tombstones beyond those that are kept"] = 0
 
 
 class OpenTransaction(NamedTuple):

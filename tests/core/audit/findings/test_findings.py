@@ -818,6 +818,9 @@ def test_an_administrator_who_resets_often_takes_no_turns() -> None:
 
 
 def test_what_is_not_kept_is_said() -> None:
-    (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[taken_by_turns(MOST_KEPT)])
-    assert "the first 1000 of a partition are kept: 1 partition may have more of them" in row.detail
-    assert row.until_ms == at(9_000).timestamp_ms
+    whole, cut = taken_by_turns(MOST_KEPT, partition=1), taken_by_turns(MOST_KEPT, more_rewinds=250, more_removals=7)
+    (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[cut, whole])
+    assert "the first 1000 of a partition are kept: 1 partition had 250 more" in row.detail
+    assert (row.value, row.until_ms) == (2 * MOST_KEPT + 250, at(9_000).timestamp_ms)
+    (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[whole])
+    assert "are kept" not in row.detail
