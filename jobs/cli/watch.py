@@ -44,7 +44,7 @@ from jobs.watch.webhook import Webhook
 
 if TYPE_CHECKING:
     from coordinator_core.cluster.topic_history import TopicHistory
-    from jobs.watch.live_broker import Ends, Look, Snapshot
+    from jobs.watch.live_broker import Ends, Look, TakenSnapshot
 
 PAUSE_S: Final = 0.2
 """How long a watch of a folder waits before it looks again."""
@@ -83,7 +83,7 @@ class Source(Protocol):
     def has_all(self) -> bool:
         """Whether these are all partitions of their topics."""
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> TakenSnapshot | None:
         """Return topics and settings of the cluster as they are now; None: the source does not show them."""
 
     def look(self, partitions: Callable[[], Collection[TopicPartition]]) -> Look | None:
@@ -256,7 +256,7 @@ class Watch:
         with self._lock:
             return watched_facts(self.groups, cluster, names)
 
-    def _snapshot(self) -> Snapshot | None:
+    def _snapshot(self) -> TakenSnapshot | None:
         return None if self.groups.live_topics is None else self._source.snapshot()
 
     def _feed(self) -> None:

@@ -65,7 +65,7 @@ from jobs.watch.new_rows import LogPlace, NewRows
 from jobs.watch.seen_leaders import SeenLeaders
 
 if TYPE_CHECKING:
-    from jobs.watch.live_broker import Look, Snapshot
+    from jobs.watch.live_broker import Look, TakenSnapshot
 
 MOST_RANGES = 1_000
 """So many ranges of offsets without a gap are kept of a log partition, the newest."""
@@ -263,7 +263,7 @@ class FollowedGroups:
 
     # --- what brokers say --------------------------------------------------------------------------------------------
 
-    def take_snapshot(self, snapshot: Snapshot | None) -> None:
+    def take_snapshot(self, snapshot: TakenSnapshot | None) -> None:
         """Take in what the cluster shows of its topics and settings."""
         live = self.live_topics
         if live is not None and snapshot is not None:

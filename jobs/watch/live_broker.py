@@ -49,7 +49,7 @@ class Ends(NamedTuple):
     offsets: dict[offsets.TopicPartition, int]
 
 
-class Snapshot(NamedTuple):
+class TakenSnapshot(NamedTuple):
     """Topics and settings of the cluster at a time (ms), as ``cluster_snapshot.take`` gives them."""
 
     time_ms: int
@@ -65,7 +65,7 @@ class Look(NamedTuple):
     time_ms: int
     leaders: Leaders | None = None
     ends: Ends | None = None
-    snapshot: Snapshot | None = None
+    snapshot: TakenSnapshot | None = None
 
 
 class LiveBroker:
@@ -205,7 +205,7 @@ class LiveBroker:
             self._ends[place] = row.offset
             rows.setdefault(where, []).append(row)
 
-    def snapshot(self) -> Snapshot | None:
+    def snapshot(self) -> TakenSnapshot | None:
         """Return topics and settings as they are now; None, with a warning, if the cluster does not give them."""
         time_ms = time.time_ns() // 1_000_000
         try:
@@ -214,7 +214,7 @@ class LiveBroker:
             self._warn(f"the topics of the cluster are not known, and targets are not judged: {error}")
             return None
         self._takes_snapshots, self._snapshot_s = True, time.monotonic()
-        return Snapshot(time_ms, rows)
+        return TakenSnapshot(time_ms, rows)
 
     def look(self, partitions: Callable[[], Collection[offsets.TopicPartition]]) -> Look | None:
         """Return what brokers say of the cluster if something new is there; None: later. ``partitions`` are those of
@@ -263,7 +263,7 @@ class LiveBroker:
         known = Ends(now_ms, {offsets.TopicPartition(*key): end for key, end in ends.items()})
         return Look(asked_ms, leaders, known, self._new_snapshot(topics))
 
-    def _new_snapshot(self, topics: Mapping[str, Any]) -> Snapshot | None:
+    def _new_snapshot(self, topics: Mapping[str, Any]) -> TakenSnapshot | None:
         """Return a snapshot if topics or their partitions came or went, or the last one is old."""
         if not self._takes_snapshots:
             return None
@@ -273,7 +273,7 @@ class LiveBroker:
         self._counts, self._snapshot_s = counts, time.monotonic()
         time_ms = time.time_ns() // 1_000_000
         try:  # what the cluster does not give was said with the first one
-            return Snapshot(time_ms, cluster_snapshot.take(self._config, time_ms, lambda _: None))
+            return TakenSnapshot(time_ms, cluster_snapshot.take(self._config, time_ms, lambda _: None))
         except InputError:
             return None
 

@@ -59,7 +59,7 @@ def test_a_worker_joins_and_runs_its_target() -> None:
     work = log.record(ConnectRecordType.CONNECTORS_TASKS_METADATA, {"epoch": 1, "connectorsTasks": WORK})
     epoch = log.record(ConnectRecordType.GROUP_METADATA, {"epoch": 1})
     assert applied(group, worker(log, "w"), work, epoch) == []
-    assert group_state(group) is None, "no target has been seen"
+    assert group_state(group) is ConnectGroupState.ASSIGNING, "there is no target before the first one"
     assert group.members["w"].assignors[0].name == "compatible"
     assert group.work.tasks == [ConnectorTaskId("sink", 0)]
     assert applied(group, target(log, 1, "w"), current(log, "w", 1, [])) == []

@@ -100,8 +100,10 @@ def test_a_group_on_kip_848_has_epochs_workers_urls_and_work() -> None:
 def test_what_the_log_has_not_shown_is_null() -> None:
     group = written(joins("W1", "http://w1/"))
     described = describe(group, GroupOffsets(), Surroundings())["describe_connect"]
-    names = ("groupState", "groupEpoch", "targetAssignmentEpoch", "assignmentError", "work", "unassigned")
+    names = ("groupState", "groupEpoch", "work", "unassigned")
     assert [described[name] for name in names] == [None] * len(names)
+    # The log is whole and has no target: the group has that of epoch 0.
+    assert (described["targetAssignmentEpoch"], described["assignmentError"]) == (0, 0)
     (member,) = described["members"]
     assert (member["memberEpoch"], member["assignment"], member["targetAssignment"]) == (None, None, None)
 

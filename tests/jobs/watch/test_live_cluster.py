@@ -11,7 +11,7 @@ from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.cluster.topic_history import TopicHistory
 from jobs.watch.events import FindingArose, FindingEnded, FindingEvent
 from jobs.watch.followed_groups import FollowedGroups
-from jobs.watch.live_broker import Look, Snapshot
+from jobs.watch.live_broker import Look, TakenSnapshot
 from jobs.watch.live_topics import LiveTopics
 from jobs.watch.seen_leaders import Leaders
 from jobs.watch.state_file import StateFile
@@ -80,7 +80,7 @@ def test_a_watch_that_goes_on_knows_the_versions_of_topics_that_its_groups_have_
     groups.use_live_topics()
     state = StateFile(tmp_path / "state", "c")
     state.save(groups)
-    groups.take_snapshot(Snapshot(30, partitions({"b": 1}, 30)))
+    groups.take_snapshot(TakenSnapshot(30, partitions({"b": 1}, 30)))
     state.save(groups)
     state.close()
     again = live_groups(LiveTopics())
