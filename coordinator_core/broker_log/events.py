@@ -44,6 +44,8 @@ class EventKind(StrEnum):
     REQUEST_ALLOWED = "request_allowed"
     REQUEST_DENIED = "request_denied"
     CONVERSION_REFUSED = "conversion_refused"
+    LOG_CREATED = "log_created"
+    LOG_DELETED = "log_deleted"
 
 
 class BrokerEvent(NamedTuple):
@@ -58,7 +60,7 @@ class BrokerEvent(NamedTuple):
     epoch: Annotated[int | None, "group epoch or generation (of a log partition: leader epoch) that it names"]
     reason: Annotated[str | None, "why, in the words of the broker or the client; of a target: the assignor"]
     duration_ms: Annotated[int | None, "the duration that it names, in ms"]
-    topic: Annotated[str | None, "topic of the committed offset that it is about"]
+    topic: Annotated[str | None, "topic of the committed offset, or of the log, that it is about"]
     partition: Annotated[int | None, "partition of that topic"]
     broker_id: Annotated[int | None, "the broker that wrote it; null: the line does not say"]
     log_partition: Annotated[int | None, "partition of __consumer_offsets; null: the line does not say"]

@@ -22,9 +22,11 @@ NEEDLES: Final = (
     b"[BrokerServer id=",
     b"[KafkaServer id=",
     b" on resource = Group:",
+    b"Created log for partition ",
+    b" is scheduled for deletion",
 )
-"""Every line of the coordinator, of its broker's end, or of the authorizer about a group has one of these; all other
-lines can be passed over.
+"""Every line of the coordinator, of its broker's end, of the authorizer about a group, or of the log manager about a
+partition that comes or goes has one of these; all other lines can be passed over.
 """
 
 MOST_TEXT: Final = 500
@@ -35,8 +37,11 @@ PREFIX: Final = re.compile(
     r"\[(?P<who>Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
     r"(?: topic=__consumer_offsets partition=(?P<partition>\d{1,9}))?\]:? "
     r"|(?=Principal = .* on resource = Group:)"
+    r"|(?P<topics>(?=Created log for partition |Log for partition .* is scheduled for deletion))"
 )
-"""What stands before a message of the coordinator; the authorizer has no such prefix, but words of its own."""
+"""What stands before a message of the coordinator; the authorizer and the log manager have no such prefix, but words of
+their own.
+"""
 QUOTED: Final = re.compile(rf'{STRING}|"(?:[^"\\]|\\.|"")*$', re.S)
 """A text in quotes, or the rest of a line behind a quote that does not end."""
 LEVEL: Final = re.compile(r"\b(TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
@@ -126,7 +131,8 @@ class LineReader:
         if found is None and part is None and self.informs:
             return
         time, level, is_quoted = text.around.within(text.head)
-        self.informs |= (text.prefix["who"] or "Group").startswith("Group") and level not in QUIET
+        is_of_groups = text.prefix["topics"] is None and (text.prefix["who"] or "Group").startswith("Group")
+        self.informs |= is_of_groups and level not in QUIET
         if found is None and part is None:
             return
         if found is not None and found.message.end is End.WORDS:

@@ -48,7 +48,8 @@ class GivenTopics(NamedTuple):
     """What the metadata log, or lists of topics, tell of the topics.
 
     ``gap`` names records that are missing, ``whole_ms`` is the time up to which none is (None: not known). With
-    ``is_strange`` it says why the metadata log is of another cluster, and nothing of it counts.
+    ``is_strange`` it says why the metadata log is of another cluster, and nothing of it counts. ``is_of_lines``: lines
+    of brokers' logs tell them.
     """
 
     is_log: bool = False
@@ -58,6 +59,7 @@ class GivenTopics(NamedTuple):
     gap: str | None = None
     whole_ms: int | None = None
     is_strange: bool = False
+    is_of_lines: bool = False
 
     @property
     def reach(self) -> TopicReach:
@@ -73,6 +75,11 @@ class GivenTopics(NamedTuple):
 
         Lists of topics are given where there is no metadata log: whoever gives them knows what they are.
         """
+        if self.is_of_lines:
+            return (
+                "the metadata log (__cluster_metadata) was not given: topics are those of which lines of brokers' logs "
+                "say that they were created, grew or were deleted"
+            )
         if self.is_listed:
             return None
         if not self.is_log:

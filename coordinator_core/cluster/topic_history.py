@@ -64,7 +64,8 @@ class TopicHistory:
     it did not exist. Otherwise that is unknown. ``first_seen_ms`` is the time from which on the source shows changes
     (0: from the beginning of the cluster), ``last_seen_ms`` the time up to which it does; for later times the last
     known image is returned. ``gaps`` lists what the source does not contain. ``is_listed``: the source has lists of
-    topics at some times. Since when a list holds is unknown: a hash may prove it for a time before.
+    topics at some times. Since when a list holds is unknown: a hash may prove it for a time before. ``is_of_lines``:
+    they are made of lines of brokers' logs.
     ``snapshots`` is what snapshots of the cluster show of settings and features. ``strange`` says why the source is of
     another cluster than the groups; its topics are then left out.
     """
@@ -72,6 +73,7 @@ class TopicHistory:
     def __init__(self, *, complete: bool = True, is_listed: bool = False) -> None:
         self.complete = complete
         self.is_listed = is_listed
+        self.is_of_lines = False
         self.first_seen_ms = 0
         self.last_seen_ms = -1
         self.snapshots = NO_SNAPSHOTS
@@ -287,7 +289,9 @@ class TopicHistory:
         if self.strange is not None:
             return GivenTopics(is_log=True, gap=self.strange, is_strange=True)
         gap = min(self.gaps, key=lambda each: each.at.offset, default=None)
-        given = GivenTopics(not self.is_listed, self.is_listed, self.first_seen_ms, self.last_seen_ms)
+        given = GivenTopics(
+            not self.is_listed, self.is_listed, self.first_seen_ms, self.last_seen_ms, is_of_lines=self.is_of_lines
+        )
         return given if gap is None else given._replace(gap=gap.cause, whole_ms=gap.whole_ms)
 
     def shows_all(self, time_ms: int) -> bool:

@@ -74,7 +74,8 @@ def _of_logs(
     until_ms: int | None,
 ) -> Report:
     warnings: list[str] = []
-    listed = source.listed_topics(logs)
+    lines = source.broker_logs().read(logs, warnings.append)
+    listed = source.listed_topics(logs) or lines.topics()
     with source.console.step(f"reading {len(logs)} logs"):
         covered = list(coverage(logs))
         there = {(log.topic, log.partition) for log in covered}
@@ -91,7 +92,6 @@ def _of_logs(
             until_ms=until_ms,
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
-        lines = source.broker_logs().read(logs, warnings.append)
         known: list[Knowledge] = []
         read = group_histories(logs, warnings.append, None, settings.audit, listed, lines, known.append)
         return build(combined(read), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms))

@@ -24,6 +24,7 @@ from coordinator_core.wire.record_decoder import RecordDecoder
 from jobs.relations.positions import stored_position
 from jobs.relations.settings import read_settings, settings_news_ms
 from jobs.relations.snapshot_news import snapshot_news
+from jobs.relations.topic_lines import has_new_topic_lines, topics_of_stored_lines
 from jobs.sources.files import METADATA_TOPIC, SNAPSHOT_SUFFIX
 from jobs.sources.snapshot_files import topics_of
 from jobs.tables.reader import TableReader
@@ -98,16 +99,17 @@ class _SeenLog(NamedTuple):
 
 
 def stored_topics(tables: TableReader, cluster: str) -> TopicHistory | None:
-    """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots; None without both.
+    """Return the history of a cluster's topics: of its metadata log, otherwise of its snapshots, otherwise of lines of
+    brokers' logs; None without all of these.
 
-    It has the settings that snapshots show in either case.
+    It has the settings that snapshots show in each case.
     """
     history = _of_log(tables, cluster)
     if of_another_cluster(history, {"": _naming_records(tables, cluster, A_FEW)}) is not None:
         strange = of_another_cluster(history, {"": _naming_records(tables, cluster, FIRST)})
         history = history if strange is None else TopicHistory.of_another_cluster(strange)
     if history is None:
-        history = _of_snapshots(tables, cluster)
+        history = _of_snapshots(tables, cluster) or topics_of_stored_lines(tables, cluster)
     if history is not None:
         history.snapshots = read_settings(tables, cluster)
     return history
@@ -125,7 +127,10 @@ def topics_given(tables: TableReader, cluster: str) -> GivenTopics:
     """Return what the tables tell of the topics: over which times, and what is missing; without their history."""
     seen = _seen_log(tables, cluster)
     if seen is None:
-        return GivenTopics(is_listed=_of_snapshots(tables, cluster) is not None)
+        if _of_snapshots(tables, cluster) is not None:
+            return GivenTopics(is_listed=True)
+        lines = topics_of_stored_lines(tables, cluster)
+        return GivenTopics() if lines is None else lines.given
     if not _names_known_topics(tables, cluster) and (known := stored_topics(tables, cluster)) is not None:
         return known.given
     begin = None if seen.begin is None else Snapshot([], seen.begin.at)
@@ -322,6 +327,8 @@ def _log_news_ms(tables: TableReader, cluster: str, after: str, upto: str) -> in
 
 def _has_new_listing(tables: TableReader, cluster: str, after: str) -> bool:
     """Return whether topics come from snapshots of the cluster, and later runs than ``after`` brought others."""
+    if after and _seen_log(tables, cluster) is None and has_new_topic_lines(tables, cluster, after):
+        return True
     if not after or not tables.exists("end_offsets"):
         return False
     news = snapshot_news(tables, "end_offsets", cluster, after)

@@ -166,7 +166,7 @@ def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]
                 stream, lambda error: warn(f"{path}: the file is damaged, and was read up to there: {error}")
             )
             for event in _of_blocks(blocks, reader, extent):
-                broker = event.broker_id
+                broker = broker if event.broker_id is None else event.broker_id
                 yield event
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None

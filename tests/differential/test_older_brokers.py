@@ -17,8 +17,8 @@ OLDER = CORPUS / "oldbrokers"
 pytestmark = pytest.mark.skipif(not OLDER.exists(), reason="the recorded logs are not here")
 
 
-def asked(question: str, name: str) -> list[dict[str, Any]]:
-    result = CliRunner().invoke(app, ["--json", question, "--log", str(OLDER / name / "logs.tar.xz")])
+def asked(question: str, name: str, *options: str) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(app, ["--json", question, "--log", str(OLDER / name / "logs.tar.xz"), *options])
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
 
@@ -27,6 +27,16 @@ def asked(question: str, name: str) -> list[dict[str, Any]]:
 def test_no_assignment_is_taken_for_wrong(name: str, many: int) -> None:
     verdicts = Counter(row["verdict"] for row in asked("audit", name) if row["table"] == "target_audits")
     assert verdicts == {"identical": many}
+
+
+def test_lines_of_the_broker_tell_the_topics_of_a_cluster_with_zookeeper() -> None:
+    """Without them none of the 89 assignments can be judged: there is no metadata log."""
+    for options, verdicts in (
+        ((), {"unknown": 89}),
+        (("--broker-log", str(OLDER / "r241/server.log.xz")), {"identical": 89}),
+    ):
+        rows = [row for row in asked("audit", "r241", *options) if row["table"] == "target_audits"]
+        assert Counter(row["verdict"] for row in rows) == verdicts
 
 
 @pytest.mark.parametrize("name", ["r241", "r332", "three"])

@@ -50,8 +50,8 @@ def client_name(row: OfClient) -> str:
 
 
 def client_library(row: MembershipRow) -> str | None:
-    """Return the client library of a member, or that it is an unknown client; None: it is Java, as most are."""
-    if row.client == KnownClient.JAVA:
+    """Return the client library of a member, or that it is unknown; None: it is Java, or can be, as most are."""
+    if KnownClient.JAVA in row.client.split(" or "):
         return None
     return "unknown client" if row.client == ClientCertainty.UNKNOWN else row.client
 
@@ -72,7 +72,7 @@ def shared_names(memberships: Sequence[MembershipRow]) -> Iterator[str]:
 def clients_of(epoch: GroupEpochRow, members: Mapping[str, MembershipRow], *, with_leader: bool) -> str | None:
     """Return in words who leads an epoch, and how many of its members each client library has.
 
-    ``members``: by member id. None: all of them are Java.
+    ``members``: by member id. None: all of them are Java, or can be.
     """
     rows = [members[member_id] for member_id in epoch.members or () if member_id in members]
     if all(client_library(row) is None for row in rows):

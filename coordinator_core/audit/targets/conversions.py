@@ -8,7 +8,7 @@ from typing import NamedTuple
 from coordinator_core.assignors.coordinator_view import SubscriptionView
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.targets.conversion_rows import CopyOutcome, divergent_copy, downgraded_row, upgraded_row
-from coordinator_core.audit.targets.gap import GroupGap
+from coordinator_core.audit.targets.gap import WHERE_TOPICS_ARE, GroupGap
 from coordinator_core.audit.targets.group_view import recorded_partitions
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.audit.targets.verdict import UNDECIDED, Judgement, differences
@@ -28,9 +28,7 @@ from coordinator_core.records import AnyRecord, CoordinatorRecord
 Named = dict[str, set[int]]
 """A member's partitions by topic name."""
 
-TOPIC_NAMES_MISSING = (
-    "names of topic ids: supply the cluster metadata log, or snapshots of the cluster (command snapshot)"
-)
+TOPIC_NAMES_MISSING = f"names of topic ids: {WHERE_TOPICS_ARE}"
 
 
 class _Comparison(NamedTuple):

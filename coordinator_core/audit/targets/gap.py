@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-TOPICS_MISSING: Final = (
-    "topics of that time: supply the cluster metadata log (with ZooKeeper there is none), or snapshots of the cluster "
-    "(command snapshot)"
+WHERE_TOPICS_ARE: Final = (
+    "supply the cluster metadata log, or where there is none (ZooKeeper) snapshots of the cluster (command snapshot), "
+    "or brokers' logs (--broker-log)"
 )
+TOPICS_MISSING: Final = f"topics of that time: {WHERE_TOPICS_ARE}"
 
 
 class GroupGap(NamedTuple):

@@ -11,7 +11,7 @@ from coordinator_core.assignors.coordinator_view import Process, StreamsView, Su
 from coordinator_core.assignors.inputs import AssignedGroupType as AssignedType
 from coordinator_core.assignors.inputs import GroupSpecs, StreamsGroupSpec, SubtopologyTasks
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.gap import TOPICS_MISSING
+from coordinator_core.audit.targets.gap import TOPICS_MISSING, WHERE_TOPICS_ARE
 from coordinator_core.audit.targets.operation import TargetOperation
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.cluster.topic_history import TopicHistory
@@ -102,8 +102,8 @@ def topics_used(
         return MissingInput("topics of that time: records without times do not say which of their versions was used")
     if matching is None:
         return MissingInput(
-            f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; "
-            "supply the cluster metadata log, or snapshots of the cluster (command snapshot), from before"
+            f"topics of that time: no known version has the group's metadata hash {state.metadata_hash}; of the time "
+            f"before, {WHERE_TOPICS_ARE}"
         )
     return Topics(matching.image, matching.at, True)
 

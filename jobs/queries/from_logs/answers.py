@@ -197,6 +197,7 @@ class LogAnswers:
         """One pass over the logs."""
         from jobs.queries.from_logs.history import group_rounds
 
+        self._broker_lines()
         return group_rounds(self.logs, self._warn_once(), self.load_settings().audit, group_id, self.listed)
 
     def _histories(self, group_id: str | None, audit: AuditSettings | None = None) -> Iterator[GroupHistory]:
@@ -208,10 +209,11 @@ class LogAnswers:
 
     def _broker_lines(self) -> LinesByGroup:
         """Return the lines of brokers' logs, read once: also for answers that do not change by them, as their warnings
-        tell what the logs lack.
+        tell what the logs lack. Their topics are those of the answers where no others were given.
         """
         if self._lines is None:
             self._lines = self.brokers.read(self.logs, self.warn)
+            self.listed = self.listed or self._lines.topics()
         return self._lines
 
     def knowledge(self) -> Knowledge:

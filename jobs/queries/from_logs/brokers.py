@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coordinator_core.audit.folds.topic_lines import topics_of_lines
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.later_lines import later_lines
 from coordinator_core.broker_log.other_clusters import of_other_clusters
 from coordinator_core.broker_log.zones import Epoch, with_zones
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.record_types import EPOCH_GROUP_RECORDS
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import Kind
@@ -34,6 +36,10 @@ class LinesByGroup:
 
     of_group: Mapping[str, Sequence[BrokerEvent]] = field(default_factory=dict)
     others: Sequence[BrokerEvent] = ()
+
+    def topics(self) -> TopicHistory | None:
+        """Return the topics that the lines show; None: none."""
+        return topics_of_lines(self.others)
 
 
 NO_LINES = LinesByGroup()
