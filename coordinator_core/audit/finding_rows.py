@@ -131,8 +131,9 @@ class FindingKind(StrEnum):
         "Records that a share group gave up are archived and in no dead-letter queue, although the group has one: the "
         "metadata log shows that its topic does not exist, or does not let share groups write there (KIP-1191).")
     FEATURE_OFF = ("feature_off", Level.ALARM, 8, "members", "any",
-        "The cluster no longer works with the feature that a group needs (group.version, share.version or "
-        "streams.version was set to 0): brokers refuse the heartbeats of its members (UNSUPPORTED_VERSION).")
+        "The cluster does not work with the feature that a group needs (group.version, share.version or "
+        "streams.version was set to 0, or an upgrade did not turn it on): brokers refuse the heartbeats of its members "
+        "(UNSUPPORTED_VERSION).")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",

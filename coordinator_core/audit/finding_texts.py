@@ -149,7 +149,7 @@ FINDING_TEXTS: Final = {
     ),
     "feature_off": FindingTexts(
         "The members cannot join, and lose what they have once their sessions end: their records wait.",
-        "Turn the feature on again (kafka-features upgrade --feature NAME=LEVEL), or let the clients use the classic "
+        "Turn the feature on (kafka-features upgrade --feature NAME=LEVEL), or let the clients use the classic "
         "protocol.",
         "Proven by the metadata log.",
     ),

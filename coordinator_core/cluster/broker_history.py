@@ -6,6 +6,7 @@ A broker is away while it is fenced or unregistered: other brokers do not name i
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -28,6 +29,19 @@ class Registration(NamedTuple):
     at: LogPosition
     broker: int
     metadata_version: int | None = None
+
+
+class FeatureLevel(NamedTuple):
+    """The level of a feature that the cluster works with (KIP-584), 0: off; and the record that says so.
+
+    ``was_on``: it was higher before. Where no record sets a level, it is 0 since the first broker registered that
+    supports the feature (``is_set`` is False).
+    """
+
+    level: int
+    at: LogPosition
+    was_on: bool = False
+    is_set: bool = True
 
 
 NO_LEADER: Final = -1
@@ -98,6 +112,7 @@ class BrokerHistory:
         self._changes: list[BrokerChange] = []
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
         self._levels: dict[str, list[tuple[LogPosition, int]]] = {}
+        self._supported: dict[str, LogPosition] = {}
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -158,6 +173,11 @@ class BrokerHistory:
     def note_level(self, feature: str, level: int, at: LogPosition) -> None:
         """Note the level of a feature that the cluster works with from here on (KIP-584)."""
         self._levels.setdefault(feature, []).append((at, level))
+
+    def note_support(self, features: Iterable[str], at: LogPosition) -> None:
+        """Note the features of which a broker that registers supports a level above 0."""
+        for feature in features:
+            self._supported.setdefault(feature, at)
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:
         """Note the leader of a partition; only those of coordinators' logs are kept.
@@ -240,13 +260,18 @@ class BrokerHistory:
         before = [level for at, level in self._levels.get(METADATA_VERSION, ()) if at.timestamp_ms <= time_ms]
         return before[-1] if before else None
 
-    def turned_off(self) -> dict[str, LogPosition]:
-        """Return the features that the cluster worked with and no longer does, with the record that ended it."""
-        return {
-            feature: levels[-1][0]
+    def features(self, *, from_start: bool) -> dict[str, FeatureLevel]:
+        """Return the levels of features at the end, by name.
+
+        ``from_start``: the metadata log begins with the cluster, so that what brokers support and no record sets is 0.
+        """
+        supported = self._supported.items() if from_start else ()
+        never_set = {feature: FeatureLevel(0, at, is_set=False) for feature, at in supported}
+        is_set = {
+            feature: FeatureLevel(levels[-1][1], levels[-1][0], any(level > 0 for _, level in levels[:-1]))
             for feature, levels in self._levels.items()
-            if levels[-1][1] == 0 and any(level > 0 for _, level in levels)
         }
+        return dict(sorted((never_set | is_set).items()))
 
     def levels_at(self, time_ms: int | None) -> Levels | None:
         """Return the bounds of ``metadata_version`` among the brokers at a time (None: at the end); None: not known."""

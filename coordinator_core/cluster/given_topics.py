@@ -22,6 +22,11 @@ class TopicReach(NamedTuple):
     since_ms: int
     until_ms: int
 
+    @property
+    def begins_with_cluster(self) -> bool:
+        """Whether nothing was before."""
+        return self.since_ms == 0 <= self.until_ms
+
     def covers(self, first_ms: int, last_ms: int) -> bool:
         """Whether each change of topics between two times is shown.
 

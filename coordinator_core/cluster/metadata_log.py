@@ -215,6 +215,7 @@ class MetadataLog:
     def _register_broker(self, value: RegisterBrokerRecord) -> None:
         broker, brokers = value["brokerId"], self.history.brokers
         supported = {feature["name"]: feature["maxSupportedVersion"] for feature in value.get("features") or ()}
+        brokers.note_support((name for name, level in supported.items() if level > 0), self._last)
         brokers.note_registration(
             broker,
             self._last,

@@ -103,7 +103,8 @@ def topics_at_end(tables: TableReader, cluster: str) -> TopicsAtEnd:
     """Return what is known of the topics at the end of the logs."""
     given = topics_given(tables, cluster)
     history = None if given.is_strange else stored_for_groups(tables, cluster)
-    return TopicsAtEnd.of(history)._replace(partitions=partition_counts(tables, cluster), reach=given.reach)
+    at_end = TopicsAtEnd.of(history, given.reach)
+    return at_end._replace(partitions=partition_counts(tables, cluster), reach=given.reach)
 
 
 def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:

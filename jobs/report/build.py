@@ -30,6 +30,7 @@ from jobs.report.data import (
     LogCoverage,
     Report,
     ReportedCheck,
+    ReportedFeature,
     Worst,
 )
 from jobs.report.group_page import counts, detail
@@ -176,6 +177,7 @@ def build(
         nights=tuple(source.nights[-MOST_NIGHTS:]),
         bands=tuple(_bands([*of_cluster, *(row for group in groups for row in group.findings)])),
         checks=tuple(source.checks),
+        features=tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items()),
         since_ms=source.since_ms,
         until_ms=source.until_ms,
     )

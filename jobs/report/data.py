@@ -309,6 +309,14 @@ class Band(NamedTuple):
     detail: Annotated[str, "what was found, in a sentence"]
 
 
+class ReportedFeature(NamedTuple):
+    """The level of a feature that the cluster works with, as the metadata log says."""
+
+    name: Annotated[str, "the feature, such as group.version"]
+    level: Annotated[int, "its level; 0: off"]
+    since: Annotated[LogPosition, "the record of the metadata log that says so"]
+
+
 class ReportedCheck(NamedTuple):
     """One check of the tables, as it was made last."""
 
@@ -351,5 +359,6 @@ class Report(NamedTuple):
     nights: Annotated[tuple[NightRow, ...], "the last nights, in order of time; empty: from log files"] = ()
     bands: Annotated[tuple[Band, ...], "what explains a time, as deploys do: bands in the charts"] = ()
     checks: Annotated[tuple[ReportedCheck, ...], "the checks that were made last; empty: from log files"] = ()
+    features: Annotated[tuple[ReportedFeature, ...], "levels of features at the end, as far as the log shows"] = ()
     since_ms: Annotated[int | None, "findings and rebalances from this time on; null: from the first one on"] = None
     until_ms: Annotated[int | None, "findings and rebalances up to this time; null: up to the last one"] = None

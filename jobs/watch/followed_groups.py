@@ -380,10 +380,11 @@ class FollowedGroups:
         if version != len(self.topics):
             at_end = TopicsAtEnd.of(self.topics)
             self._at_end = len(self.topics), at_end
+        reach = self.topics.reach
         return at_end._replace(
-            reach=self.topics.reach,
+            reach=reach,
             away=self._away,
-            turned_off=self.topics.brokers.turned_off(),
+            features=self.topics.brokers.features(from_start=reach.begins_with_cluster),
             seen_ms=self._leaders.seen_ms,
         )
 

@@ -1,4 +1,4 @@
-"""Groups that need a feature which the cluster has turned off (KIP-584), by the metadata log."""
+"""Groups that need a feature which the cluster does not work with (KIP-584), by the metadata log."""
 
 from __future__ import annotations
 
@@ -19,16 +19,34 @@ NEEDED: Final = {
 """The feature with which groups of a type work."""
 
 
+ALWAYS_ASKED: Final = ("group.version",)
+"""Features without which brokers that support them refuse such groups, whatever their settings are.
+
+Brokers before them had such groups, and share and streams groups of the previews need only a setting of the broker.
+"""
+
+
 def turned_off(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield a finding if the group has members, and the feature of its type is off since the metadata log says so."""
+    """Yield a finding if the feature of the group's type is off, and the group had members since then.
+
+    Members that brokers refuse leave no other trace than the end of their sessions. A group that went over to the
+    classic protocol is of that type.
+    """
     present = history.present
-    feature = NEEDED.get(GroupType(present.group_type)) if present is not None else None
-    at = None if feature is None else history.topics.turned_off.get(feature)
-    members = [row for row in history.memberships if row.is_open]
-    if present is None or at is None or not members:
+    name = NEEDED.get(GroupType(present.group_type)) if present is not None else None
+    feature = None if name is None else history.topics.features.get(name)
+    if present is None or feature is None or feature.level > 0:
         return
-    detail = (
-        f"{feature} is 0 since {utc(at.timestamp_ms)} (__cluster_metadata {at.partition}:{at.offset}): brokers refuse "
-        f"the heartbeats of {counted(len(members), 'member')}"
-    )
-    yield history.finding(FindingKind.FEATURE_OFF, len(members), 1, detail, [present.opened], is_open=True)
+    if not feature.was_on and (feature.is_set or name not in ALWAYS_ASKED):
+        return
+    at = feature.at
+    refused = [
+        row for row in history.memberships if row.is_open or (row.left and row.left.timestamp_ms >= at.timestamp_ms)
+    ]
+    if refused:
+        since = "is 0" if feature.is_set else "was never turned on, and brokers support it"
+        detail = (
+            f"{name} {since} since {utc(at.timestamp_ms)} (__cluster_metadata {at.partition}:{at.offset}): brokers "
+            f"refuse the heartbeats of {counted(len(refused), 'member')}"
+        )
+        yield history.finding(FindingKind.FEATURE_OFF, len(refused), 1, detail, [present.opened], is_open=True)
