@@ -20,6 +20,7 @@ FAILED = (
         ("ConsumerGroupCurrentMemberAssignmentKey(groupId='g')", "still owned at a different epoch", "KAFKA-19862"),
         ("ApiMessageAndVersion(x)", "Consumer group g not found.", "KAFKA-17306"),
         ("ConsumerGroupMetadataKey(groupId='g')", "Group g is not a consumer group", "KAFKA-21117"),
+        ("OffsetCommitKey(group='g')", "java.lang.OutOfMemoryError: Java heap space", "KAFKA-19716"),
         ("OffsetCommitKey(group='g')", "the disk is full", None),
     ],
 )
