@@ -122,29 +122,42 @@ def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
     """Return the rows that are not in ``taken``. The query fails if ``taken`` has a different record at a position."""
     known = taken.select(
         *(F.col(name).alias(f"taken_{name}") for name in LOG_RECORDS.key),
-        F.col("source").alias("taken_source"),
+        *(F.col(name).alias(f"taken_{name}") for name in ("source", "leader_epoch")),
         *(F.col(name).alias(f"taken_{name}") for name in CONTENT),
     )
     same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
     # Columns that one of the two dumps lacks are null, and do not count as a difference.
     differs = F.coalesce(reduce(or_, (F.col(name) != F.col(f"taken_{name}") for name in CONTENT)), F.lit(False))
     is_new = F.col("taken_cluster").isNull()
-    keep = F.when(differs, F.raise_error(_other_log(F.col("taken_source")))).otherwise(is_new)
+    keep = F.when(differs, F.raise_error(_other_log("taken"))).otherwise(is_new)
     return rows.join(known, same, "left").where(keep).select(*rows.columns)
 
 
+NEVER_REPLICATED: Final = " was never replicated, as the other one is of a later leader (KIP-101): "
 OTHER_LOG: Final = (
-    ", so they are not of the same log: give each cluster its own name (--cluster). If they are copies that two "
-    "brokers have of it, one has records that were never replicated: take both in at once, into new tables"
+    "so they are not of the same log: give each cluster its own name (--cluster). Of records that were printed without "
+    "positions, a cluster's tables take one output, and that again when it has grown"
 )
 
 
-def _other_log(taken_source: Column) -> Column:
-    """Return the error message for a row that is another record than the one from ``taken_source``."""
+def _other_log(taken: str) -> Column:
+    """Return the error message for a row that is another record than a ``taken`` one, by the prefix of its columns.
+
+    Where both have leader epochs, these tell which one was never replicated.
+    """
+    epoch, taken_epoch = F.col("leader_epoch"), F.col(f"{taken}_leader_epoch")
+    what_to_do = (
+        F.when(
+            epoch < taken_epoch,
+            f"the first{NEVER_REPLICATED}leave this copy out, or take both in at once into new tables",
+        )
+        .when(epoch > taken_epoch, f"the second{NEVER_REPLICATED}take both copies in at once, into new tables")
+        .otherwise(OTHER_LOG)
+    )
     return F.concat(
         F.concat_ws("-", "log_topic", F.col("log_partition").cast("string")),
         *(F.lit(" offset "), "log_offset", F.lit(": "), "source", F.lit(" has a different record than ")),
-        *(taken_source, F.lit(OTHER_LOG)),
+        *(F.col(f"{taken}_source"), F.lit(", "), what_to_do),
     )
 
 
@@ -158,11 +171,11 @@ def _best_of_each(rows: DataFrame) -> DataFrame:
     ranked = rows.withColumns(
         {
             "rank": F.row_number().over(of_key.orderBy(*order)),
-            "best_source": F.first("source").over(of_key.orderBy(*order)),
+            **{f"best_{name}": F.first(name).over(of_key.orderBy(*order)) for name in ("source", "leader_epoch")},
             "differs": reduce(or_, (F.min(name).over(of_key) != F.max(name).over(of_key) for name in CONTENT)),
         }
     )
     is_best = F.col("rank") == 1
     # The message names both sources, so it is raised for a row that is not the best one.
-    keep = F.when(F.col("differs") & ~is_best, F.raise_error(_other_log(F.col("best_source")))).otherwise(is_best)
+    keep = F.when(F.col("differs") & ~is_best, F.raise_error(_other_log("best"))).otherwise(is_best)
     return ranked.where(keep).select(*rows.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import struct
 import tarfile
@@ -81,3 +82,19 @@ def test_a_night_takes_in_what_the_newest_leader_has(
     asked = questions([], "orders", [])["groups"]
     tables = StoredTables(spark, tmp_path / "tables", [[brokers["dead"], brokers["live"]]])
     assert tables.ask(asked).rows == Files([brokers["live"]]).ask(asked).rows
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("first", "second", "what_to_do"),
+    [
+        ("live", "dead", "the first was never replicated.*leave this copy out"),
+        ("dead", "live", "the second was never replicated.*take both copies in at once, into new tables"),
+    ],
+)
+def test_a_copy_that_comes_another_night_is_named_with_what_to_do(
+    brokers: dict[str, Path], tmp_path: Path, spark: SparkSession, first: str, second: str, what_to_do: str
+) -> None:
+    tables = StoredTables(spark, tmp_path / "tables", [[brokers[first]], [brokers[second]]])
+    said = tables.ask(questions([], "orders", [])["groups"]).said
+    assert re.search(rf"{LOG} offset \d+: .*{second}.*{first}.*{what_to_do}", said, re.DOTALL), said
