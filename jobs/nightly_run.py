@@ -42,6 +42,7 @@ from jobs.report.stored import stored_report
 from jobs.settings import Settings
 from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
+from jobs.sources.files import with_copy
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.tables.catalog import CATALOG, check_damage, writing
 from jobs.tables.damage import DamagedTableError
@@ -256,7 +257,8 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
     chosen = nightly.settings.input
     _check_input(nightly.settings)
     dump_format = DumpFormat(chosen.format) if chosen.format else None
-    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format)
+    topics = with_copy(chosen.copied_topic)
+    changed = seen_files.changes(nightly.tables, nightly.settings.cluster, chosen.paths, dump_format, topics)
     of_cluster = [path for path in changed.paths if dump_format is None and is_snapshot(path)]
     taken = snapshots.take(nightly.tables, of_cluster, nightly.settings.cluster) if of_cluster else None
     paths = [path for path in changed.paths if path not in of_cluster]
@@ -271,6 +273,7 @@ def _ingest(nightly: NightlyRun) -> dict[str, int]:
             paths,
             dump_format=dump_format,
             topic=chosen.topic,
+            topics=topics,
             kafka=kafka,
             warn=nightly.warn,
         )

@@ -43,13 +43,14 @@ class SparkSettings(Section):
 
 
 class InputSettings(Section):
-    """The dumps that ``nightly`` ingests, whether snapshots of a running cluster are taken with them, and the
-    application logs of its brokers with their zone.
+    """The dumps that ``nightly`` ingests, a topic in them that is a copy of the log of groups, whether snapshots of a
+    running cluster are taken with them, and the application logs of its brokers with their zone.
     """
 
     paths: list[str]
     format: Literal["segments", "parquet", "delta", "json_lines"] | None
     topic: str
+    copied_topic: str | None
     snapshots: bool
     broker_logs: list[str]
     broker_log_zone: str | None

@@ -11,7 +11,7 @@ from jobs import nightly_run
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
-from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption
+from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
 
@@ -25,6 +25,7 @@ def nightly_command(
             metavar="[PATH]...", help="Dumps to ingest, as for the command ingest; replaces the setting input.paths."
         ),
     ] = None,
+    copied_topic: CopiedTopicOption = None,
     broker_log: BrokerLogOption = None,
     broker_log_zone: BrokerZoneOption = None,
     cluster: ClusterOption = None,
@@ -39,6 +40,7 @@ def nightly_command(
     flags = {
         "cluster": cluster,
         "input.paths": paths or None,
+        "input.copied_topic": copied_topic,
         "input.broker_logs": [str(path) for path in broker_log or ()] or None,
         "input.broker_log_zone": broker_log_zone,
         "nightly.report": report,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from jobs.sources.dump import DumpFormat, format_of
-from jobs.sources.files import find_logs
+from jobs.sources.files import KNOWN_TOPICS, find_logs
 from jobs.tables.delta import Tables, few
 from jobs.tables.nightly import DUMPED_FILES
 
@@ -28,10 +28,16 @@ class Changes(NamedTuple):
     files: list[DumpedFile]
 
 
-def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: DumpFormat | None = None) -> Changes:
+def changes(
+    tables: Tables,
+    cluster: str,
+    paths: Iterable[str],
+    dump_format: DumpFormat | None = None,
+    topics: Collection[str] = KNOWN_TOPICS,
+) -> Changes:
     """Return what is new or has changed below these paths: segment files one by one, other dumps as a whole.
 
-    Dumps that are not local files (a broker, an object store) are always read.
+    ``topics``: whose segments are read. Dumps that are not local files (a broker, an object store) are always read.
 
     Raises:
         InputError: a path does not exist.
@@ -41,7 +47,7 @@ def changes(tables: Tables, cluster: str, paths: Iterable[str], dump_format: Dum
     new: list[DumpedFile] = []
     for path in paths:
         is_of_segments = (dump_format or format_of(path)) is DumpFormat.SEGMENTS
-        files = _segments(path) if is_of_segments else _files(path)
+        files = _segments(path, topics) if is_of_segments else _files(path)
         changed = [file for file in map(_now, files) if file not in known]
         if is_of_segments:
             # An empty segment is read only if it was named itself.
@@ -73,8 +79,9 @@ def remember(tables: Tables, cluster: str, files: Iterable[DumpedFile]) -> None:
     tables.merge(DUMPED_FILES, rows, state, insert=True)
 
 
-def _segments(path: str) -> list[str]:
-    return list(dict.fromkeys(file for log in find_logs([path], snapshots=True) for file in log.paths))
+def _segments(path: str, topics: Collection[str]) -> list[str]:
+    logs = find_logs([path], topics=topics, snapshots=True)
+    return list(dict.fromkeys(file for log in logs for file in log.paths))
 
 
 def _files(path: str) -> list[str]:
