@@ -1,7 +1,8 @@
 """Archives whose members are read anywhere, and in any order: a packed one is unpacked once in a process.
 
-Tar, packed or not, and zip. A packed archive can be read only from its beginning. With thousands of members, each of
-them would unpack all that is before it. Of an archive that was cut, what is before the cut is there.
+Tar, packed or not, zip, and a packed segment, which is taken for an archive of one file. A packed archive can be read
+only from its beginning: with thousands of members, each of them would unpack all that is before it. Of an archive that
+was cut, what is before the cut is there.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from lzma import LZMAError
+from pathlib import PurePath
 from typing import IO, Any, Final, NamedTuple
 
 from coordinator_core.errors import InputError
 from coordinator_core.wire.batch_format import ReadAt
-from jobs.sources.packed import DAMAGED, head_of, is_packed, opened
+from jobs.sources.file_kinds import begins_with_batch
+from jobs.sources.packed import CODECS, DAMAGED, head_of, is_packed, opened
 
 MOST_BYTES: Final = 64 << 30
 """The largest archive that is unpacked; its file is in the folder for temporary files until the process ends."""
@@ -30,6 +33,9 @@ KEPT: Final = 4
 
 PIECE: Final = 1 << 16
 """Bytes that are unpacked at a time."""
+
+LOG_SUFFIX: Final = ".log"
+"""Of a segment."""
 
 ZIP: Final = b"PK\x03\x04"
 """How a zip archive begins."""
@@ -90,12 +96,28 @@ def _archive(path: str) -> _Archive:
 
 
 def is_archive(path: str) -> bool:
-    """Return whether a file is a zip or tar archive, packed or not; raises OSError if it cannot be read."""
+    """Return whether a file is a zip or tar archive, packed or not, or a packed segment.
+
+    Raises:
+        OSError: it cannot be read.
+    """
     head = head_of(path)
     if head.startswith(ZIP):
         return not is_packed(path)
+    return _is_tar(head) or (begins_with_batch(head) and is_packed(path))
+
+
+def holds_files(head: bytes) -> bool:
+    """Return whether a file that begins with these bytes is an archive, or packed."""
+    return head.startswith((ZIP, *CODECS)) or _is_tar(head)
+
+
+def _is_tar(head: bytes) -> bool:
     try:
-        return len(head) >= tarfile.BLOCKSIZE and tarfile.is_tarfile(io.BytesIO(head))
+        # Of zeros, tarfile says that they are an archive without files.
+        return (
+            any(head[: tarfile.BLOCKSIZE]) and len(head) >= tarfile.BLOCKSIZE and tarfile.is_tarfile(io.BytesIO(head))
+        )
     except (tarfile.TarError, ValueError):
         return False
 
@@ -122,7 +144,19 @@ def _reading(path: str) -> Iterator[None]:
 @lru_cache(maxsize=KEPT)
 def _opened(path: str, size: int, modified_ns: int) -> _Archive:
     with _reading(path):
-        return _opened_zip(path) if head_of(path, len(ZIP)).startswith(ZIP) else _opened_tar(path)
+        head = head_of(path)
+        if head.startswith(ZIP):
+            return _opened_zip(path)
+        return _opened_segment(path) if begins_with_batch(head) and not _is_tar(head) else _opened_tar(path)
+
+
+def _opened_segment(path: str) -> _Archive:
+    """Return a packed segment as an archive; the name of its folder is part of its name."""
+    file: IO[bytes] = tempfile.TemporaryFile(prefix="coordinator-audit-")  # noqa: SIM115  kept open as long as it is cached
+    is_whole = _unpack(path, file)
+    place = PurePath(os.path.abspath(path))
+    name = f"{place.parent.name}/{place.name.removesuffix('' if place.suffix == LOG_SUFFIX else place.suffix)}"
+    return _Archive(file, {name: ArchivedFile(name, 0, file.tell())}, None if is_whole else name)
 
 
 def _opened_zip(path: str) -> _Archive:
@@ -142,13 +176,7 @@ def _opened_tar(path: str) -> _Archive:
     is_cut = False
     if is_packed(path):
         file: IO[bytes] = tempfile.TemporaryFile(prefix="coordinator-audit-")  # noqa: SIM115  as above
-        try:
-            with opened(path) as stream:
-                _copy(stream, file, path)
-        except (*DAMAGED, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            is_cut = True
+        is_cut = not _unpack(path, file)
     else:
         file = open(path, "rb")  # noqa: SIM115  as above
     size = file.seek(0, os.SEEK_END)
@@ -176,6 +204,18 @@ def _opened_tar(path: str) -> _Archive:
             f"{path}: the archive is cut or damaged within {last or 'its first file'}, and nothing is whole"
         )
     return _Archive(file, whole, last)
+
+
+def _unpack(path: str, file: IO[bytes]) -> bool:
+    """Write what a packed file has, as far as it can be read; return whether it is whole."""
+    try:
+        with opened(path) as stream:
+            _copy(stream, file, path)
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        return False
+    return True
 
 
 def _copy(stream: Any, file: IO[bytes], path: str) -> None:

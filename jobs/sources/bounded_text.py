@@ -6,15 +6,14 @@ deeply, or be a number so long, that reading it ends in an error of Python or no
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from coordinator_core.errors import InputError
+from jobs.sources.packed import DAMAGED, opened
 
 MOST_LINE_BYTES: Final = 16 << 20
 """Longer lines are not records: by default, brokers accept batches of up to 1 MB."""
@@ -31,7 +30,6 @@ DEEPEST: Final = 100
 LONGEST_NUMBER: Final = 400
 """Digits; the largest number of a format has 20, and a float may be written with some hundred."""
 
-GZIP: Final = b"\x1f\x8b"
 BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 PIECE: Final = 1 << 20
@@ -39,7 +37,7 @@ PIECE: Final = 1 << 20
 
 
 def lines_of(file: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
-    """Yield the lines of a file, which may be packed with gzip.
+    """Yield the lines of a file, which may be packed.
 
     Raises:
         InputError: the file cannot be read or is not whole, unpacks to more than ``most_bytes``, or has a line of
@@ -56,20 +54,10 @@ def lines_of(file: Path, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
                 if total > most_bytes:
                     raise InputError(f"{file}: has more than {most_bytes} bytes, unpacked: split it")
                 yield line
-    except OSError as error:
-        if isinstance(error, gzip.BadGzipFile):
-            raise InputError(f"{file}, after line {number}: {error}") from error
-        raise InputError(f"{file}: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
+    except (*DAMAGED, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise InputError(f"{file}: {error.strerror or error}") from error
         raise InputError(f"{file}, after line {number}: {error}") from error
-
-
-def opened(file: Path) -> IO[bytes]:
-    """Open a file that may be packed with gzip; its first bytes tell. Raise OSError if it cannot be opened."""
-    raw = file.open("rb")
-    if raw.peek(2)[:2] != GZIP:
-        return raw
-    return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]  # it reads bytes as any file does
 
 
 def check_unpacked(file: Path, most_bytes: int = MOST_WHOLE_BYTES) -> None:
@@ -81,7 +69,7 @@ def check_unpacked(file: Path, most_bytes: int = MOST_WHOLE_BYTES) -> None:
                 total += len(piece)
                 if total > most_bytes:
                     raise InputError(f"{file}: has more than {most_bytes} bytes, unpacked: split it")
-    except (OSError, EOFError, zlib.error) as error:
+    except (*DAMAGED, OSError) as error:
         raise InputError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
 
 

@@ -17,7 +17,6 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG
 from jobs.errors import one_line
 from jobs.sources import kafka_columns
-from jobs.sources.archives import is_archive
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import tails_in_words, without_tails
 from jobs.sources.files import (
@@ -234,12 +233,13 @@ def _union(tables: Iterable[DataFrame]) -> DataFrame:
 
 
 def format_of(path: str) -> DumpFormat:
-    """Return the format of the dump at a path, from file names. For URIs only the URI itself is looked at.
+    """Return the format of the dump at a path. For URIs only the URI itself is looked at.
 
-    A folder has one format. JSON lines next to segments or tables are not part of the dump.
+    A folder has one format. JSON lines next to segments or tables are not part of the dump. What is none of the others
+    is read as segments are, and is refused there with what it is.
 
     Raises:
-        InputError: the path does not exist, or has no known format.
+        InputError: the path does not exist, or is an empty file.
     """
     if path.startswith(LIVE_SCHEME):
         return DumpFormat.LIVE
@@ -252,41 +252,42 @@ def format_of(path: str) -> DumpFormat:
         return _format_of_file(path)
     if (place / "_delta_log").is_dir():
         return DumpFormat.DELTA
-    formats = {
-        DumpFormat.SEGMENTS: any(
-            file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")
-        ),
-        DumpFormat.PARQUET: any(place.rglob("*.parquet")),
-    }
-    dump_format = next((dump_format for dump_format, there in formats.items() if there), None)
-    if dump_format is None:
-        dump_format = _format_of_printed(path)
-    if dump_format is None:
-        raise InputError(f"{path}: contains no segments (*.log), Parquet, Delta or JSON lines (*.jsonl, *.ndjson)")
-    return dump_format
+    if any(file for suffix in (LOG_SUFFIX, SNAPSHOT_SUFFIX) for file in place.rglob(f"*{suffix}")):
+        return DumpFormat.SEGMENTS
+    table = next(place.rglob("*.parquet"), None)
+    return _format_of_printed(path) if table is None else _format_of_parquet(str(table))
 
 
-def _format_of_printed(path: str) -> DumpFormat | None:
+def _format_of_printed(path: str) -> DumpFormat:
     """Return how the printed records below a folder are read: JSON in which all have positions in Spark's tasks."""
     files = [str(file) for file in sorted(Path(path).rglob("*")) if file.is_file()]
     printed = [file for file in files if is_printed(file)]
     json_lines = [file for file in files if file.removesuffix(".gz").endswith(JSON_LINES_SUFFIXES)]
     if json_lines and not any(lacks_positions(file) for file in json_lines if file in printed):
         return DumpFormat.JSON_LINES
-    return DumpFormat.SEGMENTS if printed else None
+    return DumpFormat.SEGMENTS
+
+
+def _format_of_parquet(path: str) -> DumpFormat:
+    """Return how a Parquet file is read: with the columns of Spark's Kafka source in Spark, else as that of a sink."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return DumpFormat.PARQUET  # Spark names what is wrong with it
+    is_of_spark = {"partition", "offset"} <= {*schema.names} or "key" not in schema.names
+    return DumpFormat.PARQUET if is_of_spark else DumpFormat.SEGMENTS
 
 
 def _format_of_file(path: str) -> DumpFormat:
     if (path.endswith(".parquet") or _is_json(path)) and not os.path.getsize(path):
         raise InputError(f"{path}: the file is empty")
     if path.endswith(".parquet"):
-        return DumpFormat.PARQUET
-    if is_printed(path) or _is_json(path):
-        is_placed = not is_printed(path) or not lacks_positions(path)
-        return DumpFormat.JSON_LINES if _is_json(path) and is_placed else DumpFormat.SEGMENTS
-    if path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) or is_archive(path):
-        return DumpFormat.SEGMENTS
-    raise InputError(f"{path}: unknown format: use segments (*.log), a tar archive of segments, Parquet or JSON lines")
+        return _format_of_parquet(path)
+    is_placed = _is_json(path) and is_printed(path) and not lacks_positions(path)
+    return DumpFormat.JSON_LINES if is_placed else DumpFormat.SEGMENTS
 
 
 def _is_json(path: str) -> bool:

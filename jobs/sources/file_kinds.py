@@ -39,6 +39,8 @@ KINDS: Final = (
         "nothing: the segments that it cleans are there"),
     _named(r"leader-epoch-checkpoint|partition\.metadata|meta\.properties|.*-checkpoint|\.lock|\.kafka_cleanshutdown",
         "a broker's note beside its logs", TAKE_LOG),
+    _named(r"\d{20}\.log\.(gz|bz2|xz|zst|lz4)", "a packed segment", "unpack it, or name it itself"),
+    _beginning(rb"\s*(\[\s*)?\{\s*\n", "JSON objects that go over several lines", "write one object a line: jq -c ."),
     _beginning(rb"\x1f\x8b|BZh|\xfd7zXZ\x00|\x28\xb5\x2f\xfd|\x04\x22\x4d\x18",
         "a packed file, and no archive", UNPACK),
     _beginning(rb"7z\xbc\xaf\x27\x1c|Rar!", "an archive that is neither tar nor zip", UNPACK),
@@ -52,7 +54,7 @@ KINDS: Final = (
     _beginning(rb"\s*<(!DOCTYPE|html|\?xml)", "a web page", "give the file that it links"),
     _beginning(rb"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} \d{1,2} \d\d:\d\d:\d\d |\{\"(@timestamp|log)\":)",
         "an application log", "give it as --broker-log if it is a broker's"),
-    _beginning(rb"(GROUP\s+TOPIC\s|TOPIC\s+PARTITION\s|[\w.-]+:\d+:\d+\s*\n)",
+    _beginning(rb"([^\n]*\n){0,9}?(GROUP\s+TOPIC\s|TOPIC\s+PARTITION\s|[\w.-]+:\d+:\d+\s*\n)",
         "end offsets, as Kafka's tools print them", "give it as --end-offsets"),
     _beginning(rb"\0{512}", "a file of zeros, as brokers allocate it before they write", "copy it again later"),
     _beginning(rb"[\t\r\n\x20-\x7e\x80-\xff]{64}|[\t\r\n\x20-\x7e]+\Z", "text that is not output of Kafka's tools",
@@ -72,8 +74,11 @@ def kind_of(name: str, head: bytes) -> FileKind | None:
 
 
 def begins_with_batch(head: bytes) -> bool:
-    """Return whether these first bytes may be those of a record batch, or of a message of the old formats."""
+    """Return whether these first bytes may be those of a record batch, or of a message of the old formats.
+
+    No log has come to an offset of eight bytes: what begins with another byte than 0 is something else.
+    """
     if len(head) < UP_TO_MAGIC:
         return False
     least = MIN_LENGTH.get(head[MAGIC_AT])
-    return least is not None and int.from_bytes(head[8:12], "big", signed=True) >= least and head[0] < 0x80
+    return least is not None and int.from_bytes(head[8:12], "big", signed=True) >= least and head[0] == 0

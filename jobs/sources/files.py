@@ -19,11 +19,11 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
-from jobs.sources.archives import cut_at, is_archive, members, read_member
+from jobs.sources.archives import cut_at, holds_files, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.file_kinds import TAKE_LOG, kind_of
 from jobs.sources.packed import head_of
-from jobs.sources.printed.forms import is_printed
+from jobs.sources.printed.forms import form_of, is_printed
 from jobs.sources.printed.logs import PrintedLog, printed_logs
 
 LOG_SUFFIX = ".log"
@@ -69,6 +69,9 @@ KNOWN_TOPICS = frozenset(FAMILIES) | {""}
 """These topics, and "" for segments outside a topic's folder."""
 
 UNKNOWN_PARTITION = -1
+
+MOST_LOOKED_AT = 100
+"""So many files of an archive that are no segments are looked into, to say what they are."""
 
 HEAD_BYTES = 4096
 """Bytes by which it is known what a file is that was named itself."""
@@ -121,10 +124,11 @@ class LogPart(LogPlaced, Protocol):
 class LogFile:
     """A segment file. If it is inside an archive, ``path`` is the archive and ``member`` the name within it.
 
-    If it was printed (``printed.logs``), ``texts`` are the files in which it is, ``path`` the first one of them, and
-    ``member`` the name that a broker would give its segment. Topic and partition come from the name of the folder
-    (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is UNKNOWN_PARTITION.
-    ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated (``copies``).
+    If it was printed (``printed.logs``), ``texts`` are all files of printed records that were given, ``path`` the first
+    one that has some of it, and ``member`` the name that a broker would give its segment. Topic and partition come from
+    the name of the folder (``__consumer_offsets-3/``). Without such a folder the topic is empty and the partition is
+    UNKNOWN_PARTITION. ``size`` is in bytes. Records at ``upto`` and behind it do not count: they were never replicated
+    (``copies``).
     """
 
     path: str
@@ -227,6 +231,9 @@ def find_logs(
             logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
             printed = [] if logs else _printed_in(path)
             packed = [] if logs or printed else _archives_in(path)
+            for beside in _beside(path, wanted) if logs else ():
+                warn(f"{beside}: left out, as there are segments beside it: name it to read it")
+            left_out = _LeftOut() if packed else left_out
             logs += [log for archive in packed for log in _logs_in(archive, wanted, left_out, warn)]
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
@@ -247,6 +254,15 @@ def _printed_in(path: str) -> list[str]:
     return [file for file in found if is_printed(file)]
 
 
+def _beside(path: str, wanted: FileFilter) -> list[str]:
+    """Return the files in a folder that has segments which are archives or printed records."""
+    if not os.path.isdir(path):
+        return []
+    files = sorted(file.path for file in os.scandir(path) if file.is_file() and _place(file.path) not in wanted)
+    unknown = (file for file in files if kind_of(os.path.basename(file), b"") is None)
+    return [file for file in unknown if is_printed(file) or is_archive(file)]
+
+
 def _archives_in(path: str) -> list[str]:
     """Return the archives below a folder."""
     if not os.path.isdir(path):
@@ -264,7 +280,7 @@ def _printed_logs(texts: Sequence[str], wanted: FileFilter, warn: Warn) -> list[
         warn(note)
     return [
         LogFile(
-            of[0],
+            log.files[0],
             log.rows.nbytes or len(log.damages),
             log.segment,
             log.topic,
@@ -373,6 +389,13 @@ class _LeftOut:
         elif topic in wanted.topics and (kind := kind_of(file.name, b"")) is not None:
             self._add(f"{kind.what}: {kind.do}", file.name)
 
+    def note_contents(self, name: str, head: bytes) -> None:
+        """Note a file of an archive that begins with these bytes, if it may have records."""
+        if (form := form_of(head)) is not None:
+            self._add(f"{form.name} in an archive: unpack it, and give this file", name)
+        elif holds_files(head):
+            self._add("an archive in an archive: unpack the outer one", name)
+
     def _add(self, why: str, name: str) -> None:
         names = self._seen.setdefault(why, [])
         if name not in names:
@@ -389,7 +412,7 @@ class _LeftOut:
 def _logs_in(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
     if not os.path.isdir(path):
         size = _size(path)
-        if not path.endswith((LOG_SUFFIX, SNAPSHOT_SUFFIX)) and is_archive(path):
+        if is_archive(path):
             yield from _logs_in_archive(path, wanted, left_out, warn)
             return
         place = _place(path)
@@ -425,11 +448,15 @@ def _size(path: str) -> int:
 
 
 def _logs_in_archive(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
+    others = []
     for member in members(path):
         if (place := PurePosixPath(member.name)) in wanted:
             yield _log_file(path, member.size, place, wanted, member=member.name)
         else:
             left_out.note(place, wanted)
+            others.append(member)
+    for member in others[:MOST_LOOKED_AT]:
+        left_out.note_contents(member.name, read_member(path, member.name)(0, HEAD_BYTES))
     if (last := cut_at(path)) is not None:
         warn(f"{path}: the archive is cut within {last}: folders before it are read, and the rest is missing")
 

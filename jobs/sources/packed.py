@@ -1,8 +1,12 @@
-"""Files that may be packed, by gzip, bzip2, xz, zstd or lz4: their first bytes tell."""
+"""Files that may be packed, by gzip, bzip2, xz, zstd or lz4, and texts that may be in UTF-16: their first bytes tell.
+
+PowerShell writes UTF-16 where the output of a command goes to a file.
+"""
 
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -33,12 +37,51 @@ CODECS: Final[dict[bytes, Callable[[IO[bytes]], Any]]] = {
 }
 """How packed files begin, and what unpacks them."""
 
+PIECE: Final = 1 << 16
+"""Bytes of UTF-16 that are converted at a time."""
+
+
+class _FromUtf16(io.RawIOBase):
+    """A text in UTF-16 as UTF-8."""
+
+    def __init__(self, text: Any) -> None:
+        self._text = text
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        while not self._rest and (piece := self._text.read(PIECE)):
+            self._rest = self._decoder.decode(piece).encode("utf-8", "replace")
+        count = min(len(into), len(self._rest))
+        into[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
 
 def opened(path: str | Path) -> Any:
-    """Open a file, unpacked if it is packed. Raise OSError if it cannot be opened."""
+    """Open a file: unpacked if it is packed, in UTF-8 if it begins with the mark of another encoding, and without that.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
     raw = open(path, "rb")  # noqa: SIM115  the caller closes it
     head = raw.peek(8)[:8]
-    return next((unpack(raw) for begin, unpack in CODECS.items() if head.startswith(begin)), raw)
+    stream: Any = next((unpack(raw) for begin, unpack in CODECS.items() if head.startswith(begin)), raw)
+    try:
+        mark = stream.peek(4)[:3]
+    except (*DAMAGED, OSError):  # whoever reads it finds that, too
+        return stream
+    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return io.BufferedReader(_FromUtf16(stream))
+    if mark == codecs.BOM_UTF8:
+        stream.read(3)
+    return stream
 
 
 def is_packed(path: str | Path) -> bool:

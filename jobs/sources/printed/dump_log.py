@@ -23,6 +23,8 @@ from jobs.sources.bounded_text import json_value
 from jobs.sources.printed.printed_rows import NOT_PRINTED_BYTES, PrintedPlace, Row, damaged, integer, place_of
 
 FILE: Final = "Dumping "
+QUOTES: Final = " \t>"
+"""What stands before lines that are quoted in a letter or an issue."""
 FIELD: Final = re.compile(r"(?:^|\s)(\w+): (\[[^\]]*\]|\S+)")
 CONTROL: Final = {
     "LeaderChange": "LEADER_CHANGE",
@@ -67,7 +69,8 @@ class _Reader:
         self._batch: Row = {}
         self._waits = False
 
-    def feed(self, text: str, number: int) -> Iterator[Row]:
+    def feed(self, line: str, number: int) -> Iterator[Row]:
+        text = line.lstrip(QUOTES)
         if text.startswith(FILE):
             yield from self.finish()
             place = place_of(text)

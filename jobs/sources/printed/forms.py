@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
 from jobs.sources.bounded_text import lines_of
+from jobs.sources.file_kinds import begins_with_batch
 from jobs.sources.packed import head_of
 from jobs.sources.printed import console_text, dump_log, json_lines, sink_files
 from jobs.sources.printed.printed_rows import Row, damaged
@@ -28,10 +29,25 @@ def _lines(path: str) -> Iterator[bytes]:
 
 
 def _dump_log(path: str) -> Iterator[Row]:
-    return dump_log.rows(_lines(path), path)
+    return _up_to_damage(dump_log.rows(_lines(path), path))
+
+
+def _up_to_damage(rows: Iterator[Row]) -> Iterator[Row]:
+    """Yield the rows of a text, and in place of what cannot be unpacked a damaged one."""
+    row: Row = {"place": 0}
+    try:
+        for row in rows:
+            yield row
+    except InputError as error:
+        place = {name: row.get(name) for name in ("log_topic", "log_partition")}
+        yield damaged(b"", str(error), row["place"] + 1) | place
 
 
 def _console_text(path: str) -> Iterator[Row]:
+    return _up_to_damage(_console_rows(path))
+
+
+def _console_rows(path: str) -> Iterator[Row]:
     for number, line in enumerate(_lines(path), 1):
         text = line.decode("utf-8", "surrogateescape").rstrip("\r\n")
         if not text:
@@ -49,11 +65,17 @@ def _json(path: str) -> Iterator[Row]:
 LOGGED: Final = rb"(?:(?:SLF4J|log4j|WARNING|OpenJDK|Picked up|\[\d{4}-|Processed a total)[^\n]*\n)*"
 """Lines that Kafka's tools may write before their output."""
 
-DUMPED: Final = rb"(?:Dumping |Log starting offset|Starting offset|\|? ?(?:baseOffset|offset): \d+ )"
+QUOTED: Final = rb"(?:[^\n\0]*\n){0,50}?[ \t>]*"
+"""What people have before the output in a file: a prompt, a letter, marks of Markdown."""
+
+DUMPED: Final = (
+    rb"(?:Dumping [^\n]*\.(?:log|checkpoint)\s*\n|Log starting offset: \d|Starting offset: \d"
+    rb"|baseOffset: \d+ lastOffset: \d|\|? ?offset: \d+ (?:position|CreateTime|LogAppendTime|isValid|keySize))"
+)
 
 FORMS: Final = (
-    Form("output of kafka-dump-log", re.compile(LOGGED + DUMPED), _dump_log),
-    Form("records as JSON", re.compile(LOGGED + rb"\s*\{"), _json),
+    Form("output of kafka-dump-log", re.compile(QUOTED + DUMPED, re.IGNORECASE), _dump_log),
+    Form("records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?!\s*\n)"), _json),
     Form(
         "output of Kafka's console formatters",
         re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),
@@ -66,7 +88,7 @@ FORMS: Final = (
 
 def form_of(head: bytes) -> Form | None:
     """Return the form of a file that begins with these bytes; None: of none."""
-    return next((form for form in FORMS if form.begins.match(head.removeprefix(b"\xef\xbb\xbf"))), None)
+    return None if begins_with_batch(head) else next((form for form in FORMS if form.begins.match(head)), None)
 
 
 def read(path: str) -> Iterator[Row]:

@@ -32,6 +32,9 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 POSITIONS: Final = ("topic", "partition", "offset", "timestamp")
 """What sinks write into ``metadata``."""
 
+AROUND: Final = b" \t\r\n,[]"
+"""What may stand before and behind an object that is an element of a list."""
+
 END: Final = re.compile(rb'\n|(?<=\})(?=\{"key":)')
 """The end of a record: of its line, or the beginning of the next one. No text within JSON has such quotes."""
 
@@ -47,8 +50,7 @@ def read(file: Path) -> Iterator[Row]:
     with opened(file) as stream:
         try:
             for number, line in enumerate(_texts(stream), 1):
-                if line.strip():
-                    yield _row_or_damage(line, number, named)
+                yield from (_row_or_damage(text, number, named) for text in _values(line))
         except (*DAMAGED, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
@@ -70,6 +72,30 @@ def _texts(stream: Any) -> Iterator[bytes]:
             rest, skips = b"", True
     if rest:
         yield rest
+
+
+def _values(line: bytes) -> Iterator[bytes]:
+    """Yield the objects of a line: it may be part of a list, or the whole list."""
+    text = line.strip(AROUND)
+    while text:
+        end = len(text)
+        if text.find(b"}", 0, -1) >= 0 and len(text) < MOST_LINE_BYTES:
+            end = _end_of_value(text)
+        yield text[:end]
+        text = text[end:].lstrip(AROUND)
+
+
+def _end_of_value(text: bytes) -> int:
+    """Return where the first of several objects ends; where that is not known, all of it is one."""
+    given = text.decode("utf-8", "surrogateescape")
+    try:
+        json.loads(given)
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            return len(given[: error.pos].encode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        pass
+    return len(text)
 
 
 def _row_or_damage(line: bytes, number: int, named: PrintedPlace) -> Row:

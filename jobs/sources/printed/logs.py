@@ -82,7 +82,7 @@ UNKNOWN: Final = {
 class PrintedLog(NamedTuple):
     """A log partition that was printed: ``partition`` None: which one is not known. ``segment``: as brokers name it.
 
-    ``is_numbered``: the text has no positions, so that its offsets are numbers of records.
+    ``is_numbered``: the text has no positions, so that its offsets are numbers of records. ``files``: where it is.
     """
 
     topic: str
@@ -91,6 +91,7 @@ class PrintedLog(NamedTuple):
     rows: pa.Table
     damages: tuple[tuple[int, Damage], ...]
     is_numbered: bool
+    files: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -147,8 +148,13 @@ def _logs(files: tuple[tuple[str, int, int], ...]) -> PrintedLogs:
             unplaced[path] = _timed(chain(head, rows), path)
     for _, row in heapq.merge(*unplaced.values(), key=lambda timed: timed[0]):
         collected = logs[row["log_topic"], row["log_partition"]]
-        collected.add({**row, "log_offset": FIRST_OFFSET + collected.count}, row["source"])
+        if collected.count and not collected.is_numbered:
+            raise InputError(
+                f"{row['source']}: printed without positions, beside {collected.files[0]}, which has those of the same "
+                "log: give one of them"
+            )
         collected.is_numbered = True
+        collected.add({**row, "log_offset": FIRST_OFFSET + collected.count}, row["source"])
         marked[row["source"]] += _is_marked(row)
     order = sorted(logs, key=lambda place: (place[0], -1 if place[1] is None else place[1]))
     return PrintedLogs(tuple(logs[place].log(*place) for place in order), tuple(_notes([*unplaced], marked)))
@@ -189,11 +195,11 @@ def _place(row: Row, path: str) -> tuple[str, int | None]:
 def _timed(rows: Iterable[Row], path: str) -> Iterator[tuple[int, Row]]:
     """Yield rows without a position with the log that follows from their key, each after the highest time so far.
 
-    What is not a record, or has no key that can be read, is said to be of the log of the row before.
+    What is not a record, or has no key that can be read, is said to be of the log of the row before; at the beginning,
+    of the row behind.
     """
     highest, place = -1, _place({}, path)
-    if place[1] is None:
-        place = place[0], 0
+    unknown: list[Row] = []
     for row in rows:
         topic = row.get("log_topic") or place[0]
         time_ms = row.get("timestamp_ms")
@@ -207,10 +213,11 @@ def _timed(rows: Iterable[Row], path: str) -> Iterator[tuple[int, Row]]:
                 place = topic, log_partition_of(placing_key(key), PARTITIONS)
                 time_ms = _time_of(row, record_type, family) if time_ms is None else time_ms
         highest = max(highest, -1 if time_ms is None else time_ms)
-        yield (
-            highest,
-            {**row, "log_topic": place[0], "log_partition": place[1], "timestamp_ms": time_ms, "source": path},
-        )
+        unknown.append({**row, "timestamp_ms": time_ms, "source": path})
+        if place[1] is not None:
+            yield from ((highest, {**each, "log_topic": place[0], "log_partition": place[1]}) for each in unknown)
+            unknown = []
+    yield from ((highest, {**each, "log_topic": place[0], "log_partition": None}) for each in unknown)
 
 
 def _time_of(row: Row, record_type: int, family: Family) -> int | None:
@@ -235,12 +242,12 @@ class _Collected:
         self._rows: list[Row] = []
         self._batches: list[pa.RecordBatch] = []
         self._damages: list[tuple[int, Damage]] = []
-        self._files: list[str] = []
+        self.files: list[str] = []
 
     def add(self, row: Row, path: str) -> None:
         """Take in a row of the text at a path."""
-        if path not in self._files:
-            self._files.append(path)
+        if path not in self.files:
+            self.files.append(path)
         if self._segment is None:
             self._segment = row.get("segment")
         if row["kind"] == "damaged":
@@ -277,7 +284,7 @@ class _Collected:
             again = np.flatnonzero(np.diff(offsets) == 0) + 1
             for number in again.tolist():
                 if any(rows.column(name)[number] != rows.column(name)[number - 1] for name in ("key", "value")):
-                    where = f"{', '.join(self._files)}: {topic}-{partition} offset {offsets[number]}"
+                    where = f"{', '.join(self.files)}: {topic}-{partition} offset {offsets[number]}"
                     raise InputError(f"{where}: two different records, so that these are not of one log")
             kept = np.delete(np.arange(len(offsets)), again)
             if len(again):
@@ -286,7 +293,7 @@ class _Collected:
                 rows, offsets = rows.take(pa.array(kept)), offsets[kept]
         first = int(offsets[0]) if len(offsets) else 0
         segment = self._segment if self._segment and SEGMENT.fullmatch(self._segment) else f"{first:020}.log"
-        return PrintedLog(topic, partition, segment, rows, damages, self.is_numbered)
+        return PrintedLog(topic, partition, segment, rows, damages, self.is_numbered, tuple(self.files))
 
 
 def _columns(row: Row) -> Row:

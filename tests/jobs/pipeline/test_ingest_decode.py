@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
+from coordinator_core.groups.log_partition import log_partition_of
 from jobs.pipeline import decode, ingest
 from jobs.pipeline import runs as ledger
 from jobs.sources.dump import open_dump
@@ -147,19 +148,22 @@ def test_faulty_and_printed_records_in_tables_of_a_catalog(
     faulty[1]["key"] = b"\x00"
     faulty[2]["value"] = b"\x00\x63"
     printed = json.dumps({"key": {"type": 2, "data": {"group": "g"}}, "value": None})
+    of_group_g = log_partition_of("g", 50)
     filled_tables.write_json(tmp_path / "dump.jsonl.gz", faulty)
     (tmp_path / "more.jsonl").write_text("\n".join([json.dumps({"key": "not base64!"}), printed, printed]))
     take(tables, "faulty", tmp_path)
-    unplaced = (None, None, 2, "g", None, None)
-    assert [row for row in decoded(tables, "faulty") if row[1] is None] == [unplaced] * 2
-    assert [row[1] for row in decoded(tables, "faulty") if row[1] is not None] == [
+    # A record without a position is of the partition that follows from its group, the first line of it has number 1.
+    numbered = [(of_group_g, number, 2, "g", None, None) for number in (1, 2)]
+    assert [row for row in decoded(tables, "faulty") if row[3] == "g"] == numbered
+    assert [row[1] for row in decoded(tables, "faulty") if row[3] != "g"] == [
         rows[0]["log_offset"], rows[3]["log_offset"],
     ]  # fmt: skip
     found = tables.read(QUARANTINE).where("cluster = 'faulty'").orderBy("log_offset").collect()
     assert [(row.log_offset, row.part) for row in found] == [
         (None, "damaged"), (rows[1]["log_offset"], "key"), (rows[2]["log_offset"], "value"),
     ]  # fmt: skip
-    assert (found[0].source, found[0].place) == (str(tmp_path / "more.jsonl"), 1)
+    named = f"{tmp_path / 'more.jsonl'}:{TOPIC}-{of_group_g}/00000000000000000001.log"
+    assert (found[0].source, found[0].place) == (named, 1)
     assert "invalid base64" in found[0].reason
     assert spark.table("audit.log_records").count() == 7
     comments = {row.col_name: row.comment for row in spark.sql("DESCRIBE audit.offset_commits").collect()}
@@ -167,12 +171,13 @@ def test_faulty_and_printed_records_in_tables_of_a_catalog(
 
 
 @pytest.mark.long
-def test_printed_records_come_again_without_a_position(tables: Tables, tmp_path: Path) -> None:
+def test_printed_records_that_come_again_change_nothing(tables: Tables, tmp_path: Path) -> None:
     printed = json.dumps({"key": {"type": 2, "data": {"group": "g"}}, "value": None})
     (tmp_path / "printed.jsonl").write_text(f"{printed}\n{printed}\n")
     for _ in range(2):
         take(tables, "printed", tmp_path)
-    assert decoded(tables, "printed") == [(None, None, 2, "g", None, None)] * 2
+    of_group_g = log_partition_of("g", 50)
+    assert decoded(tables, "printed") == [(of_group_g, number, 2, "g", None, None) for number in (1, 2)]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(spark: SparkSession, tmp_path: Path) -> None:
@@ -191,7 +196,8 @@ def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Pa
     spark.range(3).selectExpr("encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "dump"))
     with pytest.raises(InputError, match=r"column 'key' is missing \(columns: value\)"):
         open_dump(spark, [str(tmp_path / "dump")])
-    spark.range(3).selectExpr("'a' AS key", "encode('v', 'UTF-8') AS value").write.parquet(str(tmp_path / "text"))
+    columns = ["'a' AS key", "encode('v', 'UTF-8') AS value", "1 AS partition", "id AS offset"]
+    spark.range(3).selectExpr(*columns).write.parquet(str(tmp_path / "text"))
     with pytest.raises(InputError, match="column 'key' must be binary"):
         open_dump(spark, [str(tmp_path / "text")])
 

@@ -64,6 +64,9 @@ COMMITS: dict[str, tuple[Row, list[Offset]]] = {
         {"committed": commit(5, 10), "pending": [commit(6, 1, 7, "unknown")]}, [("committed", True, 10, 90)]
     ),
     "behind the end": ({"committed": commit(5, 150)}, [("committed", True, 150, 0)]),
+    "beyond a younger end": (
+        {"committed": commit(5, 150) | {"timestamp_ms": 5}}, [("committed", True, 150, -50)]
+    ),
     "at the beginning": ({"committed": commit(5, 0)}, [("committed", True, 0, 100)]),
     "no offset": ({"committed": commit(5, -1)}, [("committed", True, -1, None)]),
     "no end": ({"committed": commit(5, 10)}, [("committed", True, 10, None)]),
@@ -117,6 +120,16 @@ def rows() -> Iterator[tuple[Table, list[Row]]]:
             {"cluster": cluster, "run_id": "1", "topic": name, "partition": 0, "timestamp_ms": at, "end_offset": end}
             for name in topics
             for cluster, at, end in ((CLUSTER, 1, 50), (CLUSTER, 3, 100), (CLUSTER, 4, None), ("other", 9, 999))
+        ]
+        + [
+            {
+                "cluster": CLUSTER,
+                "run_id": "1",
+                "topic": "beyond a younger end",
+                "partition": 0,
+                "timestamp_ms": 20_000,
+                "end_offset": 100,
+            }
         ],
     )
     yield RUNS, [{"cluster": CLUSTER, "run_id": "1", "job": "decode", "records": 1}]

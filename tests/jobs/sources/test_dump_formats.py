@@ -45,7 +45,7 @@ def test_a_file_has_the_format_of_its_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
-    [("missing", "no such file"), ("empty", "no segments"), ("notes.txt", "unknown format")],
+    [("missing", "no such file"), ("empty", "no segments"), ("notes.txt", "text that is not output of Kafka's tools")],
 )
 def test_what_holds_no_dump_is_refused_in_one_line(tmp_path: Path, name: str, complaint: str) -> None:
     (tmp_path / "empty").mkdir()

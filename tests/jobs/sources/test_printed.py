@@ -271,9 +271,97 @@ def test_a_copy_of_the_log_is_read_where_it_is_named_as_one(tmp_path: Path) -> N
         ("a.log", gzip.compress(bytes(4096), mtime=0), "zeros"),
         ("a.log", bytes(4096), "a file of zeros"),
         ("a.log", b"hello", "text that is not output"),
+        ("a.json", b'{\n  "key": 1\n}\n', "several lines: write one object a line"),
+        ("a.txt", b"\nGROUP TOPIC PARTITION CURRENT-OFFSET LOG-END-OFFSET\n", "give it as --end-offsets"),
     ],
 )
 def test_a_file_that_is_no_log_is_named_for_what_it_is(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         find_logs([tmp_path / name])
+
+
+DUMP = (
+    b"Dumping /var/lib/kafka/__consumer_offsets-3/00000000000000000000.log\nLog starting offset: 0\n"
+    b"baseOffset: 0 lastOffset: 0 count: 1 baseSequence: 0 lastSequence: 0 producerId: -1 producerEpoch: -1 "
+    b"partitionLeaderEpoch: 0 isTransactional: false isControl: false deleteHorizonMs: OptionalLong.empty position: 0 "
+    b"CreateTime: 1795257228074 size: 111 magic: 2 compresscodec: none crc: 1 isvalid: true\n"
+    b'| offset: 0 CreateTime: 1795257228074 keySize: 8 valueSize: -1 sequence: 0 headerKeys: [] key: {"type":"2",'
+    b'"data":{"group":"g"}} payload: <DELETE>\n'
+)
+CONSOLE = b'{"key":{"type":2,"data":{"group":"g"}},"value":null}\n'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        DUMP.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + DUMP,
+        DUMP.decode().encode("utf-16"),
+        gzip.compress(DUMP.decode().encode("utf-16"), mtime=0),
+        b"$ kafka-dump-log --offsets-decoder --files x.log\n" + DUMP,
+        b"Hello,\n\n```\n" + DUMP + b"```\nthanks\n",
+        b"".join(b"> " + line for line in DUMP.splitlines(keepends=True)),
+        pytest.param("zstd", id="zstd"),
+        pytest.param("lz4", id="lz4"),
+    ],
+)
+def test_a_text_is_read_as_people_keep_it(tmp_path: Path, content: bytes | str) -> None:
+    file = tmp_path / "dump of the log.txt"
+    if isinstance(content, str):
+        with pa.CompressedOutputStream(str(file), content) as out:
+            out.write(DUMP)
+    else:
+        file.write_bytes(content)
+    (log,) = find_logs([file])
+    assert (log.topic, log.partition) == ("__consumer_offsets", 3)
+    assert [(row.offset, row.key) for row in rows_of(log)] == [(0, b"\x00\x02\x00\x01g")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        CONSOLE * 3,
+        b"[" + b",".join([CONSOLE.strip()] * 3) + b"]",
+        b"[\n" + b",\n".join([CONSOLE.strip()] * 3) + b"\n]\n",
+    ],
+)
+def test_objects_are_read_as_lines_and_as_elements_of_a_list(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "offsets.json").write_bytes(content)
+    (log,) = find_logs([tmp_path / "offsets.json"])
+    assert len(rows_of(log)) == 3
+
+
+def test_a_packed_text_that_was_cut_is_read_up_to_there(tmp_path: Path) -> None:
+    records = "".join(DUMP.decode().splitlines(keepends=True)[2:])
+    text = DUMP + "".join(records.replace("ffset: 0", f"ffset: {number}") for number in range(1, 400)).encode()
+    (tmp_path / "dump.txt.gz").write_bytes(gzip.compress(text, mtime=0)[:-30])
+    (log,) = find_logs([tmp_path / "dump.txt.gz"])
+    *_, last = log.parts()
+    assert isinstance(last, Damage)
+    assert "Compressed file ended" in last.cause
+    assert len(rows_of(log)) > 10
+
+
+@pytest.mark.parametrize("folder", ["", f"{LOG.parent.name}/"])
+def test_a_packed_segment_is_read(tmp_path: Path, folder: str) -> None:
+    packed = tmp_path / f"{folder}{LOG.name}.gz"
+    packed.parent.mkdir(exist_ok=True)
+    packed.write_bytes(gzip.compress(LOG.read_bytes(), mtime=0))
+    (log,) = find_logs([packed if not folder else tmp_path])
+    (whole,) = find_logs([LOG])
+    assert (log.segment, rows_of(log)) == (LOG.name, rows_of(whole))
+    assert log.topic == (whole.topic if folder else "")
+
+
+def test_what_lies_beside_segments_or_in_an_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / LOG.parent.name).mkdir()
+    (tmp_path / LOG.parent.name / LOG.name).write_bytes(LOG.read_bytes())
+    (tmp_path / "dump.txt").write_bytes(DUMP)
+    warnings: list[str] = []
+    find_logs([tmp_path], warn=warnings.append)
+    assert warnings == [f"{tmp_path / 'dump.txt'}: left out, as there are segments beside it: name it to read it"]
+    with tarfile.open(tmp_path / "dump.tar", "w") as tar:
+        tar.add(tmp_path / "dump.txt", "dump.txt")
+    with pytest.raises(InputError, match=r"dump.txt: output of kafka-dump-log in an archive: unpack it"):
+        find_logs([tmp_path / "dump.tar"])
