@@ -103,7 +103,7 @@ def _told_of_groups(engine: TableReader, cluster: str) -> list[str]:
     """
     at_end = topics_at_end(engine, cluster)
     of_brokers = {name: at_end.snapshots.of_brokers(name, None) for name in sorted(BROKER_SETTINGS)}
-    return [str(part) for part in (sorted(at_end.turned_off.items()), sorted(at_end.settings.items()), of_brokers)]
+    return [str(part) for part in (sorted(at_end.features.items()), sorted(at_end.settings.items()), of_brokers)]
 
 
 def _changed(tables: Tables, newest: Mapping[str, str], before: Mapping[str, Any], now: Mapping[str, Any]) -> Changed:
