@@ -176,8 +176,8 @@ KIP-848 `__worker_offsets-*`. They are written as segments, or as rows of Spark'
 ground truth: every rebalance with its causes, the events of each group, and its final state. The same scenario and
 seed always give the same bytes. With `--spark`, each log partition is a Spark task. Examples are in `data/scenarios`.
 
-A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. In brackets behind a
-key is its default; a key without one is required.
+A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. Each key is listed with
+its default, in ms if it is a duration.
 """
 
 
@@ -376,19 +376,19 @@ def _scenario() -> Iterator[str]:
     yield SCENARIOS
     parts: list[type[BaseModel]] = [Scenario]
     for part in parts:
-        parts += [section for section in sections(part) if section not in parts]
+        parts += [section for section in dict.fromkeys(sections(part)) if section not in parts]
         yield f"## {part.__name__}\n"
         yield f"{getdoc(part)}\n"
-        keys = [
-            f"`{name}`" if field.is_required() else f"`{name}` (`{_default(field)}`)"
-            for name, field in part.model_fields.items()
-        ]
+        keys = [f"`{name}`{_default(field)}" for name, field in part.model_fields.items()]
         yield f"Keys: {', '.join(keys)}\n"
 
 
-def _default(field: FieldInfo) -> Any:
+def _default(field: FieldInfo) -> str:
+    """Return in brackets what a key is if it is not given; nothing if that is nothing, or the defaults of a section."""
+    if field.is_required():
+        return " (required)"
     value = field.get_default(call_default_factory=True)
-    return value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
+    return "" if value is None or isinstance(value, BaseModel) or value in ([], {}) else f" (`{value}`)"
 
 
 def main() -> None:
