@@ -103,9 +103,10 @@ class FindingKind(StrEnum):
         "the topics are named. At the end of the log any time is enough, unless only internal topics are missing.")
     WARMUP_STUCK = ("warmup_stuck", Level.WARNING, 6, "milliseconds since the first of them was assigned", "warmup_ms",
         "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).")
-    TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4, "members with an older topology", "any",
-        "At the end of the log some members of a streams group have an older topology than others (KIP-1071): "
-        "they get no new tasks.")
+    TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4,
+        "milliseconds since a member brought the newer one", "topology_update_ms",
+        "Some members of a streams group have had an older topology than others for long at the end of the log "
+        "(KIP-1071): they get no new tasks.")
     NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
         "The group keeps rebalancing without reaching a stable assignment.")
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "rewound_offsets",

@@ -35,10 +35,20 @@ MEMBERS_ONLY = frozenset(
 def shares(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield imbalance, empty members and needless moves, over all converged states."""
     moments = list(converged_states(history))
-    lasting = [each for each in _with_ends(history, moments) if each.lasted_ms >= limits.uneven_ms]
+    complete = (moment for moment in moments if not _waits(history, moment.rebalance))
+    lasting = [each for each in _with_ends(history, complete) if each.lasted_ms >= limits.uneven_ms]
     yield from _imbalance(history, limits, lasting)
     yield from _empty(history, limits, lasting)
     yield from _needless(history, limits, moments)
+
+
+def _waits(history: GroupHistory, rebalance: RebalanceRow) -> bool:
+    """Whether work of a Connect group waits for a worker to return (KIP-415): what the others have is not their share.
+
+    With the classic protocol the leader set a delay; on KIP-848 work is in no target.
+    """
+    epoch = history.epoch_of(rebalance)
+    return bool((epoch is not None and epoch.unassigned) or rebalance.delay_ms)
 
 
 class _Lasting(NamedTuple):

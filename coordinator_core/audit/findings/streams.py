@@ -49,9 +49,10 @@ def stuck_warmups(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
 
 
 def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield a finding if members of more than one topology epoch are in the group at the end of the log.
+    """Yield a finding if members of more than one topology epoch have been in the group for long at the end of the log.
 
-    Members of the older topology get no new tasks (KIP-1071, topology updates).
+    Members of the older topology get no new tasks (KIP-1071, topology updates). While a new version is rolled out this
+    is as it should be.
     """
     members = [row for row in history.memberships if row.is_open and row.topology_epoch is not None]
     newest = max((row.topology_epoch or 0 for row in members), default=0)
@@ -60,13 +61,16 @@ def half_updated_topology(history: GroupHistory, limits: Thresholds) -> Iterator
     if not older:
         return
     first = min((row.joined for row in newer), key=lambda at: at.timestamp_ms)
+    lasts_ms = history.now_ms - first.timestamp_ms
+    if lasts_ms < limits.topology_update_ms:
+        return
     names = first_of(sorted(row.member_id for row in older))
     yield history.finding(
         FindingKind.TOPOLOGY_HALF_UPDATED,
-        len(older),
-        1,
+        lasts_ms,
+        limits.topology_update_ms,
         f"{len(older)} of {counted(len(members), 'member')} still have an older topology than epoch {newest}, which "
-        f"a member brought {duration(history.now_ms - first.timestamp_ms)} before the end of the log; they get no new "
+        f"a member brought {duration(lasts_ms)} before the end of the log; they get no new "
         f"tasks: {names}",
         [first],
         is_open=True,

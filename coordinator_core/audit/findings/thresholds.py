@@ -46,6 +46,7 @@ class Thresholds:
     open_transaction_ms: int
     record_bytes: int
     warmup_ms: int
+    topology_update_ms: int
     share_archived: int
     share_redelivered: int
     share_redelivered_ratio: float

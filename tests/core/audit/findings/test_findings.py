@@ -378,6 +378,18 @@ def test_imbalance_and_empty_members() -> None:
     assert found(FindingKind.IMBALANCE, epochs=[epoch(2, at(2))], **parts) == []
 
 
+@pytest.mark.parametrize(("unassigned", "delay_ms"), [(2, None), (None, 300_000)])
+def test_work_that_waits_for_a_worker_is_not_spread_unevenly(unassigned: int | None, delay_ms: int | None) -> None:
+    """While the scheduled rebalance delay of Connect runs (KIP-415), on KIP-848 and with the classic protocol."""
+    held = [assignment("a", number, at(2)) for number in range(4)]
+    done = rebalance(2, at(2), finished=at(3))
+    parts = {"memberships": MEMBERS, "assignments": held}
+    for kind in (FindingKind.IMBALANCE, FindingKind.EMPTY_MEMBERS):
+        assert found(kind, epochs=[epoch(2, at(2))], rebalances=[done], **parts)
+        waiting = {"epochs": [epoch(2, at(2), unassigned=unassigned)], "rebalances": [done._replace(delay_ms=delay_ms)]}
+        assert not found(kind, **waiting, **parts)
+
+
 @pytest.mark.parametrize(("assignor", "kinds"), [("uniform", 1), ("range", 0)])
 def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, kinds: int) -> None:
     held = [

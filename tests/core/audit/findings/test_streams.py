@@ -6,10 +6,7 @@ from dataclasses import replace
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.folds.group_history import GroupHistory
 from tests.core.audit.findings.test_unassigned import IN, LIMITS, epoch, gathered, running, target, topics
-from tests.core.audit.histories import at
-from tests.core.audit.histories import epoch as epoch_row
 from tests.core.history.logs import GroupLog
 from tests.core.history.test_other_types import TOPOLOGY, streams, streams_current, streams_member
 from tests.core.known_topics import at_end
@@ -57,23 +54,32 @@ def test_members_with_an_older_topology_are_counted() -> None:
     log = running(GroupLog()).write(
         streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "n"), streams("TOPOLOGY", newer), epoch(3, IN)
     )
-    (row,) = found(log, log.time_ms)
-    assert (row.kind, row.value) == ("topology_half_updated", 1)
+    limit = LIMITS.topology_update_ms
+    assert found(log, log.time_ms + limit - 1) == [], "a new version is rolled out"
+    (row,) = found(log, log.time_ms + limit)
+    assert (row.kind, row.value) == ("topology_half_updated", limit)
     assert "1 of 2 members still have an older topology than epoch 1" in row.detail
     done = log.write(streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "m"))
-    assert found(done, done.time_ms) == []
+    assert found(done, done.time_ms + limit) == []
 
 
 def test_internal_topics_of_a_deleted_application_are_named() -> None:
-    deleted = epoch_row(2, at(1), group_type="STREAMS", ended=at(5), ended_by="group deleted", is_open=False)
+    log = running(GroupLog()).write(
+        *(
+            streams(kind, None, "m")
+            for kind in ("CURRENT_MEMBER_ASSIGNMENT", "TARGET_ASSIGNMENT_MEMBER", "MEMBER_METADATA")
+        ),
+        *(streams(kind, None) for kind in ("TARGET_ASSIGNMENT_METADATA", "TOPOLOGY", "METADATA")),
+    )
     left = dict.fromkeys(["g-a-repartition", *(f"g-store{n}-changelog" for n in range(6))], 3)
     others = {"g-output": 3, "other-store-changelog": 3, "gg-store-changelog": 3}
-    gone = GroupHistory("g", 9_000, epochs=[deleted], topics=at_end(left | others))
+    gone = gathered(log, topics((0, IN)), 9_000, left | others)
     (row,) = findings(gone, LIMITS)
-    assert (row.kind, row.value, row.evidence, row.until_ms) == ("internal_topics_left", 7, (at(5),), 9_000)
+    assert (row.kind, row.value, row.until_ms) == ("internal_topics_left", 7, 9_000)
+    assert row.evidence == (log.records[-1].at,)
     assert row.detail.endswith(
         "g-a-repartition, g-store0-changelog, g-store1-changelog, g-store2-changelog, g-store3-changelog and 2 more"
     )
-    again = replace(gone, epochs=[deleted, epoch_row(2, at(7), group_type="STREAMS")])
-    assert findings(again, LIMITS) == []
     assert findings(replace(gone, topics=at_end(others)), LIMITS) == []
+    again = gathered(running(log), topics((0, IN)), 9_000, left | others)
+    assert "internal_topics_left" not in {row.kind for row in findings(again, LIMITS)}
