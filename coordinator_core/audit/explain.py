@@ -227,8 +227,10 @@ def _absence(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     word = "generation" if row.group_type in ("CLASSIC",) else "epoch"
-    from_ = f" from {word} {row.from_epoch}"
-    if row.from_epoch in (None, row.to_epoch):
+    moves: dict[str, str] = {CauseKind.GROUP_UPGRADED: "generation", CauseKind.GROUP_DOWNGRADED: "epoch"}
+    other = next((moves[each.kind] for each in row.causes if each.kind in moves and each.detail), word)
+    from_ = f" from {other} {row.from_epoch}"
+    if row.from_epoch is None or (other == word and row.from_epoch == row.to_epoch):
         from_ = ""
     text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
     if row.members_after is not None:

@@ -290,6 +290,9 @@ class HistoryWriter:
         )
         self.begin_epoch(epoch)
         epoch.missing = missing or untold
+        open_history.past.open_epoch()
+        if number == 0 and not members and epoch.missing is None:
+            return epoch  # The group begins to exist, as connectors are configured: there are no members to rebalance.
         behind = dict.fromkeys(members, True)
         open_history.rebalance = OpenRebalance(
             at,
@@ -305,7 +308,6 @@ class HistoryWriter:
         open_history.ownership.begin()
         if not members:
             self.end_rebalance("emptied", at)
-        open_history.past.open_epoch()
         return epoch
 
     def _unsettled(self, last_epoch: int | None) -> str | None:

@@ -16,7 +16,16 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind, cause
-from coordinator_core.history.rows import CONVERTED_ELSEWHERE, DOWNGRADED, UPGRADED, Cause, GroupEpochRow, RebalanceRow
+from coordinator_core.history.rows import (
+    CONVERTED_ELSEWHERE,
+    DOWNGRADED,
+    LEFT_OR_EXPIRED,
+    UPGRADED,
+    Cause,
+    GroupEpochRow,
+    MembershipRow,
+    RebalanceRow,
+)
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 
 APART_MS = 1_000
@@ -46,11 +55,18 @@ def by_log(history: GroupHistory) -> list[GroupHistory]:
     classic, connect = (_part(history, on_kip_848=on_kip_848) for on_kip_848 in (False, True))
     for ended, begun, kind in _conversions(classic, connect):
         if kind is CauseKind.GROUP_UPGRADED:
-            classic = _ended(classic, ended, UPGRADED, "upgrade")
-            connect = _begun(connect, begun, cause(kind, _end_of(ended), source=GROUP_LOG))
+            before = _gone_before(classic, ended, begun)
+            classic = _ended(classic, ended, begun, UPGRADED, "upgrade")
+            said = f"generation {ended.epoch} became group epoch {begun.epoch}"
+            connect = _begun(
+                connect, begun, cause(kind, _end_of(ended), detail=said, source=GROUP_LOG), *before, after=ended
+            )
         else:
-            connect = _ended(connect, ended, DOWNGRADED, "downgrade")
-            classic = _begun(classic, begun, cause(kind, _end_of(ended), source=CONNECT_LOG))
+            connect = _ended(connect, ended, begun, DOWNGRADED, "downgrade")
+            said = f"group epoch {ended.epoch} became generation {begun.epoch}"
+            if ended.target is None:
+                said = f"group epoch {ended.epoch} has no target: the generation is the last epoch that had one"
+            classic = _begun(classic, begun, cause(kind, _end_of(ended), detail=said, source=CONNECT_LOG), after=ended)
     parts = _open_in_one_log(_in_doubt(classic), _in_doubt(_moved_here(connect)))
     return sorted(parts, key=lambda part: part.epochs[0].opened.timestamp_ms)
 
@@ -193,15 +209,38 @@ def _end_of(row: GroupEpochRow) -> LogPosition:
     return row.ended
 
 
-def _ended(history: GroupHistory, epoch: GroupEpochRow, how: str, went_by: str) -> GroupHistory:
+def _gone_before(classic: GroupHistory, ended: GroupEpochRow, begun: GroupEpochRow) -> list[Cause]:
+    """Return the members of the last generation that are not in the group on KIP-848: they had left just before."""
+    return [
+        cause(CauseKind.MEMBER_LEFT_OR_EXPIRED, _end_of(ended), member=row.member_id, source=GROUP_LOG)
+        for row in classic.memberships
+        if row.left == ended.ended and row.member_id not in (begun.members or ())
+    ]
+
+
+def _ended(history: GroupHistory, epoch: GroupEpochRow, begun: GroupEpochRow, how: str, went_by: str) -> GroupHistory:
+    """Return the history with the end of an epoch that another log continues with ``begun``.
+
+    Members that go on there did not leave, even where a tombstone of the same time removes each of them.
+    """
     at = _end_of(epoch)
+    goes_on = frozenset(begun.members or ())
+
+    def went(row: MembershipRow) -> str:
+        return went_by if row.member_id in goes_on else LEFT_OR_EXPIRED
+
+    def is_now(row: MembershipRow) -> bool:
+        return row.left is not None and (
+            row.left == at or (row.left.timestamp_ms == at.timestamp_ms and row.member_id in goes_on)
+        )
+
     return replace(
         history,
         epochs=_changed(history.epochs, lambda row: row == epoch, ended_by=how),
         rebalances=_changed(
             history.rebalances, lambda row: row.finished == at and row.outcome == GROUP_DELETED, outcome=how
         ),
-        memberships=_changed(history.memberships, lambda row: row.left == at, went_by=went_by),
+        memberships=[row._replace(went_by=went(row)) if is_now(row) else row for row in history.memberships],
     )
 
 
@@ -283,8 +322,13 @@ def _with_open_ends(history: GroupHistory) -> GroupHistory:
     )
 
 
-def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHistory:
-    """Members that were there before are not a cause. The epochs that its log skips were the generations before."""
+def _begun(
+    history: GroupHistory, epoch: GroupEpochRow, *why: Cause, after: GroupEpochRow | None = None
+) -> GroupHistory:
+    """Members that were there before are not a cause. The epochs that its log skips were the generations before.
+
+    ``after``: the epoch of the other log that this one continues.
+    """
 
     def follows(row: GroupEpochRow | RebalanceRow) -> bool:
         """Whether it is the first epoch, or the rebalance for which workers join again after a conversion back."""
@@ -297,10 +341,18 @@ def _begun(history: GroupHistory, epoch: GroupEpochRow, why: Cause) -> GroupHist
 
     following = next((row.opened for row in history.epochs if row.opened.offset > epoch.opened.offset), None)
     known = {"history_complete": True, "missing": None}
+    again = (why[0]._replace(detail=None),)
     of_epochs, of_rebalances = (
-        _changed(_changed(rows, explained, **known), follows, causes=(why,))
+        _changed(_changed(rows, explained, **known), follows, causes=again)
         for rows in (history.epochs, history.rebalances)
     )
+    of_epochs = _changed(of_epochs, lambda row: row.opened == epoch.opened, causes=why)
+    of_rebalances = _changed(of_rebalances, lambda row: row.at == epoch.opened, causes=why)
+    if after is not None:
+        before = None if after.members is None else len(after.members)
+        of_rebalances = _changed(
+            of_rebalances, lambda row: row.at == epoch.opened, from_epoch=after.epoch, members_before=before
+        )
     return replace(history, epochs=of_epochs, rebalances=of_rebalances)
 
 

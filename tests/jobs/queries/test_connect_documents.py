@@ -319,6 +319,8 @@ def test_a_group_in_two_logs_has_one_story(played: Callable[..., Pipeline]) -> N
     assert {row.missing for row in (*connect.epochs, *connect.rebalances)} == {None}, "the other log shows the rest"
     causes = {row.to_epoch: [(each.kind, each.source) for each in row.causes] for row in connect.rebalances}
     assert causes[2] == [("group_upgraded", "__consumer_offsets")]
+    numbers = [[(row.from_epoch, row.to_epoch) for row in part.rebalances] for part in parts]
+    assert numbers == [[(0, 1), (1, 2), (5, 4), (4, 5)], [(2, 2), (2, 3), (3, 4), (4, 5)]]
     assert causes[3] == [("member_joined", "group log")]
     back = {row.to_epoch: [(each.kind, each.source) for each in row.causes] for row in classic.rebalances}
     assert back[4] == back[5] == [("group_downgraded", "__worker_offsets")]
@@ -333,8 +335,13 @@ def test_explain_and_history_name_the_log(played: Callable[..., Pipeline]) -> No
     told = CliRunner().invoke(app, ["explain", f"{GROUP}@2", *logs]).stdout
     several, first = told.splitlines()[:2]
     assert several.startswith("The group has 2 rebalances to 2: this is the last one; ask for another one by its ")
-    assert first.startswith("The connect group connect rebalanced from epoch 0 to epoch 2.")
-    assert "Cause: the group moved to the new protocol.  [__consumer_offsets 0:3" in told
+    assert first.startswith(
+        "The connect group connect rebalanced from generation 2 to epoch 2. It had 2 members before"
+    )
+    assert (
+        "Cause: the group moved to the new protocol (generation 2 became group epoch 2).  [__consumer_offsets 0:3"
+        in told
+    )
     assert "The recomputed assignment is identical to the recorded one.  [__worker_offsets 0:5" in told
     last = CliRunner().invoke(app, ["explain", GROUP, *logs]).stdout
     assert last.startswith("The classic group connect rebalanced from generation 4 to generation 5.")
@@ -422,7 +429,7 @@ def test_the_report_has_one_story_of_a_group_in_two_logs(played: Callable[..., P
     assert told == [
         ("CLASSIC", 1, classic),
         ("CLASSIC", 2, classic),
-        *(("CONNECT", epoch, connect) for epoch in (0, 2, 3, 4, 5)),
+        *(("CONNECT", epoch, connect) for epoch in (2, 3, 4, 5)),
         ("CLASSIC", 4, classic),
         ("CLASSIC", 5, classic),
     ]

@@ -118,3 +118,38 @@ def test_only_workers_that_were_moved_have_a_target_at_once(
     for row in (connect.epochs[-1], *connect.rebalances):
         assert [each.kind for each in row.causes] == (["group_upgraded"] if upgraded else ["member_joined"])
         assert row.history_complete == (upgraded or missing is None)
+
+
+def test_a_worker_that_left_just_before_did_not_move() -> None:
+    """Its last generation still lists it; the group on KIP-848 does not. The one that moves back did not leave."""
+    up, down = at(9), at(30)
+    ends = {"ended_by": "group deleted", "is_open": False, "protocol_type": "connect"}
+    history = GroupHistory(
+        "g",
+        50_000_000,
+        epochs=[
+            epoch(4, at(7), group_type="CLASSIC", ended=up, members=("gone", "w"), **ends),
+            epoch(4, at(10, up.timestamp_ms), group_type="CONNECT", members=("w",), target=at(11), ended=at(20)),
+            epoch(5, at(20), group_type="CONNECT", members=("w",), ended=down, target=None, **ends),
+            epoch(4, at(31, down.timestamp_ms), group_type="CLASSIC", members=("w",), protocol_type="connect"),
+        ],
+        rebalances=[
+            rebalance(4, at(10, up.timestamp_ms), group_type="CONNECT", from_epoch=None),
+            rebalance(4, at(31, down.timestamp_ms), group_type="CLASSIC", from_epoch=None),
+        ],
+        memberships=[
+            member("gone", at(7), up, group_type="CLASSIC", went_by="group deleted"),
+            member("w", at(7), up, group_type="CLASSIC", went_by="group deleted"),
+            member("w", at(10), at(28, down.timestamp_ms), group_type="CONNECT", went_by="leave or expiry"),
+        ],
+    )
+    classic, connect = by_log(history)
+    assert {row.member_id: row.went_by for row in classic.memberships} == {"gone": "leave or expiry", "w": "upgrade"}
+    assert [row.went_by for row in connect.memberships] == ["downgrade"]
+    (moved,), (back,) = connect.rebalances, classic.rebalances
+    assert (moved.from_epoch, moved.members_before, back.from_epoch, back.members_before) == (4, 2, 5, 1)
+    assert [(each.kind, each.member_id) for each in moved.causes] == [
+        ("group_upgraded", None),
+        ("member_left_or_expired", "gone"),
+    ]
+    assert back.causes[0].detail == "group epoch 5 has no target: the generation is the last epoch that had one"
