@@ -238,9 +238,12 @@ class GroupTruth:
             self.losers &= self.members.keys()
             self.pending.clear()
             return
-        born_empty = group_type == CLASSIC and self.epoch is None and not value["members"]
+        has_members = value["members"] if group_type == CLASSIC else self.members or epoch > 0
+        born_empty = self.epoch is None and not has_members
         self.type = group_type
-        if not born_empty:
+        if born_empty and group_type != CLASSIC:
+            self._taken_in(value.get("metadataHash", 0))
+        elif not born_empty:
             self._end("superseded", batch)
             if group_type == CLASSIC:
                 causes, self.pending = tuple(self._since_generation(batch.time_ms)), []
