@@ -144,6 +144,10 @@ else `invalid`:
 - with a sticky assignor, if all subscribe to the same: shares differ by at most one, and members lose no more than
   that needs.
 
+franz-go has an option, BalanceRacks, to prefer partitions whose leader is in a member's rack (KIP-881), even to keeping
+what members have. Where it leads and members have racks, its range is judged in this way too, and its sticky assignors
+may take more.
+
 What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.
 """

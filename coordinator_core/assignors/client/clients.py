@@ -55,6 +55,8 @@ RELEASES: Mapping[str, str] = {
 JAVA_CLIENTS = tuple(RELEASES)
 KNOWS_TOPICS_IN_ORDER = frozenset(("librdkafka",))
 """Clients whose sticky assignors depend on the order of topics in the leader's metadata."""
+BALANCES_RACKS = frozenset(("franz-go",))
+"""Clients with an option to prefer partitions whose leader is in a member's rack, before stickiness (BalanceRacks)."""
 SORTED = TreatmentOrder(by_number, from_end=True)
 BEFORE_RACKS = GeneralRules(by_one=True)
 IN_2_4 = GeneralRules(TreatmentOrder(by_hash, former_by_hash=True), by_one=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -97,10 +98,43 @@ def conversions_refused(history: GroupHistory, limits: Thresholds) -> Iterator[F
         yield finding._replace(since_ms=min(times, default=finding.since_ms))
 
 
+def _said_by_client(line: BrokerEvent) -> str:
+    """Return why a rebalance began, in the words of the client if it gave some: those of the broker name members."""
+    reason = line.reason or "a reason that is not named"
+    return reason.rpartition("client reason: ")[2] or reason
+
+
 def not_completed(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield a rebalance of a classic group that began, says a line, and has not completed by the end of the log."""
+    """Yield a rebalance of a classic group that began, says a line, and has not completed by the end of the log.
+
+    Where its members join again and again, as with a leader that fails on its input, that is said, with the reason
+    that is named most often: one finding for all of them.
+    """
     line, present = open_beginning(history.epochs, history.lines), history.present
     if line is None or line.timestamp_ms is None or line.latest_ms is None or present is None:
+        return
+    since_ms = line.timestamp_ms
+    begun = [
+        each
+        for each in history.lines.of_kind[EventKind.REBALANCE_BEGAN]
+        if (each.epoch or 0) >= present.epoch and (each.timestamp_ms or 0) >= since_ms
+    ]
+    failed = max(each.epoch or 0 for each in begun) - present.epoch
+    if failed >= limits.failed_generations:
+        (reason, times), *_ = Counter(map(_said_by_client, begun)).most_common(1)
+        finding = history.finding(
+            FindingKind.GENERATIONS_FAILED,
+            failed,
+            limits.failed_generations,
+            f"generations {present.epoch + 1} to {present.epoch + failed} were not completed: the members joined again "
+            f"and again without an assignment; {len(begun)} rebalances began, {times} of them as: {reason} "
+            f"({line.place})",
+            [present.opened],
+            until_ms=history.own_ms,
+            is_open=True,
+            complete=present.history_complete,
+        )
+        yield finding._replace(since_ms=since_ms)
         return
     took = history.own_ms - line.latest_ms
     if took >= limits.slow_rebalance_ms:

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from itertools import islice, permutations
 from typing import NamedTuple
 
-from coordinator_core.assignors.client.clients import CLIENTS, JAVA, JAVA_CLIENTS, KNOWS_TOPICS_IN_ORDER, readers
+from coordinator_core.assignors.client.clients import (
+    BALANCES_RACKS,
+    CLIENTS,
+    JAVA,
+    JAVA_CLIENTS,
+    KNOWS_TOPICS_IN_ORDER,
+    readers,
+)
 from coordinator_core.assignors.client.leader import (
     ASSIGNS_ALL,
     Serialised,
@@ -197,7 +204,7 @@ class ClassicAudit:
         """
         broken = self._broken(clients, joined, logged, views)
         can_be_computed = {attempt.client for attempt in attempts} >= {*clients}
-        if not broken and can_be_computed and self.protocol in ONE_RESULT:
+        if not broken and can_be_computed and self.protocol in ONE_RESULT and not _may_balance_racks(clients, joined):
             return self._differs(attempts, joined, logged, possible, views)
         judged = Judgement(Verdict.INVALID if broken else Verdict.SOUND, tuple(broken[:MOST_DIFFERENCES]), len(broken))
         missing = next(self._doubts(judged, joined, logged, possible), None)
@@ -213,7 +220,7 @@ class ClassicAudit:
         known = views if self.protocol in STICKY else [view for view in views if not view.unknown]
         unread = [given_to_nobody(self.protocol, joined, logged, view.image) for view in known]
         unstuck = [
-            [*breaks_stickiness(self.protocol, joined, logged, read)]
+            [*breaks_stickiness(self.protocol, joined, logged, read, racks_first=_may_balance_racks(clients, joined))]
             for read in readers(clients or tuple(CLIENTS), self.protocol)
         ]
         return [*broken, *_fewest(unread), *_fewest(unstuck)]
@@ -413,6 +420,11 @@ class ClassicAudit:
         """Whether the topics of that time are known, be it from a list."""
         at_ms = self.record.at.timestamp_ms
         return self.history is not None and (self.history.is_listed or self.history.reach.covers(at_ms, at_ms))
+
+
+def _may_balance_racks(clients: Iterable[str], joined: Joined) -> bool:
+    """Whether the leader may give partitions by the racks of their leaders, which no record of the group shows."""
+    return not BALANCES_RACKS.isdisjoint(clients) and any(had.rack_id for had in joined.values())
 
 
 def _wanted(joined: Joined, views: Iterable[PossibleView]) -> dict[str, set[WorkUnit]]:

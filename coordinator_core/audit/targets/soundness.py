@@ -62,8 +62,12 @@ def given_to_nobody(protocol: str, joined: Joined, given: Given, image: TopicIma
     ]
 
 
-def breaks_stickiness(protocol: str, joined: Joined, given: Given, read: Reader) -> Iterator[str]:
+def breaks_stickiness(
+    protocol: str, joined: Joined, given: Given, read: Reader, *, racks_first: bool = False
+) -> Iterator[str]:
     """Name what a sticky assignor must not do to these members; ``read`` says what they own.
+
+    ``racks_first``: it may take what a member owns to give it to one in the rack of the partition's leader.
 
     Where members subscribe to different topics, or two claim the same, only what is given while another owns it shows.
     """
@@ -88,7 +92,8 @@ def breaks_stickiness(protocol: str, joined: Joined, given: Given, read: Reader)
     smallest = min(now.values(), key=len)
     if len(largest) > quota + (more > 0) or (not withheld and len(smallest) < quota):
         yield f"{len(there)} partitions for {len(joined)} members: one has {len(largest)}, one {len(smallest)}"
-    yield from _taken_needlessly(held, now, there, quota, more)
+    if not racks_first:
+        yield from _taken_needlessly(held, now, there, quota, more)
 
 
 def _taken_needlessly(

@@ -305,6 +305,23 @@ def test_an_epoch_that_the_log_never_reached_is_a_finding() -> None:
     assert told(bumped, history_complete=False) == []
 
 
+def test_a_leader_that_fails_for_ever_is_one_finding_with_the_reason_that_is_named_most() -> None:
+    """Each round has a number that no record has: the leader of a sticky group fails after a topic was deleted."""
+    limits = load(environment={}).findings
+    present = epoch(3, at(10), is_open=True, group_type="CLASSIC")
+    begins = "Preparing to rebalance group g in state {} with old generation {} (reason: {})."
+    rounds = [said(begins.format("Stable", 3, "Updating metadata for member m during Stable"), 400)]
+    for number in range(4, 4 + limits.failed_generations):
+        why = f"Updating metadata for member m{number} during CompletingRebalance; client reason: rebalance failed"
+        rounds.append(said(begins.format("CompletingRebalance", number, why), 400 + number))
+    (found,) = not_completed(gathered(rounds, present), limits)
+    assert (found.kind, found.value, found.is_open) == ("generations_failed", limits.failed_generations, True)
+    assert (found.since_ms, found.until_ms) == (400_000, 1_000_000)
+    assert f"11 rebalances began, {limits.failed_generations} of them as: rebalance failed (server.log:" in found.detail
+    (slow,) = not_completed(gathered(rounds[:5], present), limits)
+    assert slow.kind == "slow_rebalance"
+
+
 def test_a_rebalance_that_has_not_completed_is_a_finding_and_so_is_a_refused_conversion() -> None:
     limits = load(environment={}).findings
     present = epoch(3, at(10), is_open=True, group_type="CLASSIC")

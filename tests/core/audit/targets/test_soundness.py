@@ -41,6 +41,16 @@ def test_a_partition_for_nobody() -> None:
     assert given_to_nobody("range", {"m": owner(3)}, {"m": {"a": [0, 1, 2]}}, IMAGE) == texts, "range withholds nothing"
 
 
+def test_a_leader_that_heeds_racks_may_take_more_and_has_to_be_as_even() -> None:
+    """franz-go with BalanceRacks: to be in the rack of the partition's leader outranks stickiness."""
+    members = {"m": owner(0, 1), "n": owner(2, 3)}
+    swapped = {"m": {"a": [2, 3]}, "n": {"a": [0, 1]}}
+    assert list(breaks_stickiness("sticky", members, swapped, owned_data))
+    assert not list(breaks_stickiness("sticky", members, swapped, owned_data, racks_first=True))
+    uneven = {"m": {"a": [0, 1, 2]}, "n": {"a": [3]}}
+    assert list(breaks_stickiness("sticky", members, uneven, owned_data, racks_first=True))
+
+
 def test_what_moves_is_withheld_and_no_more_is_taken_than_evenness_needs() -> None:
     members = {"m": owner(0, 1, 2, 3), "n": owner()}
     assert not broken(members, m=[0, 3], n=[])
