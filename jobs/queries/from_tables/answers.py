@@ -134,8 +134,8 @@ class StoredAnswers:
         from coordinator_core.audit.folds.client_names import named
 
         rows = self.tables.rows(
-            "SELECT DISTINCT member_id, instance_id, client_id, client_host FROM $memberships "
-            "WHERE cluster = :cluster AND group_id IN :groups",
+            "SELECT member_id, instance_id, client_id, client_host FROM $memberships AS m "
+            "WHERE cluster = :cluster AND group_id IN :groups ORDER BY m.joined.offset",
             cluster=self.cluster,
             groups=sorted(groups) or [""],
         )

@@ -39,6 +39,7 @@ def test_a_timeline_for_people(folder):
     text = run("history", GROUP, "--log", folder).stdout
     for told in ("member came: join", "rebalance 2 to 3", "converged at 3", "2 moved", "member_left_or_expired"):
         assert told in text
+    assert re.search(r"member_left_or_expired [^ ]+ at [^ ]+ \(m2\)", text), "the client first, its id behind"
     later = run("history", GROUP, "--log", folder, "--since", "1970-01-01T00:00:05Z").stdout
     assert "rebalance 2 to 3" not in later
     assert "rebalance 3 to 4" in later

@@ -92,10 +92,19 @@ def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
         sample.explain("nobody")
 
 
+def named_members(source: Answers) -> dict[str, str]:
+    """The members that caused or delayed rebalances, by the names of their clients."""
+    rows = list(source.rebalances(RebalanceFilter()))
+    names = source.members({row.group_id for row in rows})
+    told = {cause.member_id for row in rows for cause in row.causes} | {row.delayed_by for row in rows}
+    return {member_id: names[member_id] for member_id in sorted(told & names.keys())}
+
+
 @pytest.mark.parametrize(
     "ask",
     [
         lambda source: list(source.rebalances(RebalanceFilter())),
+        named_members,
         lambda source: list(source.rebalances(RebalanceFilter(cause="member_joined", slowest=3))),
         lambda source: list(source.verdicts(None, 0)),
         lambda source: list(source.violations(None, 0)),
@@ -103,7 +112,7 @@ def test_a_notebook_tells_the_story_of_a_rebalance(logs, sample):
         lambda source: source.rounds(source.rebalances(RebalanceFilter())[0].group_id),
         lambda source: source.group_of(*source.rebalances(RebalanceFilter())[0].at[:2]),
     ],
-    ids=["rebalances", "slowest", "verdicts", "violations", "findings", "rounds", "position"],
+    ids=["rebalances", "members", "slowest", "verdicts", "violations", "findings", "rounds", "position"],
 )
 def test_the_rest(logs, tables, ask: Callable[[Answers], object]):
     assert ask(tables) == ask(logs)
