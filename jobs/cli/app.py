@@ -104,6 +104,12 @@ COMMANDS: dict[str, Entry] = {
         INVESTIGATE,
         f"{LOG} --out report.html",
     ),
+    "serve": Entry(
+        "serve:serve_command",
+        "Serve the page over HTTP: groups at any moment, two moments side by side, a search, live rows.",
+        INVESTIGATE,
+        LOG,
+    ),
     "metrics": Entry(
         "metrics:metrics_command",
         "Print metrics about all groups for Prometheus: state, rebalances, verdicts, offsets and lag.",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
 from coordinator_core.history.knowledge import Knowledge
@@ -50,29 +51,31 @@ def report_command(
     check_name(out)
     source.check()
     flags = source.flags
-    times = [None if time is None else parse_time(time) for time in (since, until)]
+    since_ms, until_ms = (None if time is None else parse_time(time) for time in (since, until))
     if source.tables is None:
         logs = source.logs()
         require_log_of_groups(logs)
-        made = _of_logs(source, logs, load(source.config, flags=flags), ends, *times)
+        made = report_of_logs(source, logs, load(source.config, flags=flags), ends, since_ms, until_ms)
     elif ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     else:
-        made = _of_tables(source.console, source.config, flags, *times)
+        made = _of_tables(source.console, source.config, flags, since_ms, until_ms)
     for warning in made.warnings:
         source.console.warn(warning)
     write(made, out)
     print_written("report", out, as_json=source.json)
 
 
-def _of_logs(
+def report_of_logs(
     source: AnswerSource,
     logs: list[LogFile],
     settings: Settings,
     ends: Path | None,
     since_ms: int | None,
     until_ms: int | None,
+    noted: Callable[[Iterator[GroupHistory]], Iterator[GroupHistory]] = iter,
 ) -> Report:
+    """Return the report about log files; ``noted`` sees each history on its way."""
     warnings: list[str] = []
     lines = source.broker_logs().read(logs, warnings.append)
     listed = source.listed_topics(logs) or lines.topics()
@@ -94,7 +97,9 @@ def _of_logs(
         )
         known: list[Knowledge] = []
         read = group_histories(logs, warnings.append, None, settings.audit, listed, lines, known.append)
-        return build(combined(read), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms))
+        return build(
+            noted(combined(read)), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms)
+        )
 
 
 def _lag_of(logs: Sequence[LogFile], ends: EndOffsets, group_id: str, partition: int) -> tuple[LagLine, ...]:

@@ -151,7 +151,7 @@ def watch_command(
         hook = None
         if webhook is not None:
             hook = stack.enter_context(closing(Webhook(webhook, console.warn, chosen.cluster)))
-        source = stack.enter_context(closing(_source(url, log, chosen.kafka, console.warn)))
+        source = stack.enter_context(closing(watched_source(url, log, chosen.kafka, console.warn)))
         saved = None if state is None else stack.enter_context(closing(StateFile(state, source.identify())))
         live_topics = LiveTopics() if url is not None and topics is None else None
         groups = FollowedGroups(chosen.audit, chosen.findings, _listed(topics), console.warn, live_topics=live_topics)
@@ -354,7 +354,8 @@ def _listed(topics: Path | None) -> TopicHistory | None:
     return read_topics(topics)
 
 
-def _source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn: Warn) -> Source:
+def watched_source(url: str | None, log: list[Path] | None, kafka: dict[str, str], warn: Warn) -> Source:
+    """Return where the new rows of a cluster, or of folders whose segments grow, come from."""
     if (url is None) == (not log):
         raise UsageError(f"give either {SCHEME}HOST:PORT or --log FOLDER")
     if log:

@@ -135,10 +135,12 @@ OfGroup = tuple[str, list[Any]]
 """The id of a group, and some of its rows, which are all of one type."""
 
 
-def report_histories(tables: TableReader, cluster: str) -> Iterator[GroupHistory]:
-    """Yield the history of each group, by group id, with commits over time and the rows of share partitions."""
+def report_histories(tables: TableReader, cluster: str, groups: Sequence[str] | None = None) -> Iterator[GroupHistory]:
+    """Yield the history of each of these groups (None: of all), by group id, with commits over time and the rows of
+    share partitions.
+    """
     return histories(
-        tables, cluster, None, {**kinds(tables), **SHARE_PARTITIONS, **_commits_over_time(tables, cluster)}
+        tables, cluster, groups, {**kinds(tables), **SHARE_PARTITIONS, **_commits_over_time(tables, cluster)}
     )
 
 

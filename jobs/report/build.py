@@ -175,7 +175,7 @@ def build(
         worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
-        bands=tuple(_bands([*of_cluster, *(row for group in groups for row in group.findings)])),
+        bands=tuple(bands_of([*of_cluster, *(row for group in groups for row in group.findings)])),
         checks=tuple(source.checks),
         features=tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items()),
         since_ms=source.since_ms,
@@ -183,7 +183,7 @@ def build(
     )
 
 
-def _bands(rows: Iterable[FindingRow]) -> Iterator[Band]:
+def bands_of(rows: Iterable[FindingRow]) -> Iterator[Band]:
     """Yield what lay over a time and explains what groups went through then."""
     of_time = (row for row in rows if row.kind in BAND_KINDS)
     for row in nsmallest(MOST_BANDS, of_time, key=urgency):

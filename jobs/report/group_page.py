@@ -37,9 +37,16 @@ MOST_OFFSETS = 500
 MOST_TWO_OWNERS = 100
 
 
-def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> GroupDetail:
-    """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known."""
-    of_group = findings(replace(history, ends=ends), limits)
+def detail(
+    whole: GroupHistory, limits: Thresholds, ends: NewestEnds, since_ms: int | None = None, until_ms: int | None = None
+) -> GroupDetail:
+    """The group in full, within bounds; lag is to those of the end offsets ``ends`` that are known.
+
+    Of a group that is longer than a page, the rows are those from ``since_ms`` to ``until_ms`` (None: no bound).
+    """
+    of_group = findings(replace(whole, ends=ends), limits)
+    line = _line(whole, by_log(whole), of_group)
+    history = _in_window(whole, since_ms, until_ms)
     parts = by_log(history)
     doubled = [list(two_owners_of(part)) for part in parts]
     rebalances, worst = _rebalances(parts, doubled)
@@ -47,7 +54,7 @@ def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> Group
     owned, owned_seen = owned_units(history.assignments)
     shares, shares_seen = share_timelines(history.share_partitions)
     return GroupDetail(
-        line=_line(history, parts, of_group),
+        line=line,
         findings=tuple(of_group),
         members=tuple(_members(parts)),
         rebalances=rebalances,
@@ -65,6 +72,24 @@ def detail(history: GroupHistory, limits: Thresholds, ends: NewestEnds) -> Group
         broken=tuple(_broken(row) for row in history.violations[:MOST_BROKEN]),
         offsets=tuple(_offsets(commit, ends) for commit in sorted(history.commits)[:MOST_OFFSETS]),
         offsets_seen=len(history.commits),
+    )
+
+
+def _in_window(history: GroupHistory, since_ms: int | None, until_ms: int | None) -> GroupHistory:
+    """Return a history that is longer than a page with the rebalances, members and assignments of a window alone."""
+    is_long = len(history.rebalances) > MOST_REBALANCES or len(history.memberships) > MOST_MEMBERS
+    if not is_long or (since_ms is None and until_ms is None):
+        return history
+
+    def lies(first: LogPosition, last: LogPosition | None) -> bool:
+        begins = until_ms is None or first.timestamp_ms <= until_ms
+        return begins and (since_ms is None or last is None or last.timestamp_ms >= since_ms)
+
+    return replace(
+        history,
+        rebalances=[row for row in history.rebalances if lies(row.at, row.finished or row.at)],
+        memberships=[row for row in history.memberships if lies(row.joined, row.left)],
+        assignments=[row for row in history.assignments if lies(row.since, row.until)],
     )
 
 

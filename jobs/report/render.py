@@ -33,10 +33,7 @@ MOST_NAMES: Final = 3
 PAD_MS: Final = 10_000
 """A window around a finding reaches at least so far, as in ``address.js``."""
 TEN_MINUTES_MS: Final = 600_000
-SCRIPTS: Final = (
-    "elements.js",
-    "address.js",
-    "packed.js",
+CHARTS: Final = (
     "bands.js",
     "range.js",
     "charts.js",
@@ -49,9 +46,11 @@ SCRIPTS: Final = (
     "story.js",
     "group.js",
     "overview.js",
-    "route.js",
 )
+SCRIPTS: Final = ("elements.js", "address.js", "packed.js", *CHARTS, "groups.js", "route.js")
 """The scripts of the page, in this order."""
+SERVED_SCRIPTS: Final = ("elements.js", "address.js", "served.js", *CHARTS, "served_groups.js", "live.js", "route.js")
+TEMPLATES: Final = files("jobs.report") / "templates"
 STYLES: Final = ("report.css", "panels.css", "moment.css", "print.css")
 PLAIN_ROWS: Final = 200
 """Groups whose rows are in the page as they are; the rows of the others are packed, and appended by a script."""
@@ -98,6 +97,47 @@ def _json(value: object) -> str:
 
 def to_html(report: Report) -> str:
     """Return the page. The details of groups are packed (gzip, base64) and unpacked when they are opened."""
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            served=False,
+            overview=_overview(report),
+            bands=plain(report.bands),
+            scripts=SCRIPTS,
+            styles=STYLES,
+            details=details(report.groups, MOST_BYTES),
+            plain_rows=PLAIN_ROWS,
+            chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
+            chart_style=_vendored("uPlot.min.css"),
+            chart_licence=_vendored("uPlot.LICENSE"),
+        )
+    )
+
+
+def served_page(report: Report, *, is_live: bool) -> str:
+    """Return the page as it is served: it asks for groups, and its scripts and styles have addresses of their own."""
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(report=report, served=True, is_live=is_live, bands=plain(report.bands))
+    )
+
+
+def served_scripts() -> str:
+    """Return the scripts of the served page, with the chart library and its licence."""
+    parts = [f"/*\n{_vendored('uPlot.LICENSE')}*/", _vendored("uPlot.iife.min.js").partition("\n")[2]]
+    texts = [(TEMPLATES / name).read_text("utf-8") for name in SERVED_SCRIPTS]
+    return "\n".join([*parts, '"use strict";', "(() => {", *texts, "})();", ""])
+
+
+def served_styles() -> str:
+    """Return the styles of the served page."""
+    return "\n".join([_vendored("uPlot.min.css"), *((TEMPLATES / name).read_text("utf-8") for name in STYLES)])
+
+
+def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("jobs.report"),
         autoescape=True,
@@ -122,18 +162,7 @@ def to_html(report: Report) -> str:
         ten_minutes_before=lambda row: _moment(row, TEN_MINUTES_MS),
         ranges=number_ranges,
     )
-    return environment.get_template("report.html.j2").render(
-        report=report,
-        overview=_overview(report),
-        bands=plain(report.bands),
-        scripts=SCRIPTS,
-        styles=STYLES,
-        details=details(report.groups, MOST_BYTES),
-        plain_rows=PLAIN_ROWS,
-        chart_library=_vendored("uPlot.iife.min.js").partition("\n")[2],
-        chart_style=_vendored("uPlot.min.css"),
-        chart_licence=_vendored("uPlot.LICENSE"),
-    )
+    return environment
 
 
 def _shown(value: object) -> object:
@@ -224,8 +253,16 @@ def _stripe(counts: Sequence[Count], kind: str) -> Markup:
     if not counts:
         return Markup('<span class="quiet">–</span>')
     words = ", ".join(f"{count} {name}" for name, count in counts)
-    parts = Markup("").join(
-        Markup('<i class="{}-{}" style="flex-grow:{}"></i>').format(kind, name.replace(" ", "-"), count)
-        for name, count in counts
-    )
-    return Markup('<span class="stripe" role="img" aria-label="{}" title="{}">{}</span>').format(words, words, parts)
+    whole, left, parts = sum(count for _, count in counts), 0.0, []
+    for name, count in counts:
+        wide = 100 * count / whole
+        parts.append(
+            Markup('<rect class="{}-{}" x="{:.2f}" width="{:.2f}" height="1"/>').format(
+                kind, name.replace(" ", "-"), left, max(wide - 0.8, 0.8)
+            )
+        )
+        left += wide
+    return Markup(
+        '<svg class="stripe" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="{}">'
+        "<title>{}</title>{}</svg>"
+    ).format(words, words, Markup("").join(parts))

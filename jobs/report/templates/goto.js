@@ -3,8 +3,11 @@ function gotoForm(place, span) {
   const field = (id, label, hint) => [el("label", { for: id }, label), el("input", { id, type: "text", autocomplete: "off", placeholder: hint, size: "22", "aria-describedby": `${place}-said` })];
   const said = el("output", { id: `${place}-said`, class: "quiet" });
   const form = el("form", { class: "goto", "aria-label": "Go to a moment" }, field(`${place}-moment`, "Go to", "01:08:13 or -10 min"), field(`${place}-than`, "compare with", "+5 min"),
-    el("button", {}, "Go"), el("button", { type: "button", class: "clear" }, "Clear"), said);
-  const [moment, than] = form.querySelectorAll("input");
+    el("button", {}, "Go"), el("button", { type: "button", class: "clear" }, "Clear"), el("input", { type: "range", class: "slider", min: Math.floor(span[0]), max: Math.ceil(span[1]), step: Math.max(1, Math.round((span[1] - span[0]) / 2000)), "aria-label": "Moment" }), said);
+  const [moment, than] = form.querySelectorAll("input[type=text]");
+  const slider = form.querySelector(".slider");
+  slider.addEventListener("input", () => { moment.value = utc(Number(slider.value)); slider.setAttribute("aria-valuetext", moment.value); });
+  slider.addEventListener("change", () => go({ moment: iso(Number(slider.value)) }, "slider"));
   const base = () => timeIn(asked().get("moment")) ?? form.base?.() ?? null;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -24,6 +27,8 @@ function gotoForm(place, span) {
       const time = timeIn(parts.get(name));
       input.value = time === null ? "" : utc(time);
     }
+    slider.value = timeIn(parts.get("moment")) ?? span[1];
+    slider.setAttribute("aria-valuetext", utc(Number(slider.value)));
     form.querySelector(".clear").hidden = !parts.get("moment") && !parts.get("than");
     said.textContent = "";
   };

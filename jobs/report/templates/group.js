@@ -181,7 +181,12 @@ function groupView(group) {
     state.follows();
     form.shows();
     thenBox.hidden = state.moment === null;
-    thenBox.replaceChildren(...(state.moment === null ? [] : momentPanel(group, state.moment, state.than, thenOf)));
+    const shown = [state.moment, state.than];
+    const then = (offsets) => momentPanel(group, ...shown, (each, time) => withOffsets(thenOf(each, time), offsets.get(time)));
+    thenBox.replaceChildren(...(state.moment === null ? [] : then(new Map())));
+    if (!source.isServed || state.moment === null) return;
+    const known = new Map(await Promise.all(shown.filter((time) => time !== null).map(async (time) => [time, await source.offsets(line.group_id, time).catch(() => null)])));
+    if (shown[0] === state.moment && shown[1] === state.than) thenBox.replaceChildren(...then(known));
   };
   const choose = (rebalance, quietly) => {
     selected.rebalance = rebalance;

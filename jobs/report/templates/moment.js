@@ -28,6 +28,12 @@ function committedThen(each, time) {
   return before && before.holds_until_ms > time ? { offset: before.offset, at: before.at_ms } : { offset: undefined, at: null };
 }
 
+// The server knows what was committed at any moment.
+function withOffsets(then, rows) {
+  if (!rows) return then;
+  return { ...then, offsets: new Map(rows.map((each) => [`${each.topic} ${each.partition}`, { offset: each.offset ?? undefined, at: each.committed_ms }])) };
+}
+
 function stateThen(then, line) {
   if (then.goesOn) return `rebalance ${then.goesOn.from_epoch ?? "?"} → ${then.goesOn.to_epoch} in progress for ${duration(then.time - then.goesOn.began_ms)}`;
   if (then.isCut) return "unknown: this page has the newest rebalances only";

@@ -17,19 +17,22 @@ function trends(nights) {
 
 async function overviewCharts() {
   const place = byId("charts");
-  const data = JSON.parse(await unpackText(byId("overview-data")));
+  const data = await source.overview();
   if (data.first_ms === null) return;
   const moments = data.lag.flatMap((each) => each.times_ms);
   const state = timeRange(moments.reduce((a, b) => Math.min(a, b), data.first_ms), moments.reduce((a, b) => Math.max(a, b), data.last_ms));
   state.bands = bandsOf();
   overview.state = addressed(state);
   const buckets = filled(data.activity, data.bucket_ms);
-  const counted = (bucket, name) => (bucket.causes ?? []).find((each) => each.name === name)?.count ?? 0;
-  const families = FAMILIES.filter((name) => data.families.some((each) => each.name === name));
+  // Of very many rebalances only the outcomes are counted.
+  const byCause = data.families.length > 0 || !buckets.length;
+  const counted = (bucket, name) => ((byCause ? bucket.causes : bucket.outcomes) ?? []).find((each) => each.name === name)?.count ?? 0;
+  const families = byCause ? FAMILIES.filter((name) => data.families.some((each) => each.name === name)) : data.outcomes.map((each) => each.name);
+  const colours = (name, index) => (byCause ? familyColour(name) : `--f${(index % 8) + 1}`);
   const panels = [
     buckets.length ? chart({
-      title: "Rebalances by cause", note: `rebalances per ${duration(data.bucket_ms)}, UTC`, unit: "rebalances", times: buckets.map((each) => each.since_ms), length: data.bucket_ms,
-      series: families.map((name) => ({ name, colour: familyColour(name), values: buckets.map((each) => counted(each, name)) })), kind: "bars", state,
+      title: byCause ? "Rebalances by cause" : "Rebalances by outcome", note: `rebalances per ${duration(data.bucket_ms)}, UTC`, unit: "rebalances", times: buckets.map((each) => each.since_ms), length: data.bucket_ms,
+      series: families.map((name, index) => ({ name, colour: colours(name, index), values: buckets.map((each) => counted(each, name)) })), kind: "bars", state,
     }) : el("div", { class: "panel" }, el("h3", {}, "Rebalances by cause"), el("p", {}, "No rebalance was seen.")),
     commitChart(data.commits, state) ?? el("div", { class: "panel" }, el("h3", {}, "Commits over time"), el("p", {}, "No commit was seen.")),
     data.lag.length ? linesChart(data.lag.map((each) => ({ name: each.group_id, times: each.times_ms, values: each.highest })),

@@ -26,6 +26,7 @@ const source = {
     }
     return null;
   },
+  overview: async () => JSON.parse(await unpackText(byId("overview-data"))),
   // All groups that have a page, unpacked once.
   all() {
     everything ??= Promise.all([...document.querySelectorAll("script[data-groups]")].map(unpackChunk)).then((chunks) => chunks.flat().map(unpacked));

@@ -21,16 +21,21 @@ async function route() {
     return;
   }
   if (byId("overview").contains(document.activeElement)) opener = document.activeElement;
-  if (present?.id !== id) {
+  // A group that is longer than the page is asked for again where the window changes.
+  const window = `${parts.get("since")} ${parts.get("until")}`;
+  const isOther = present?.id !== id;
+  if (isOther || (source.isServed && window !== present.window && present.group.rebalances.length < present.group.line.rebalances)) {
     const { hash } = location;
     const group = await source.group(id);
     if (location.hash !== hash) return;
-    present = group && groupView(group);
+    present = group && { ...groupView(group), window };
     byId("group").replaceChildren(present ? present.element : el("p", { class: "notice" }, `This report has no group ${id}. `, el("a", { href: "#" }, "All groups")));
     byId("overview").hidden = true;
     byId("group").hidden = false;
-    scrollTo(0, 0);
-    byId("group-title")?.focus({ preventScroll: true });
+    if (isOther) {
+      scrollTo(0, 0);
+      byId("group-title")?.focus({ preventScroll: true });
+    }
   }
   if (!present) return;
   const { rebalances } = present.group;

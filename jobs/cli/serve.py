@@ -1,0 +1,152 @@
+"""``serve``: the page over HTTP, from log files or from the tables; with a watch beside it, live."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from coordinator_core.errors import CoordinatorAuditError, UsageError
+from jobs.cli.answer_source import AnswerSource
+from jobs.cli.console import Console
+from jobs.cli.option_groups import with_options
+from jobs.cli.options import EndsOption
+from jobs.cli.report import report_of_logs
+from jobs.queries.from_logs.given import require_log_of_groups
+from jobs.serve.from_logs import LogPlace
+from jobs.serve.group_times import GroupTimes
+from jobs.serve.guard import Guard, is_local
+from jobs.serve.live import Live
+from jobs.serve.server import served
+from jobs.serve.site import Place, Site
+from jobs.settings import load
+from jobs.sources.end_offsets import newest_ends
+
+if TYPE_CHECKING:
+    from coordinator_core.audit.folds.group_history import GroupHistory
+
+LOCALHOST: Final = "127.0.0.1"
+PORT: Final = 8848
+MOST_PORT: Final = 65_535
+
+
+@with_options(AnswerSource)
+def serve_command(
+    source: AnswerSource,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=MOST_PORT, help="Port to listen at; 0: any that is free.")
+    ] = PORT,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host", metavar="ADDRESS", help="Address to listen at. One that other machines reach needs a token."
+        ),
+    ] = LOCALHOST,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            "--watch", metavar="kafka://HOST:PORT", help="Follow this cluster, or a folder whose segments grow, too."
+        ),
+    ] = None,
+    ends: EndsOption = None,
+) -> None:
+    """Serve the page: all groups at a moment, a window of a group, two moments side by side, a search, live rows.
+
+    It listens at 127.0.0.1 and only reads. Stop it with Ctrl-C.
+    """
+    source.check()
+    console, guard = source.console, Guard.of(host)
+    with ExitStack() as stack:
+        live = None if watch is None else stack.enter_context(closing(_Following(watch, source))).live
+        site = Site(_place(source, ends), is_live=live is not None)
+        bound = stack.enter_context(served(host, port, site, guard, live))
+        shown = f"[{host}]" if ":" in host else host
+        token = "" if guard.token is None else f"?token={guard.token}"
+        typer.echo(f"http://{shown}:{bound}/{token}")
+        if not is_local(host):
+            console.warn("other machines reach this address, and HTTP is not encrypted: who reads it has the token")
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            console.note("stopped")
+
+
+def _place(source: AnswerSource, ends: Path | None) -> Place:
+    if source.tables is None:
+        return _log_place(source, ends)
+    if ends is not None:
+        raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
+    from jobs.cli.stored_source import open_reader, open_stored
+    from jobs.serve.from_tables import TablePlace
+
+    flags = source.flags
+    _, chosen = open_stored(source.console, source.config, flags)
+    return TablePlace(partial(open_reader, source.console, source.config, flags), chosen)
+
+
+def _log_place(source: AnswerSource, ends: Path | None) -> LogPlace:
+    logs = source.logs()
+    require_log_of_groups(logs)
+    chosen = load(source.config, flags=source.flags)
+    times: dict[str, GroupTimes] = {}
+
+    def noted(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
+        for history in histories:
+            times[history.group_id] = GroupTimes.of(history)
+            yield history
+
+    report = report_of_logs(source, logs, chosen, ends, None, None, noted)
+    for warning in report.warnings:
+        source.console.warn(warning)
+    newest = {} if ends is None else newest_ends(ends)
+    return LogPlace(report, times, source.answers(), chosen.findings, newest)
+
+
+class _Following:
+    """A watch in a thread of its own, whose rows go to the pages that follow."""
+
+    def __init__(self, place: str, source: AnswerSource) -> None:
+        self.live, self._stop = Live(), Event()
+        self._thread = Thread(target=self._run, args=(place, source.console, self._settings(source)), daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def _settings(source: AnswerSource) -> Any:
+        return load(source.config, flags={"audit.profile": source.profile})
+
+    def _run(self, place: str, console: Console, chosen: Any) -> None:
+        from jobs.cli.watch import PAUSE_S, Watch, watched_source
+        from jobs.cli.watch_lines import lines
+        from jobs.watch.followed_groups import FollowedGroups
+
+        is_folder = "://" not in place
+        try:
+            rows = watched_source(
+                None if is_folder else place, [Path(place)] if is_folder else None, chosen.kafka, console.warn
+            )
+            with closing(rows):
+                groups = FollowedGroups(chosen.audit, chosen.findings, None, console.warn)
+                following = Watch(rows, groups, None, console)
+
+                def tell(event: Any, *, is_repeated: bool) -> None:
+                    for line in lines(event, groups, as_json=True, explained=False, is_repeated=is_repeated):
+                        self.live.publish(line)
+
+                following.begin()
+                while not self._stop.is_set():
+                    following.tell_round(tell)
+                    self._stop.wait(PAUSE_S if is_folder else 0)
+        except CoordinatorAuditError as error:
+            console.warn(f"the watch ended: {error}")
+
+    def close(self) -> None:
+        """End the watch."""
+        self._stop.set()
+        self._thread.join(timeout=10)

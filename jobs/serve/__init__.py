@@ -1,0 +1,1 @@
+"""The page over HTTP: it asks for the group, the window and the moment that it shows."""

@@ -1,0 +1,70 @@
+"""Rows of a watch for pages that follow: as events that the server sends (text/event-stream)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from queue import Empty, Full, Queue
+from threading import Lock
+from typing import Final
+
+MOST_FOLLOWERS: Final = 16
+MOST_WAITING: Final = 256
+"""Rows that wait for one page; a page that is slower is let go, and asks again."""
+MOST_KEPT: Final = 200
+"""The last rows, which a page is given when it begins."""
+SILENCE_S: Final = 10.0
+"""After so long without a row a comment is sent, which shows whether the page is still there."""
+
+
+class Live:
+    """Passes rows on to the pages that follow now."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._followers: list[Queue[bytes | None]] = []
+        self._kept: deque[bytes] = deque(maxlen=MOST_KEPT)
+
+    def publish(self, row: str) -> None:
+        """Pass on a row, which is one line of JSON."""
+        event = f"data: {row}\n\n".encode()
+        with self._lock:
+            self._kept.append(event)
+            for queue in list(self._followers):
+                try:
+                    queue.put_nowait(event)
+                except Full:
+                    self._followers.remove(queue)
+                    queue.queue.clear()
+                    queue.put_nowait(None)
+
+    @contextmanager
+    def followed(self) -> Iterator[Iterator[bytes] | None]:
+        """Give the rows from now on, after the last ones before; None: too many pages follow already."""
+        queue: Queue[bytes | None] = Queue(MOST_WAITING)
+        with self._lock:
+            if len(self._followers) >= MOST_FOLLOWERS:
+                kept = None
+            else:
+                self._followers.append(queue)
+                kept = list(self._kept)
+        try:
+            yield None if kept is None else _rows(kept, queue)
+        finally:
+            with self._lock:
+                if queue in self._followers:
+                    self._followers.remove(queue)
+
+
+def _rows(kept: list[bytes], queue: Queue[bytes | None]) -> Iterator[bytes]:
+    yield b"retry: 2000\n\n"
+    yield from kept
+    while True:
+        try:
+            event = queue.get(timeout=SILENCE_S)
+        except Empty:
+            event = b": still here\n\n"
+        if event is None:
+            return
+        yield event

@@ -1,0 +1,47 @@
+"""What the page is answered, beside the data of the report. Times are in milliseconds since the epoch."""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+
+class GroupAt(NamedTuple):
+    """One group at a moment."""
+
+    group_id: Annotated[str, "the group"]
+    group_type: Annotated[str, "CLASSIC, CONSUMER, SHARE, STREAMS, CONNECT, or OFFSETS (only offset commits)"]
+    epoch: Annotated[int | None, "epoch or generation then; null: none, or not in the log"]
+    since_ms: Annotated[int | None, "when that epoch was opened"]
+    members: Annotated[int, "members that were in the group then"]
+    rebalances: Annotated[int, "rebalances up to then"]
+    rebalancing_to: Annotated[int | None, "epoch of a rebalance that was in progress then; null: none was"]
+    findings: Annotated[int, "findings about the group, of any time"]
+
+
+class GroupsPage(NamedTuple):
+    """Some of the groups, the most urgent first."""
+
+    groups: Annotated[tuple[GroupAt, ...], "the groups at the moment"]
+    than: Annotated[tuple[GroupAt, ...], "the same groups at the other moment; empty: none was asked for"]
+    first: Annotated[int, "number of the first of them"]
+    seen: Annotated[int, "number of all groups that were asked for"]
+
+
+class ServedOffset(NamedTuple):
+    """A committed offset at a moment."""
+
+    topic: Annotated[str, "topic name"]
+    partition: Annotated[int, "partition"]
+    offset: Annotated[int | None, "committed offset; null: it is not known"]
+    committed_ms: Annotated[int | None, "time of the record that committed it"]
+    log_partition: Annotated[int | None, "partition of the log with that record"]
+    log_offset: Annotated[int | None, "its offset in the log"]
+
+
+class FoundRow(NamedTuple):
+    """Where a text was found."""
+
+    kind: Annotated[str, "group, member, host, topic or night"]
+    name: Annotated[str, "the name in which the text is"]
+    group_id: Annotated[str | None, "the group that it leads to; null: none"]
+    at_ms: Annotated[int | None, "the newest moment of it; null: it has none"]
