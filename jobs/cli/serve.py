@@ -64,7 +64,10 @@ def serve_command(
     console, guard = source.console, Guard.of(host)
     with ExitStack() as stack:
         live = None if watch is None else stack.enter_context(closing(_Following(watch, source))).live
-        site = Site(_place(source, ends), is_live=live is not None)
+        place = _place(source, ends)
+        with console.step("counting what is there"):
+            place.overview()
+        site = Site(place, is_live=live is not None)
         bound = stack.enter_context(served(host, port, site, guard, live))
         shown = f"[{host}]" if ":" in host else host
         token = "" if guard.token is None else f"?token={guard.token}"

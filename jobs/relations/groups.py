@@ -102,7 +102,7 @@ SUMS: Final = {
 
 COMMITS_BY_HOUR: Final = f"""
 SELECT group_id, hour_ms AS since_ms, CAST({HOUR_MS} AS BIGINT) AS length_ms, CAST(sum(written) AS BIGINT) AS records
-FROM $commit_summaries WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0
+FROM $commit_summaries WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 AND {{among}}
 GROUP BY group_id, hour_ms
 """
 FITTING: Final = " ".join(
@@ -113,7 +113,7 @@ FITTING: Final = " ".join(
 COMMITS_BY_TIME: Final = f"""
 WITH written AS (
   SELECT group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]} AS at_ms, count(*) AS records FROM $offset_commits
-  WHERE cluster = :cluster AND NOT is_tombstone AND timestamp_ms >= 0
+  WHERE cluster = :cluster AND NOT is_tombstone AND timestamp_ms >= 0 AND {{among}}
   GROUP BY group_id, timestamp_ms - timestamp_ms % {LENGTHS_MS[0]}
 ), spans AS (
   SELECT group_id, at_ms, records, min(at_ms) OVER (PARTITION BY group_id) AS first_ms,

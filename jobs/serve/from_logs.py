@@ -30,7 +30,7 @@ class LogPlace:
         self, report: Report, times: Mapping[str, GroupTimes], answers: Answers, limits: Thresholds, ends: NewestEnds
     ) -> None:
         self._overview = report._replace(groups=())
-        self._order = [group.line.group_id for group in report.groups]
+        self._order = sorted(group.line.group_id for group in report.groups)
         self._findings = {group.line.group_id: group.line.findings for group in report.groups}
         self._cut = {group.line.group_id for group in report.groups if is_cut(group)}
         self._packed = {group.line.group_id: _packed(group) for group in report.groups}
@@ -43,7 +43,7 @@ class LogPlace:
         return self._overview
 
     def groups(self, asked: GroupsAsked) -> GroupsPage:
-        """Return groups at a moment, in the order of the report."""
+        """Return groups at a moment, by id."""
         at_ms = FOREVER_MS - 1 if asked.at_ms is None else asked.at_ms
 
         def is_wanted(group_id: str) -> bool:

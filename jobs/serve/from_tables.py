@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
 
-from coordinator_core.audit.finding_rows import FindingRow, Level, listed, urgency
+from coordinator_core.audit.finding_rows import FindingRow, listed, urgency
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
 from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.relations.groups import report_histories
+from jobs.relations.up_to_date import newest_run_in
 from jobs.report.build import BUCKETS_MS, MOST_BUCKETS, MOST_FINDINGS, MOST_NIGHTS, bands_of
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, Report
 from jobs.report.group_page import detail
@@ -35,10 +36,8 @@ REFRESH_S: Final = 60.0
 WAIT_S: Final = 20.0
 """A question waits at most so long for the one before."""
 
-_RANKS: Final = " ".join(f"WHEN '{level}' THEN {level.rank}" for level in Level)
-RANK: Final = f"CASE level {_RANKS} END"
-URGENT: Final = f"""
-SELECT group_id, count(*) AS findings, min({RANK}) AS level_rank, max(score) AS score FROM $findings
+COUNTED: Final = """
+SELECT group_id, count(*) AS findings FROM $findings
 WHERE cluster = :cluster AND group_id IS NOT NULL GROUP BY group_id
 """
 KNOWN: Final = """
@@ -61,14 +60,15 @@ SELECT group_id, group_type, epoch, opened_ms, log_offset, ended_ms FROM (
   FROM $group_epochs AS e WHERE e.cluster = :cluster AND {among}
 ) AS numbered WHERE nth = 1
 """
-AMONG: Final = "e.group_id IN :groups"
+AMONG: Final = "e.group_id IN :groups AND e.group_id >= :low AND e.group_id <= :high"
+"""Rows of a group lie together in each file: of a range of ids few pages of a file are read, of a list all of them."""
 EPOCHS: Final = NEWEST.format(
     among=f"{AMONG} AND e.opened.timestamp_ms <= :at_ms "
     "AND (e.ended.timestamp_ms IS NULL OR e.ended.timestamp_ms > :at_ms)"
 )
 MEMBERS: Final = """
 SELECT m.group_id AS group_id, count(*) AS members FROM $memberships AS m WHERE m.cluster = :cluster
-AND m.group_id IN :groups AND m.joined.timestamp_ms <= :at_ms
+AND m.group_id IN :groups AND m.group_id >= :low AND m.group_id <= :high AND m.joined.timestamp_ms <= :at_ms
 AND (m.left.timestamp_ms IS NULL OR m.left.timestamp_ms > :at_ms) GROUP BY m.group_id
 """
 REBALANCES: Final = """
@@ -77,7 +77,8 @@ SELECT r.group_id AS group_id,
   max(CASE WHEN r.began_before_ms <= :at_ms AND (r.finished.timestamp_ms > :at_ms
     OR r.finished.timestamp_ms IS NULL AND (r.outcome = 'open' OR r.at.timestamp_ms > :at_ms))
     THEN r.to_epoch END) AS rebalancing_to
-FROM $rebalances AS r WHERE r.cluster = :cluster AND r.group_id IN :groups GROUP BY r.group_id
+FROM $rebalances AS r WHERE r.cluster = :cluster AND r.group_id IN :groups
+AND r.group_id >= :low AND r.group_id <= :high GROUP BY r.group_id
 """
 OUTCOMES: Final = """
 SELECT r.at.timestamp_ms - r.at.timestamp_ms % :length AS since_ms, r.outcome AS outcome, count(*) AS rebalances
@@ -115,9 +116,10 @@ class TablePlace:
     def __init__(self, open_reader: Callable[[], TableReader], settings: Settings) -> None:
         self._open, self._settings, self._cluster = open_reader, settings, settings.cluster
         self._lock = Lock()
-        self._opened_s = -REFRESH_S
         self._tables = open_reader()
+        self._newest = newest_run_in(self._tables, self._cluster, "runs")
         self._report: Report | None = None
+        self._opened_s = time.monotonic()
 
     def overview(self) -> Report:
         """Return the report without its groups: what is found, when rebalances were, what was read."""
@@ -127,7 +129,7 @@ class TablePlace:
             return self._report
 
     def groups(self, asked: GroupsAsked) -> GroupsPage:
-        """Return groups at a moment, the most urgent first."""
+        """Return groups at a moment, by id."""
         with self._reader() as tables:
             ids, findings, seen = self._chosen(tables, asked)
             at_ms = FOREVER_MS - 1 if asked.at_ms is None else asked.at_ms
@@ -163,6 +165,10 @@ class TablePlace:
             ]
             return newest(found, MOST_FOUND)
 
+    def forget(self) -> None:
+        """Open the tables again with the next question."""
+        self._opened_s = -REFRESH_S
+
     @contextmanager
     def _reader(self) -> Iterator[TableReader]:
         """Give the tables to one question at a time; they are opened again now and then.
@@ -174,7 +180,10 @@ class TablePlace:
             raise InputError("the tables are busy with another question: ask again")
         try:
             if time.monotonic() - self._opened_s > REFRESH_S:
-                self._tables, self._report, self._opened_s = self._open(), None, time.monotonic()
+                self._tables, self._opened_s = self._open(), time.monotonic()
+                newest = newest_run_in(self._tables, self._cluster, "runs")
+                if newest != self._newest:
+                    self._report, self._newest = None, newest
             yield self._tables
         finally:
             self._lock.release()
@@ -197,13 +206,13 @@ class TablePlace:
             wanted.append(CHANGED)
             values |= {"first_ms": min(at_ms, asked.than_ms), "last_ms": max(at_ms, asked.than_ms)}
         has_findings = tables.exists("findings")
-        urgent = URGENT if has_findings else "SELECT '' AS group_id, 0 AS findings, 0 AS level_rank, 0.0 AS score"
+        counted = COUNTED if has_findings else "SELECT '' AS group_id, 0 AS findings"
         rows = list(
             tables.rows(
                 f"SELECT k.group_id AS group_id, coalesce(u.findings, 0) AS findings, count(*) OVER () AS seen "
-                f"FROM ({KNOWN}) AS k LEFT JOIN ({urgent}) AS u ON k.group_id = u.group_id "
+                f"FROM ({KNOWN}) AS k LEFT JOIN ({counted}) AS u ON k.group_id = u.group_id "
                 f"WHERE {' AND '.join(wanted)} "
-                f"ORDER BY coalesce(u.level_rank, {len(Level)}), coalesce(u.score, 0) DESC, k.group_id "
+                f"ORDER BY k.group_id "
                 f"LIMIT {asked.most} OFFSET {asked.first}",
                 **values,
             )
@@ -216,12 +225,13 @@ class TablePlace:
     ) -> tuple[GroupAt, ...]:
         if not ids:
             return ()
-        given: dict[str, Any] = {"cluster": self._cluster, "groups": list(ids)}
+        given: dict[str, Any] = {"cluster": self._cluster, "groups": list(ids), "low": min(ids), "high": max(ids)}
 
         def by_group(sql: str, **values: Any) -> dict[str, Mapping[str, Any]]:
             return {row["group_id"]: row for row in tables.rows(sql, **given, **values)}
 
-        epochs, last = by_group(EPOCHS, at_ms=at_ms), by_group(NEWEST.format(among=AMONG))
+        epochs = by_group(EPOCHS, at_ms=at_ms)
+        last = by_group(NEWEST.format(among=AMONG)) if len(epochs) < len(ids) else {}
         members, rebalances = by_group(MEMBERS, at_ms=at_ms), by_group(REBALANCES, at_ms=at_ms)
         nothing: Mapping[str, Any] = {}
         return tuple(

@@ -19,7 +19,7 @@ class GroupAt(NamedTuple):
 
 
 class GroupsPage(NamedTuple):
-    """Some of the groups, the most urgent first."""
+    """Some of the groups, by id."""
 
     groups: Annotated[tuple[GroupAt, ...], "the groups at the moment"]
     than: Annotated[tuple[GroupAt, ...], "the same groups at the other moment; empty: none was asked for"]

@@ -154,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._fail(code, message or "this is not a request of HTTP")
         self.close_connection = True
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:
         """Say nothing: requests are text from outside, and a terminal is no place for it."""
 
 

@@ -56,7 +56,7 @@ class Place(Protocol):
         """Return the report without its groups."""
 
     def groups(self, asked: GroupsAsked) -> GroupsPage:
-        """Return groups at a moment, the most urgent first."""
+        """Return groups at a moment, by id."""
 
     def group(self, group_id: str, since_ms: int | None, until_ms: int | None) -> GroupDetail | Packed | None:
         """Return one group, of a window of time; None: the group is unknown."""

@@ -53,7 +53,7 @@ async function showGroups() {
     const page = await ask("groups", wanted);
     if (key !== shownGroups) return;
     const time = timeIn(wanted.at), than = timeIn(wanted.than);
-    byId("groups-title").replaceChildren(time === null ? "Groups " : `Groups at ${momentHead(time)} `, el("small", {}, than === null ? "the most urgent first" : `those in which an epoch began, or a member came or went, until ${momentHead(than)}`));
+    byId("groups-title").replaceChildren(time === null ? "Groups " : `Groups at ${momentHead(time)} `, el("small", {}, than === null ? "by id" : `those in which an epoch began, or a member came or went, until ${momentHead(than)}`));
     byId("groups-place").replaceChildren(page.groups.length ? groupsAt(page, than !== null) : el("p", {}, than === null ? "No group." : "No group changed between the two moments."));
     byId("shown").textContent = page.groups.length ? `${number(page.first + 1)} to ${number(page.first + page.groups.length)} of ${number(page.seen)} groups` : "";
     byId("groups-before").hidden = page.first === 0;

@@ -6,7 +6,7 @@ import json
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 from typing import Any
 
@@ -146,7 +146,9 @@ def test_large_requests_are_refused(port):
     assert ask(port, "/?" + "&".join(f"a{n}=1" for n in range(17)))[0] == 400
     assert ask(port, "/?find=" + "x" * 9000)[0] == 414
     assert raw(port, b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n").split(b" ", 2)[1] == b"414"
-    assert raw(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"x" * 70_000 + b"\r\n\r\n").split(b" ", 2)[1] == b"431"
+    assert (
+        raw(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"x" * 70_000 + b"\r\n\r\n").split(b" ", 2)[1] == b"431"
+    )
     many = b"".join(b"A%d: b\r\n" % number for number in range(101))
     assert raw(port, b"GET / HTTP/1.1\r\n" + many + b"\r\n").split(b" ", 2)[1] == b"431"
     assert raw(port, b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n").split(b" ", 2)[1] == b"413"
@@ -160,7 +162,7 @@ def test_a_request_that_drips_is_let_go(port, monkeypatch):
     began = time.monotonic()
     with closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
-        with pytest.raises(OSError):
+        with suppress(BrokenPipeError, ConnectionResetError):
             while time.monotonic() - began < 8:
                 connection.sendall(b"A")
                 time.sleep(0.1)
@@ -185,13 +187,12 @@ def test_a_reader_that_does_not_read_is_let_go(place, monkeypatch):
     monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 1)
     monkeypatch.setattr(server_module, "WRITE_S", 0.5)
     monkeypatch.setattr(place, "search", lambda text: (FoundRow("group", "x" * 30_000_000, None, None),))
-    with served("127.0.0.1", 0, Site(place), Guard.of("127.0.0.1")) as port:
-        with closing(socket.socket()) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.connect(("127.0.0.1", port))
-            connection.sendall(b"GET /api/search?find=a HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            time.sleep(2.5)
-            assert ask(port, "/api/groups")[0] == 200
+    with served("127.0.0.1", 0, Site(place), Guard.of("127.0.0.1")) as port, closing(socket.socket()) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", port))
+        connection.sendall(b"GET /api/search?find=a HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(2.5)
+        assert ask(port, "/api/groups")[0] == 200
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address(place):
@@ -210,16 +211,18 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(place):
 def test_live_rows_come_as_events(place):
     live = Live()
     live.publish('{"event":"before"}')
-    with served("127.0.0.1", 0, Site(place, is_live=True), Guard.of("127.0.0.1"), live) as port:
-        with closing(socket.create_connection(("127.0.0.1", port), timeout=5)) as connection:
-            connection.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            told = b""
-            while b"before" not in told:
-                told += connection.recv(65_536)
-            assert b"text/event-stream" in told
-            live.publish('{"event":"now"}')
-            while b'data: {"event":"now"}\n\n' not in told:
-                told += connection.recv(65_536)
+    with ExitStack() as stack:
+        site = Site(place, is_live=True)
+        port = stack.enter_context(served("127.0.0.1", 0, site, Guard.of("127.0.0.1"), live))
+        connection = stack.enter_context(closing(socket.create_connection(("127.0.0.1", port), timeout=5)))
+        connection.sendall(b"GET /api/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        told = b""
+        while b"before" not in told:
+            told += connection.recv(65_536)
+        assert b"text/event-stream" in told
+        live.publish('{"event":"now"}')
+        while b'data: {"event":"now"}\n\n' not in told:
+            told += connection.recv(65_536)
 
 
 def test_pages_that_follow_are_few_and_bounded(monkeypatch):

@@ -1,0 +1,134 @@
+"""The served page in Chromium: its own scripts alone run, and what is asked for is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+
+from jobs.queries.from_logs.answers import LogAnswers
+from jobs.queries.from_logs.history import group_histories
+from jobs.report.build import ReportHeader, build
+from jobs.serve.from_logs import LogPlace
+from jobs.serve.group_times import GroupTimes
+from jobs.serve.guard import Guard
+from jobs.serve.live import Live
+from jobs.serve.server import served
+from jobs.serve.site import Site
+from jobs.settings import load
+from jobs.sources.files import find_logs
+from tests.shared_data import ROOT
+
+GROUP = "A-coop-a2d7"
+HOSTILE = '<img src=x onerror="document.title=1">'
+
+
+class Running(NamedTuple):
+    """The address of a served page, and where its live rows come from."""
+
+    address: str
+    live: Live
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Running]:
+    chosen = load(environment={})
+    logs = find_logs([Path(ROOT, "data/samples/logs")])
+    histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
+    report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
+    times = {history.group_id: GroupTimes.of(history) for history in histories}
+    place, live = LogPlace(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {}), Live()
+    with served("127.0.0.1", 0, Site(place, is_live=True), Guard.of("127.0.0.1"), live) as port:
+        yield Running(f"http://127.0.0.1:{port}/", live)
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    complaints: list[str] = []
+    page = browser.new_page(viewport={"width": 1440, "height": 1000})
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page
+    assert complaints == []
+    page.close()
+
+
+def test_groups_are_asked_for_at_the_moment_of_the_address(page, running):
+    page.goto(f"{running.address}#moment=2026-11-21T10:30:40Z")
+    page.wait_for_selector("#groups-place tbody tr")
+    assert "Groups at 2026-11-21 10:30:40.000 UTC" in page.locator("#groups-title").inner_text()
+    assert "coordinator away" in page.locator("#then-all").inner_text()
+    page.locator("#groups-place").get_by_role("link", name=GROUP).click()
+    page.wait_for_selector("#then:visible")
+    page.wait_for_function("!document.querySelector('#then').innerText.includes('not in this page')")
+    assert "moment=2026-11-21T10:30:40Z" in page.url
+
+
+def test_offsets_at_a_moment_are_exact(page, running):
+    page.goto(f"{running.address}#group=N-cls-7&moment=2026-11-21T10:37:20Z")
+    page.wait_for_selector("#then:visible table")
+    page.wait_for_function("/n-1 0/.test(document.querySelector('#then').innerText)")
+    assert "not in this page" not in page.locator("#then").inner_text()
+
+
+def test_a_search_finds_members_and_topics(page, running):
+    page.goto(running.address)
+    page.get_by_role("searchbox").fill("inst-0")
+    page.get_by_role("button", name="Search").click()
+    page.wait_for_selector("#found table")
+    assert "find=inst-0" in page.url
+    page.get_by_role("searchbox").fill("a-coop")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.querySelector('#found')?.innerText.includes('topic')")
+
+
+def test_two_moments_of_all_groups(page, running):
+    page.goto(f"{running.address}#moment=2026-11-21T10:28:00Z&than=2026-11-21T10:30:00Z")
+    page.wait_for_selector("#groups-place tbody tr")
+    assert "What differs at the other moment" in page.locator("#groups-place").inner_text()
+    assert "→" in page.locator("#groups-place tbody tr").first.inner_text()
+
+
+def test_live_rows_are_text(page, running):
+    page.goto(running.address)
+    page.wait_for_function("document.querySelector('#live-state').textContent.includes('Connected')")
+    row = {"event": "rebalance_ended", "group_id": HOSTILE, "from_epoch": 1, "to_epoch": 2, "outcome": "converged"}
+    running.live.publish(json.dumps({**row, "at": {"timestamp_ms": 0}}))
+    page.wait_for_function("document.querySelector('#live-rows').textContent.includes('<img src=x')")
+    assert page.locator("#live-rows img").count() == 0
+    assert page.title() != "1"
+
+
+def test_inline_code_does_not_run(browser, running):
+    page = browser.new_page()
+    page.goto(running.address)
+    ran = page.evaluate("""() => {
+      const script = document.createElement("script");
+      script.textContent = "window.ran = true";
+      document.body.append(script);
+      return Boolean(window.ran);
+    }""")
+    page.close()
+    assert not ran
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (1440, "dark"), (390, "light"), (390, "dark")])
+def test_nothing_keeps_anybody_out(browser, running, width, theme):
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=theme)
+    for link in (
+        "",
+        "moment=2026-11-21T10:28:00Z&than=2026-11-21T10:30:00Z&find=coop",
+        f"group={GROUP}&moment=2026-11-21T10:28:00Z",
+    ):
+        page.goto("about:blank")
+        page.goto(f"{running.address}#{link}")
+        page.wait_for_selector("#then:visible" if "group=" in link else "#groups-place table")
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], link
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, link
+    page.close()
