@@ -105,8 +105,8 @@ class GroupEpochRow(NamedTuple):
     ]
     assignment_error: Annotated[
         int | None,
-        "Connect groups on KIP-848: error that the assignor reported with the target, 0 for none; null: no target; "
-        "-1 without a target: no worker can compute one, as none supports the versions of all others (FATAL)",
+        "Connect groups on KIP-848: error that the assignor reported with the target; 0: none; null: no target; -1: "
+        "no worker can compute a target, as none supports the versions of all others (FATAL)",
     ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
@@ -153,15 +153,15 @@ class RebalanceRow(NamedTuple):
     ]
     idle_ms: Annotated[
         int | None,
-        "time without an owner, summed over partitions or tasks; if it goes on, it counts in the next one; with an "
-        "eager assignor of a classic group at least so long",
+        "time without an owner, summed over partitions or tasks; what goes on in the next rebalance counts there. In "
+        "classic groups with an eager assignor it is a lower bound",
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     delayed_by: Annotated[
         str | None,
-        "the last member to revoke what another waited for, else the last to reach the target, or the one that has "
-        "not; null also where several have not, and where a broker was down or another one took over meanwhile",
+        "the member that delayed it: the last to revoke what another waited for, else the last to reach the target, or "
+        "the only one that has not; null if several have not, or if the coordinator was away or moved meanwhile",
     ]
     members_behind: Annotated[
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"
@@ -169,8 +169,8 @@ class RebalanceRow(NamedTuple):
     behind: Annotated[tuple[str, ...], "the first ten of them, sorted"]
     broker_away: Annotated[
         bool | None,
-        "true if a broker was down meanwhile, or another one took over as the coordinator (by the metadata log, whose "
-        "clock is another one, up to 10 s before or after): members may have waited for it; null: no log shows that",
+        "true if a broker was down or the coordinator moved meanwhile (by the metadata log: up to 10 s before or "
+        "after), so that members may have waited for it; null: no log shows that",
     ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
@@ -207,8 +207,8 @@ class MembershipRow(NamedTuple):
     ]
     hint: Annotated[
         str | None,
-        "what the log suggests of why: left, expired, silent for its session timeout, or how long a static member had "
-        "been away; of one that was replaced, whether the log could show that it was away",
+        "what the log suggests about why: left, expired, silent for its session timeout, or how long a static member "
+        "was away; if it was replaced, whether the log could show that it was away",
     ]
     away_since: Annotated[MaybeAt, "the record with which a static member left, perhaps to return"]
     last_epoch: Annotated[
@@ -222,8 +222,7 @@ class MembershipRow(NamedTuple):
     ]
     client_certainty: Annotated[
         str,
-        "certain (no other known client writes so), likely (of several, its client id or timeout is this one's "
-        "default, or the others are old releases), one of several, or unknown",
+        "how sure that is: certain, likely, one of several or unknown (the page of clients says what they mean)",
     ]
     client_release: Annotated[
         str | None, "its release, as far as its client id or what it wrote tells; null: not known"

@@ -24,8 +24,8 @@ BROKER_EVENTS: Final = Table(
             column(
                 "members_not_known",
                 INT,
-                "Members of known groups that the file names, where none of them is in the log: the file is of another "
-                "cluster, and its lines are not used; null: they are",
+                "Number of members of known groups that the file names, if the log has none of them: the file is of "
+                "another cluster, and its lines are not used; null: the log has some",
             ),
         ]
     ),

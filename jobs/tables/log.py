@@ -90,8 +90,8 @@ DUMPED = [
     column(
         "outcome",
         STRING,
-        "Outcome of the record's transaction: committed, aborted, or open (not ended in what was ingested); unknown: "
-        "the dump does not show transactions, or data is missing before the marker; null: not in a transaction",
+        "Outcome of the record's transaction: committed, aborted, or open (no end was ingested); unknown: the dump "
+        "does not show transactions, or lacks data before the end; null: not in a transaction",
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are not a record"),
@@ -106,8 +106,8 @@ KEPT = {
         column(
             "value",
             BinaryType(),
-            "Value of the record, null for a tombstone, and where a row of another table gives key and value back; the "
-            "damaged bytes of a damaged row",
+            "Value of the record; null for a tombstone, and if a row of another table gives it back; the bytes of a "
+            "damaged row",
         ),
     )
 }
@@ -170,8 +170,8 @@ QUARANTINE = Table(
             column(
                 "part",
                 STRING,
-                "Which bytes could not be decoded: key, value, type (a record type that no schema has: brokers that do "
-                "not know it ignore the record), or damaged (bytes that are not a record)",
+                "What could not be decoded: key, value, type (no schema has it; brokers ignore such records), or "
+                "damaged (bytes that are not a record)",
             ),
             column(
                 "byte_position",
