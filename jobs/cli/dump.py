@@ -100,14 +100,15 @@ def dump(
     printed: dict[tuple[str, int], set[int]] = {}
     with console.progress(sum(log.size for log in logs), "dump") as advance:
         for log in logs:
+            if style is Format.JSONL:
+                place = log.topic, log.partition
+                folder = folder_of(log) if place in copies else None
+                seen = None if doubles or folder is None else printed.setdefault(place, set())
+                printer.json_lines(log, _parts(log, advance), folder, seen)
+                continue
             with log.open() as read_at:
                 watched = _watched(read_at, advance)
-                if style is Format.JSONL:
-                    place = log.topic, log.partition
-                    folder = folder_of(log) if place in copies else None
-                    seen = None if doubles or folder is None else printed.setdefault(place, set())
-                    printer.json_lines(log, watched, folder, seen)
-                elif formatter is Formatter["dump-log"]:
+                if formatter is Formatter["dump-log"]:
                     printer.dump_log(log, watched)
                 else:
                     printer.formatted(log, watched, formatter.value)
@@ -120,7 +121,7 @@ def dump(
 
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:
     """Return the segments at one path. The output does not name topics, so only one topic of a folder is chosen."""
-    logs = find_logs([path], topics=KNOWN_TOPICS if topic is None else [topic])
+    logs = find_logs([path], topics=KNOWN_TOPICS if topic is None else [topic], warn=console.warn)
     topics = sorted({log.topic for log in logs})
     if topic is None and MAIN_TOPIC in topics and len(topics) > 1:
         others = ", ".join(name or "segments outside a topic's folder" for name in topics if name != MAIN_TOPIC)
@@ -145,6 +146,16 @@ def _without_printed(rows: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
         is_new.append(hash(row) not in seen)
         seen.add(hash(row))
     return rows.filter(pa.array(is_new, pa.bool_()))
+
+
+def _parts(log: LogFile, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch | Damage]:
+    """Yield the records of a log and its damage; ``advance`` is told how many bytes were read."""
+    if log.texts:
+        yield from log.parts()
+        advance(log.size)
+    else:
+        with log.open() as read_at:
+            yield from read_columns(_watched(read_at, advance), log.size, name=log.name)
 
 
 def _watched(read_at: ReadAt, advance: Callable[[int], None]) -> ReadAt:
@@ -183,9 +194,13 @@ class Printer:
         self.gaps: list[str] = []
 
     def json_lines(
-        self, log: LogFile, read_at: ReadAt, folder: str | None = None, seen: set[int] | None = None
+        self,
+        log: LogFile,
+        of_log: Iterator[pa.RecordBatch | Damage],
+        folder: str | None = None,
+        seen: set[int] | None = None,
     ) -> None:
-        """Print one JSON object for each record, without those that are ``seen``.
+        """Print one JSON object for each record of a log, without those that are ``seen``.
 
         ``folder`` is that of a copy, where there are several.
         """
@@ -195,8 +210,7 @@ class Printer:
         def rendered(part: pa.RecordBatch) -> Lines:
             return lines(part if seen is None else _without_printed(part, seen), place)
 
-        parts = _ahead(read_columns(read_at, log.size, name=log.name))
-        for part in _ahead(part if isinstance(part, Damage) else rendered(part) for part in parts):
+        for part in _ahead(part if isinstance(part, Damage) else rendered(part) for part in _ahead(of_log)):
             if isinstance(part, Damage):
                 self.damaged(log, part)
                 continue

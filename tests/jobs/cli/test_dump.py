@@ -199,3 +199,14 @@ def test_a_reader_that_goes_away_is_no_traceback(folder):
     assert running.stderr.read() == b""
     running.stderr.close()
     running.wait(timeout=60)
+
+
+def test_the_text_of_kafka_dump_log_prints_what_the_segment_does(folder, tmp_path):
+    (tmp_path / "dump.txt").write_text(dump(folder, "--format", "kafka").stdout)
+    of_text, of_segment = (
+        [json.loads(line) for line in dump(place).stdout.splitlines()] for place in (tmp_path / "dump.txt", folder)
+    )
+    assert of_text == of_segment != []
+    refused = dump(tmp_path / "dump.txt", "--format", "kafka")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "this needs the segment itself" in refused.stderr
