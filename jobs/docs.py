@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pyspark.sql.types import ArrayType, DataType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
@@ -317,6 +317,8 @@ def _column(field: StructField) -> Mapping[str, str]:
 def _type(data_type: DataType) -> str:
     if isinstance(data_type, ArrayType):
         return f"array of {_type(data_type.elementType)}"
+    if isinstance(data_type, MapType):
+        return f"map of {_type(data_type.keyType)} to {_type(data_type.valueType)}"
     return "struct" if isinstance(data_type, StructType) else data_type.simpleString()
 
 
