@@ -6,7 +6,8 @@ A test compares the pages in the repository with the output of this module.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from inspect import getdoc
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ from coordinator_core.records import Family
 from coordinator_core.simulator.scenario import Scenario
 from coordinator_core.wire.schema import record_schemas
 from jobs import docs_coverage
+from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import COMMANDS, load
 from jobs.simulate.scenario_file import sections
 from jobs.tables.catalog import CATALOG, INTERNAL
@@ -64,10 +66,16 @@ INTERNAL_TABLES: Final = """
 The jobs keep their own state in these. Their columns may change.
 """
 
+QUESTION_OPTIONS: Final = """
+## Options of every question
+
+What a question is about: log files (`--log`) or tables (`--tables`), and what is known beside them.
+"""
+
 SHARED_OPTIONS: Final = """
 ## Options of many commands
 
-A command that takes one of these names it under "Also".
+A command that takes some of these, or of those above, names them under "Also".
 """
 
 RECORDS: Final = """\
@@ -351,20 +359,28 @@ def _commands() -> Iterator[str]:
     commands = {name: load(name) for name in COMMANDS}
     options = {name: _options(command) for name, command in commands.items()}
     shared = [row for row in _in_many(options.values()) if row[0][1].startswith("`-")]
+    asked = _options(commands["groups"], {field.name for field in fields(AnswerSource)})
+    yield QUESTION_OPTIONS
+    yield from _items(asked)
     yield SHARED_OPTIONS
-    yield from _items([dict(row) for row in shared])
+    yield from _items([dict(row) for row in shared if dict(row) not in asked])
     for name, command in commands.items():
         yield f"\n## {name}\n"
         yield f"{command.help}\n"
         yield f"    coordinator-audit {name} {COMMANDS[name].example}\n"
-        yield from _without_shared(options[name], shared, "Option", "#options-of-many-commands")
+        is_question = all(row in options[name] for row in asked)
+        rows = [row for row in options[name] if row not in asked] if is_question else options[name]
+        yield from _without_shared(rows, shared, "Option", "#options-of-many-commands")
+        if is_question:
+            yield "\n[Options of every question](#options-of-every-question)"
 
 
-def _options(command: Any) -> list[Mapping[str, str]]:
+def _options(command: Any, names: Collection[str] = ()) -> list[Mapping[str, str]]:
+    """Return the options of a command that not all commands have; only those of these names, if some are given."""
     return [
         {"Option": f"`{_option(param)}`", "What it does": param.help or ""}
         for param in command.params
-        if param.name not in OF_ALL_COMMANDS
+        if param.name not in OF_ALL_COMMANDS and (not names or param.name in names)
     ]
 
 
