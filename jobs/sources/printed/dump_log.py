@@ -36,6 +36,8 @@ CONTROL: Final = {
 CONTENTS: Final = re.compile(rf"(?:^|\s)(key|payload|endTxnMarker|controlType|{'|'.join(CONTROL)}):{{1,2}} ?")
 """Where the fields of a line end, and what the tool made of the record begins."""
 
+OFFSET: Final = re.compile(r"[0-9]{1,18}")
+
 DELETED: Final = "<DELETE>"
 PAYLOAD: Final = " payload: "
 COMMIT: Final = re.compile(r"offset_commit::group=(.*),partition=(.*)-(\d+)", re.DOTALL)
@@ -101,9 +103,9 @@ class _Reader:
         fields = {found[1].lower(): found[2] for found in FIELD.finditer(line.decode("utf-8", "replace"))}
         first, last = (fields.get(name, "") for name in ("baseoffset", "lastoffset"))
         at = fields.get("offset", "")
-        if at.isdecimal():
+        if OFFSET.fullmatch(at):
             first = last = at
-        if first.isdecimal() and last.isdecimal():
+        if OFFSET.fullmatch(first) and OFFSET.fullmatch(last):
             row |= {"batch_base": int(first), "batch_last": int(last)}
         return row
 

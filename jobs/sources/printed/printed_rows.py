@@ -58,9 +58,17 @@ def damaged(data: bytes, cause: str, place: int) -> Row:
     return {"kind": "damaged", "value": data, "error": cause, "place": place}
 
 
+BITS: Final = {"producerEpoch": 15, "partitionLeaderEpoch": 31, "coordinatorEpoch": 31, "sequence": 31}
+"""Of numbers that have not 63 bits beside their sign."""
+
+
 def integer(value: object, name: str) -> int:
-    """Return a number that was printed as one or as text; raises InputError."""
+    """Return a number that was printed as one or as text; raises InputError, also where it is too large."""
+    text = str(value)[:40]
     try:
-        return int(str(value))
+        number = int(text)
     except ValueError:
-        raise InputError(f"{name}: not a number: {str(value)[:40]!r}") from None
+        raise InputError(f"{name}: not a number: {text!r}") from None
+    if number.bit_length() > BITS.get(name, 63):
+        raise InputError(f"{name}: too large: {text!r}")
+    return number

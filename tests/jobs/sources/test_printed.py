@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from coordinator_core.errors import InputError
-from coordinator_core.records import Family
+from coordinator_core.records import GROUP_LOG, Family
 from coordinator_core.wire.batch_format import Damage
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from coordinator_core.wire.log_columns import LOG_COLUMNS
-from jobs.sources.files import LogFile, find_logs
+from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
+from jobs.sources.segments import Ranges, SegmentsReader
 from tests.jobs.conftest import SAMPLE_LOGS
 
 LOG = max((SAMPLE_LOGS / "__consumer_offsets-1").glob("*.log"), key=lambda path: path.stat().st_size)
@@ -365,3 +366,31 @@ def test_what_lies_beside_segments_or_in_an_archive_is_named(tmp_path: Path) -> 
         tar.add(tmp_path / "dump.txt", "dump.txt")
     with pytest.raises(InputError, match=r"dump.txt: output of kafka-dump-log in an archive: unpack it"):
         find_logs([tmp_path / "dump.tar"])
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        (b"producerEpoch: -1", b"producerEpoch: 40000"),
+        (b"offset: 0 CreateTime", b"offset: 99999999999999999999 CreateTime"),
+        (b"partitionLeaderEpoch: 0", b"partitionLeaderEpoch: 4294967296"),
+        (b"sequence: 0 headerKeys", b"sequence: 4294967296 headerKeys"),
+    ],
+)
+def test_a_number_that_is_too_large_is_damage(tmp_path: Path, field: bytes, wrong: bytes) -> None:
+    assert field in DUMP
+    (tmp_path / "dump.txt").write_bytes(
+        DUMP + DUMP.replace(field, wrong).replace(b"__consumer_offsets-3", b"__consumer_offsets-4")
+    )
+    damages = [part for log in find_logs([tmp_path]) for part in log.parts() if isinstance(part, Damage)]
+    assert damages
+    assert "too large" in damages[0].cause
+    rows = [
+        row for part in SegmentsReader([str(tmp_path)], KNOWN_TOPICS, GROUP_LOG).partitions() for row in _rows(part)
+    ]
+    assert {row["kind"] for row in rows} >= {"record", "damaged"}
+
+
+def _rows(part: Ranges) -> list[dict[str, object]]:
+    reader = SegmentsReader([], KNOWN_TOPICS, GROUP_LOG)
+    return [row for batch in reader.read(part) for row in batch.to_pylist()]
