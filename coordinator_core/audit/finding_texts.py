@@ -153,6 +153,11 @@ FINDING_TEXTS: Final = {
         "protocol.",
         "Proven by the metadata log.",
     ),
+    "group_full": FindingTexts(
+        "None: the members that are there read on. One that starts, or that is started again, cannot join.",
+        "Stop members that are not needed, or raise the size on the brokers.",
+        "Proven by the group's members and a snapshot of the brokers; whether a member was refused is not in the log.",
+    ),
     "settings_out_of_bounds": FindingTexts(
         "A value that is moved harms none; members whose sessions end between heartbeats lose their partitions again "
         "and again.",

@@ -69,14 +69,21 @@ BOUNDS: dict[str, SettingBounds] = {short: _of_brokers(short) for short in _BETW
 """Settings of groups with bounds, by the name without ``group.``, which KIP-1071 puts before it."""
 
 
+MAX_SIZES: dict[str, str] = {
+    GroupType.CLASSIC: "group.max.size",
+    **{kind: f"group.{kind.lower()}.max.size" for kind in WITH_SETTINGS},
+}
+"""The broker settings that say how many members a group may have, by its type."""
+
 BROKER_SETTINGS = frozenset(
     {
         PROTOCOLS,
+        *MAX_SIZES.values(),
         *(bound for bounds in BOUNDS.values() for bound in bounds if isinstance(bound, str)),
         *(f"group.{kind.lower()}.heartbeat.interval.ms" for kind in WITH_SETTINGS),
     }
 )
-"""The settings of brokers that say whether those of groups hold."""
+"""The settings of brokers that say whether those of groups hold, and how many members groups may have."""
 
 
 NOT_SHOWN = "a snapshot would show what the brokers have"

@@ -98,6 +98,7 @@ FINDERS: tuple[Finder, ...] = (
     connect_configs.differing,
     features.turned_off,
     group_settings.out_of_bounds,
+    group_settings.full,
     balance.shares,
     unassigned.unassigned,
     unassigned.not_ready,

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.setting_bounds import setting_problems, told
+from coordinator_core.groups.setting_bounds import MAX_SIZES, setting_problems, told
 
 
 def out_of_bounds(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
@@ -42,3 +43,25 @@ def out_of_bounds(history: GroupHistory, limits: Thresholds) -> Iterator[Finding
             is_open=True,
             complete=history.topics.reach.covers_end(history.now_ms),
         )
+
+
+def full(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield a finding if the group has as many members as brokers let it have, as a snapshot shows.
+
+    Another member is refused (GROUP_MAX_SIZE_REACHED), which no record says.
+    """
+    present = history.present
+    setting = None if present is None else MAX_SIZES.get(present.group_type)
+    most = None if setting is None else int_setting(history.topics.snapshots.of_brokers(setting, None) or "")
+    members = [row for row in history.memberships if row.is_open]
+    if present is None or most is None or not 0 < most <= len(members):
+        return
+    yield history.finding(
+        FindingKind.GROUP_FULL,
+        len(members),
+        most,
+        f"{counted(len(members), 'member')}, and {setting}={most}: brokers refuse another one, which no record says",
+        [present.opened],
+        is_open=True,
+        complete=present.history_complete,
+    )

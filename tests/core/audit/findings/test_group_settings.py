@@ -11,7 +11,7 @@ from coordinator_core.cluster.snapshot_settings import ResourceKind, SettingRun,
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.records import LogPosition
 from jobs.settings import load
-from tests.core.audit.histories import at, epoch
+from tests.core.audit.histories import at, epoch, member
 
 LIMITS = load(environment={}).findings
 SESSION, HEARTBEAT = "streams.session.timeout.ms", "streams.heartbeat.interval.ms"
@@ -71,3 +71,25 @@ def test_a_setting_that_holds_is_not(settings: dict[str, str], brokers: dict[str
 
 def test_a_group_that_was_deleted_has_none() -> None:
     assert not found({SESSION: "1000"}, is_open=False)
+
+
+@pytest.mark.parametrize(
+    ("group_type", "setting", "size", "is_full"),
+    [
+        ("CONSUMER", "group.consumer.max.size", "2", True),
+        ("CONSUMER", "group.consumer.max.size", "3", False),
+        ("CONSUMER", "group.max.size", "2", False),
+        ("CLASSIC", "group.max.size", "1", True),
+        ("CONSUMER", "group.consumer.max.size", "2147483647", False),
+    ],
+)
+def test_a_group_at_the_size_that_a_snapshot_shows_is_full(
+    group_type: str, setting: str, size: str, is_full: bool
+) -> None:
+    topics = TopicHistory()
+    topics.snapshots = SnapshotSettings.of([], [SettingRun(ResourceKind.BROKER, "1", setting, size, 5, 5)])
+    gone = member("c", at(10), at(11))._replace(is_open=False)
+    rows = [epoch(4, at(10), group_type=group_type), member("a", at(10)), member("b", at(10)), gone]
+    history = GroupHistory.gather("g", 60_000, rows, TopicsAtEnd.of(topics), NO_SHARE_LOGS)
+    found = [row for row in findings(history, LIMITS) if row.kind == FindingKind.GROUP_FULL]
+    assert [(row.level, row.value) for row in found] == [("warning", 2)] * is_full
