@@ -85,7 +85,8 @@ def dump(
     """Print the records of log segments, each log partition in offset order.
 
     Of several copies of a log partition, as of several brokers, a record is printed once, unless --doubles is given;
-    each line of JSON names the folder of its copy. Kafka's formats print all copies. Damaged batches are reported on
+    each line of JSON names the folder of its copy. Only the format of kafka-dump-log, which shows files, prints
+    all copies. Damaged batches are reported on
     standard error and skipped; the exit code is then 1.
     """
     if jsonl and style is Format.KAFKA:
@@ -100,10 +101,10 @@ def dump(
     printed: dict[tuple[str, int], set[int]] = {}
     with console.progress(sum(log.size for log in logs), "dump") as advance:
         for log in logs:
+            place = log.topic, log.partition
+            folder = folder_of(log) if place in copies else None
+            seen = None if doubles or folder is None else printed.setdefault(place, set())
             if style is Format.JSONL:
-                place = log.topic, log.partition
-                folder = folder_of(log) if place in copies else None
-                seen = None if doubles or folder is None else printed.setdefault(place, set())
                 printer.json_lines(log, _parts(log, advance), folder, seen)
                 continue
             with log.open() as read_at:
@@ -111,7 +112,7 @@ def dump(
                 if formatter is Formatter["dump-log"]:
                     printer.dump_log(log, watched)
                 else:
-                    printer.formatted(log, watched, formatter.value)
+                    printer.formatted(log, watched, formatter.value, seen)
     printer.out.flush()
     for gap in printer.gaps:
         print(visible(gap), file=sys.stderr)
@@ -248,8 +249,8 @@ class Printer:
         if gaps:
             self.gaps += [f"Non-consecutive offsets in {log.name}", *gaps]
 
-    def formatted(self, log: LogFile, read_at: ReadAt, formatter: str) -> None:
-        """Print the log in the format of one of Kafka's console formatters."""
+    def formatted(self, log: LogFile, read_at: ReadAt, formatter: str, seen: set[int] | None = None) -> None:
+        """Print the log in the format of one of Kafka's console formatters, without the records that are ``seen``."""
         family, types = FORMATTERS[formatter]
         if log.topic and log.family is not family:
             raise InputError(f"{log.name}: Kafka's formatter {formatter} does not read this log")
@@ -258,6 +259,11 @@ class Printer:
             if isinstance(row, Damage):
                 self.damaged(log, row)
             elif not isinstance(row, BatchHeader):
+                if seen is not None:
+                    known = hash((row.offset, row.key, row.value))
+                    if known in seen:
+                        continue
+                    seen.add(known)
                 try:
                     text = formatted(row, types, family)
                 except DecodeError as error:

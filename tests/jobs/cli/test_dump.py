@@ -64,6 +64,9 @@ def test_of_several_copies_each_record_is_printed_once_with_its_folder(tmp_path)
     assert offsets(once) == [0, 1, 2, 2, 3, 4, 5]
     folders = [json.loads(text)["folder"] for text in once.stdout.splitlines()]
     assert folders == [str(tmp_path / name / "__consumer_offsets-3") for name in ["b1"] * 3 + ["b2"] * 4]
+    kafka = ("--format", "kafka", "--formatter", "offsets")
+    printed = [len(dump(tmp_path, *kafka, *more).stdout.splitlines()) for more in ((), ("--doubles",))]
+    assert printed[0] + 2 == printed[1], "the records 0 and 1 are in both copies"
     assert sorted(offsets(dump(tmp_path, "--doubles"))) == sorted([*range(3), *range(6)])
     assert "folder" not in json.loads(dump(tmp_path / "b1").stdout.splitlines()[0])
 
