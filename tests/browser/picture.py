@@ -25,7 +25,9 @@ def main() -> None:
         page = chromium.new_page(viewport={"width": 1440, "height": 1150})
         page.goto(f"{page_file.as_uri()}#group={GROUP}")
         page.wait_for_selector("#group .plot canvas")
-        page.evaluate("scrollTo(0, document.querySelector('#group-title').getBoundingClientRect().top - 16)")
+        page.locator("#group .findings .when a").first.click()
+        page.wait_for_selector("#then:visible")
+        page.evaluate("scrollTo(0, document.querySelector('.drawn').getBoundingClientRect().top - 16)")
         page.screenshot(path=PICTURE)
         chromium.close()
 
