@@ -348,7 +348,7 @@ def test_the_worst_rebalance_is_selected_at_once_and_names_who(opened, report):
     page.goto(f"{report.as_uri()}#group=B-range-5175")
     page.wait_for_selector("#story li")
     assert "Epoch 5 to 6" in page.locator("#story").inner_text()
-    assert "1.9 s" in page.locator("#story .figures").inner_text()
+    assert "1.8 s" in page.locator("#story .figures").inner_text()
     why = page.locator("#story .causes").inner_text()
     assert "member left or expired: B-range-5175-re1 at 127.0.0.1" in why
     assert "gQOHxEgbR-Gc_gLysC66HA" in why
