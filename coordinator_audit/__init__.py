@@ -6,6 +6,7 @@
 | ``Settings``, ``load_settings`` | the settings, as ``coordinator-audit config`` shows them |
 | ``spark_session`` | a local Spark session, or a Spark Connect session, with Delta's jars |
 | ``decode_key``, ``decode_value``, ``register_functions`` | decoding as functions of Spark columns and of SQL |
+| ``Family`` | whose records they decode: of groups, of share state, of Connect workers, or of the cluster |
 | ``decode_record`` | one record decoded, from its bytes, without Spark |
 | ``recompute_target``, ``profile`` | what Kafka's assignor decides for a group that you describe, in a release |
 | ``duckdb_views``, ``delta_rs_views`` | the tables in a folder and their views, for DuckDB and for delta-rs |
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from coordinator_core.errors import IncompleteLogWarning as IncompleteLogWarning
     from coordinator_core.errors import InputError as InputError
     from coordinator_core.errors import UsageError as UsageError
+    from coordinator_core.records import Family as Family
     from coordinator_core.wire.record_codec import decode_record as decode_record
     from jobs.api import CoordinatorAudit as CoordinatorAudit
     from jobs.settings import Settings as Settings
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 PUBLIC: Final = {
     "CoordinatorAudit": "jobs.api:CoordinatorAudit",
     "CoordinatorAuditError": "coordinator_core.errors:CoordinatorAuditError",
+    "Family": "coordinator_core.records:Family",
     "IncompleteLogWarning": "coordinator_core.errors:IncompleteLogWarning",
     "InputError": "coordinator_core.errors:InputError",
     "Settings": "jobs.settings:Settings",

@@ -5,9 +5,13 @@
 
     udf.register(spark)
     spark.sql("SELECT decode_key(key).offset_commit.topic FROM dump")
+    udf.register(spark, Family.SHARE)
+    spark.sql("SELECT decode_share_key(key) FROM share_dump")
 
 Both return a struct: ``record_type`` (for a key) or ``version`` (for a value), ``error`` (null unless decoding failed),
 and one struct for each record type: only that of the record itself is not null.
+
+A night decodes with the same functions (``coordinator_core.wire.batch_decode``), a batch of Arrow at a time.
 """
 
 from __future__ import annotations
@@ -54,9 +58,12 @@ def _arrow_udf(decode: Callable[..., pa.Array], result: pa.StructType) -> Callab
 
 
 def register(spark: SparkSession, family: Family = Family.GROUP) -> None:
-    """Register both UDFs for SQL under their names."""
-    spark.udf.register("decode_key", decode_key(family))
-    spark.udf.register("decode_value", decode_value(family))
+    """Register both UDFs for SQL: of groups as ``decode_key`` and ``decode_value``, of another family with its name
+    between, as ``decode_share_key``. So each family has its own.
+    """
+    of = "" if family is Family.GROUP else f"{family.name.lower()}_"
+    spark.udf.register(f"decode_{of}key", decode_key(family))
+    spark.udf.register(f"decode_{of}value", decode_value(family))
 
 
 def _struct(part: Part, family: Family) -> pa.StructType:

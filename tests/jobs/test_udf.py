@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from coordinator_core.records import Family
 from coordinator_core.wire.record_codec import encode_key, encode_value
 from jobs import udf
+from tests.jobs.frames import assert_rows
 
 KEY = encode_key(1, {"group": "g", "topic": "t", "partition": 3})
 VALUE = encode_value(1, 4, {"offset": 7, "leaderEpoch": 2, "metadata": "m", "commitTimestamp": 5})
@@ -25,7 +27,15 @@ def test_in_a_data_frame_and_in_sql(spark: SparkSession) -> None:
     assert found[3].k.error is not None
 
     udf.register(spark)
-    (total,) = spark.sql(
-        "SELECT sum(decode_value(key, value).offset_commit.offset) AS n FROM {dump}", dump=dump
-    ).collect()
-    assert total.n == 7
+    total = spark.sql("SELECT sum(decode_value(key, value).offset_commit.offset) AS n FROM {dump}", dump=dump)
+    assert_rows(total, [(7,)])
+
+
+def test_each_family_has_functions_of_its_own(spark: SparkSession) -> None:
+    """Registering the functions of share state leaves those of groups as they are."""
+    share = encode_key(0, {"groupId": "s", "topicId": "AAAAAAAAAAAAAAAAAAAAAQ", "partition": 1}, Family.SHARE)
+    dump = spark.createDataFrame([(KEY, share)], "key binary, share_key binary")
+    for family in (Family.GROUP, Family.SHARE):
+        udf.register(spark, family)
+    both = "SELECT decode_key(key).offset_commit.group AS g, decode_share_key(share_key).share_snapshot.groupId AS s"
+    assert_rows(spark.sql(f"{both} FROM {{dump}}", dump=dump), [("g", "s")])

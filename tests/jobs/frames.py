@@ -1,0 +1,15 @@
+"""DataFrames against the rows that they should have: rows, names and types of columns; chispa prints what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chispa import assert_df_equality
+from pyspark.sql import DataFrame
+
+
+def assert_rows(found: DataFrame, expected: Iterable[tuple[Any, ...]]) -> None:
+    """Compare a frame with the rows that it should have, each as often, in any order."""
+    same = found.sparkSession.createDataFrame(list(expected), found.schema)
+    assert_df_equality(found, same, ignore_row_order=True)
