@@ -29,7 +29,7 @@ from coordinator_core.audit.targets.map_orders import AS_SEEN
 from coordinator_core.durations import duration
 from coordinator_core.errors import InputError
 from coordinator_core.groups.streams.readiness import reason
-from coordinator_core.history.causes import READS_ANOTHER, CauseKind
+from coordinator_core.history.causes import MOVED_FROM, READS_ANOTHER, CauseKind
 from coordinator_core.history.rows import (
     DOWNGRADED,
     NO_COMPUTING_WORKER,
@@ -227,11 +227,9 @@ def _absence(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
 
 def _opening(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     word = "generation" if row.group_type in ("CLASSIC",) else "epoch"
-    moves: dict[str, str] = {CauseKind.GROUP_UPGRADED: "generation", CauseKind.GROUP_DOWNGRADED: "epoch"}
-    other = next((moves[each.kind] for each in row.causes if each.kind in moves and each.detail), word)
-    from_ = f" from {other} {row.from_epoch}"
-    if row.from_epoch is None or (other == word and row.from_epoch == row.to_epoch):
-        from_ = ""
+    other = next((MOVED_FROM[each.kind] for each in row.causes if each.kind in MOVED_FROM and each.detail), word)
+    is_same = row.from_epoch is None or (other == word and row.from_epoch == row.to_epoch)
+    from_ = "" if is_same else f" from {other} {row.from_epoch}"
     text = f"The {row.group_type.lower()} group {history.group_id} rebalanced{from_} to {word} {row.to_epoch}."
     if row.members_after is not None:
         before = "" if row.members_before is None else f" had {counted(row.members_before, 'member')} before,"

@@ -82,6 +82,8 @@ class CauseKind(StrEnum):
 READS_ANOTHER = "reads another config topic than others (two Connect clusters with one group.id), or cannot read it"
 """What is said of a worker for which the configurations differ."""
 
+MOVED_FROM: dict[str, str] = {CauseKind.GROUP_UPGRADED: "generation", CauseKind.GROUP_DOWNGRADED: "epoch"}
+"""What a conversion goes on from."""
 DEPARTED = frozenset((CauseKind.MEMBER_LEFT_OR_EXPIRED, CauseKind.STATIC_MEMBER_LEFT))
 """Causes that leave open how a member went."""
 

@@ -293,7 +293,6 @@ class HistoryWriter:
         open_history.past.open_epoch()
         if number == 0 and not members and epoch.missing is None:
             return epoch  # The group begins to exist, as connectors are configured: there are no members to rebalance.
-        behind = dict.fromkeys(members, True)
         open_history.rebalance = OpenRebalance(
             at,
             from_epoch,
@@ -301,7 +300,7 @@ class HistoryWriter:
             causes,
             before,
             len(members),
-            behind,
+            dict.fromkeys(members, True),
             missing=missing or untold or self._unsettled(from_epoch),
             knows_members=knows_members,
         )
