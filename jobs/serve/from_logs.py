@@ -16,7 +16,7 @@ from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
 from jobs.serve.group_times import FOREVER_MS, GroupTimes, newest
 from jobs.serve.offsets import offsets_at
-from jobs.serve.rows import FoundRow, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset
 from jobs.serve.site import GroupsAsked, Packed
 
 MOST_FOUND: Final = 20

@@ -22,7 +22,7 @@ from jobs.report.stored import stored_checks, stored_coverage, stored_ends
 from jobs.serve.from_logs import MOST_FOUND
 from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
 from jobs.serve.offsets import offsets_at
-from jobs.serve.rows import FoundRow, GroupAt, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.rows import GroupEpochRow
-from jobs.serve.rows import FoundRow, GroupAt
+from jobs.serve.served_rows import FoundRow, GroupAt
 
 FOREVER_MS = 1 << 62
 OFFSETS = "OFFSETS"

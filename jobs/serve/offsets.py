@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.errors import InputError
 from jobs.queries.interface import Answers
 from jobs.relations.moment import AsOf
-from jobs.serve.rows import ServedOffset
+from jobs.serve.served_rows import ServedOffset
 
 
 def offsets_at(answers: Answers, group_id: str, at_ms: int | None) -> tuple[ServedOffset, ...]:

@@ -11,7 +11,7 @@ from coordinator_core.whole_numbers import whole_number
 from jobs.formatting import plain
 from jobs.report.data import GroupDetail, Report
 from jobs.report.render import served_page, served_scripts, served_styles
-from jobs.serve.rows import FoundRow, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset
 from jobs.times import parse_time
 
 MOST_ROWS: Final = 200

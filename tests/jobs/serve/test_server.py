@@ -19,7 +19,7 @@ from jobs.serve import live as live_module
 from jobs.serve import server as server_module
 from jobs.serve.guard import Guard
 from jobs.serve.live import Live
-from jobs.serve.rows import FoundRow, GroupAt, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset
 from jobs.serve.server import served
 from jobs.serve.site import GroupsAsked, Site
 from jobs.settings import load
