@@ -21,7 +21,7 @@ import pyarrow as pa
 from deltalake import Schema, write_deltalake
 
 from jobs.report.render import served_page
-from jobs.serve.from_tables import TablePlace
+from jobs.serve.from_tables import ServedTables
 from jobs.serve.site import GroupsAsked, Site
 from jobs.settings import load
 from jobs.tables.catalog import CATALOG
@@ -54,7 +54,7 @@ def main(groups: int = 100_000, rebalances: int = 10_000_000, kept: str | None =
         chosen = load(environment={}, flags={"cluster": "c"})
         middle = BEGIN_MS + NIGHTS * STEP_MS // 2
         some = f"group-{groups // 3:06}"
-        questions: Mapping[str, Callable[[TablePlace], object]] = {
+        questions: Mapping[str, Callable[[ServedTables], object]] = {
             "the first page": lambda place: served_page(place.overview(), is_live=False),
             "its groups": lambda place: place.groups(GroupsAsked()),
             "groups at a moment": lambda place: place.groups(GroupsAsked(at_ms=middle)),
@@ -67,7 +67,7 @@ def main(groups: int = 100_000, rebalances: int = 10_000_000, kept: str | None =
             "a search": lambda place: place.search("host-77"),
         }
         for name, ask in questions.items():
-            place = TablePlace(lambda: FolderReader(folder), chosen)
+            place = ServedTables(lambda: FolderReader(folder), chosen)
             took = []
             for _ in range(TIMES):
                 at = time.monotonic(), time.process_time()

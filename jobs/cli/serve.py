@@ -19,12 +19,12 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.cli.report import report_of_logs
 from jobs.queries.from_logs.given import require_log_of_groups
-from jobs.serve.from_logs import LogPlace
+from jobs.serve.from_logs import ServedLogs
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.guard import Guard, is_local
 from jobs.serve.live import Live
 from jobs.serve.server import served
-from jobs.serve.site import Place, Site
+from jobs.serve.site import ServedPlace, Site
 from jobs.settings import load
 from jobs.sources.end_offsets import newest_ends
 
@@ -81,20 +81,20 @@ def serve_command(
             console.note("stopped")
 
 
-def _place(source: AnswerSource, ends: Path | None) -> Place:
+def _place(source: AnswerSource, ends: Path | None) -> ServedPlace:
     if source.tables is None:
         return _log_place(source, ends)
     if ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     from jobs.cli.stored_source import open_reader, open_stored
-    from jobs.serve.from_tables import TablePlace
+    from jobs.serve.from_tables import ServedTables
 
     flags = source.flags
     _, chosen = open_stored(source.console, source.config, flags)
-    return TablePlace(partial(open_reader, source.console, source.config, flags), chosen)
+    return ServedTables(partial(open_reader, source.console, source.config, flags), chosen)
 
 
-def _log_place(source: AnswerSource, ends: Path | None) -> LogPlace:
+def _log_place(source: AnswerSource, ends: Path | None) -> ServedLogs:
     logs = source.logs()
     require_log_of_groups(logs)
     chosen = load(source.config, flags=source.flags)
@@ -109,7 +109,7 @@ def _log_place(source: AnswerSource, ends: Path | None) -> LogPlace:
     for warning in report.warnings:
         source.console.warn(warning)
     newest = {} if ends is None else newest_ends(ends)
-    return LogPlace(report, times, source.answers(), chosen.findings, newest)
+    return ServedLogs(report, times, source.answers(), chosen.findings, newest)
 
 
 class _Following:

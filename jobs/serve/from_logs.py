@@ -23,7 +23,7 @@ MOST_FOUND: Final = 20
 """Names of each kind that a search finds."""
 
 
-class LogPlace:
+class ServedLogs:
     """Answers from log files. Groups are kept packed; ``answers`` reads the logs again."""
 
     def __init__(

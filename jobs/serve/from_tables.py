@@ -110,7 +110,7 @@ FOUND: Final = {
 }
 
 
-class TablePlace:
+class ServedTables:
     """Answers from the tables of one cluster. ``open_reader`` opens them as they are now."""
 
     def __init__(self, open_reader: Callable[[], TableReader], settings: Settings) -> None:

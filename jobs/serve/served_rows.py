@@ -41,7 +41,7 @@ class ServedOffset(NamedTuple):
 class FoundRow(NamedTuple):
     """Where a text was found."""
 
-    kind: Annotated[str, "group, member, host, topic or night"]
+    kind: Annotated[str, "group, member, host or topic"]
     name: Annotated[str, "the name in which the text is"]
     group_id: Annotated[str | None, "the group that it leads to; null: none"]
     at_ms: Annotated[int | None, "the newest moment of it; null: it has none"]

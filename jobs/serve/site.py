@@ -49,7 +49,7 @@ class Packed(NamedTuple):
     body: bytes
 
 
-class Place(Protocol):
+class ServedPlace(Protocol):
     """Where answers come from: log files, or tables."""
 
     def overview(self) -> Report:
@@ -71,7 +71,7 @@ class Place(Protocol):
 class Site:
     """The page, its scripts and styles, and what it asks for."""
 
-    def __init__(self, place: Place, *, is_live: bool = False) -> None:
+    def __init__(self, place: ServedPlace, *, is_live: bool = False) -> None:
         self._place, self._is_live = place, is_live
         self._fixed = {
             "/page.js": Answer(200, "text/javascript; charset=utf-8", served_scripts().encode()),

@@ -10,10 +10,10 @@ from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
-from jobs.serve.from_logs import LogPlace
-from jobs.serve.from_tables import TablePlace
+from jobs.serve.from_logs import ServedLogs
+from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
-from jobs.serve.site import GroupsAsked, Packed, Place, Site
+from jobs.serve.site import GroupsAsked, Packed, ServedPlace, Site
 from jobs.settings import load
 from jobs.sources.files import find_logs
 from jobs.tables.delta import Tables
@@ -28,21 +28,23 @@ MOMENTS = (None, 1_795_256_900_000, 1_795_257_040_000, 1_795_257_300_000, 1)
 
 
 @pytest.fixture(scope="module")
-def of_logs() -> LogPlace:
+def of_logs() -> ServedLogs:
     chosen = load(environment={})
     logs = find_logs([SAMPLE_LOGS])
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
     report = build(histories, chosen.findings, ReportHeader("c", "1", 0, (), True, []))
     times = {history.group_id: GroupTimes.of(history) for history in histories}
-    return LogPlace(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {})
+    return ServedLogs(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {})
 
 
-def of_tables(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> TablePlace:
-    return TablePlace(lambda: read(sample.tables), load(environment={}, flags={"cluster": sample.cluster}))
+def of_tables(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> ServedTables:
+    return ServedTables(lambda: read(sample.tables), load(environment={}, flags={"cluster": sample.cluster}))
 
 
 @pytest.mark.parametrize("read", [folder_reader, spark_reader], ids=["in-process", "spark"])
-def test_groups_at_moments(sample: CoordinatorAudit, of_logs: LogPlace, read: Callable[[Tables], TableReader]) -> None:
+def test_groups_at_moments(
+    sample: CoordinatorAudit, of_logs: ServedLogs, read: Callable[[Tables], TableReader]
+) -> None:
     stored = of_tables(sample, read)
     asked = [GroupsAsked(at_ms=moment, most=200) for moment in MOMENTS]
     asked += [
@@ -63,12 +65,12 @@ def test_groups_at_moments(sample: CoordinatorAudit, of_logs: LogPlace, read: Ca
 
 @pytest.mark.parametrize("read", [folder_reader, spark_reader], ids=["in-process", "spark"])
 def test_groups_offsets_and_names(
-    sample: CoordinatorAudit, of_logs: LogPlace, read: Callable[[Tables], TableReader]
+    sample: CoordinatorAudit, of_logs: ServedLogs, read: Callable[[Tables], TableReader]
 ) -> None:
     stored = of_tables(sample, read)
     packed = of_logs.group("A-coop-a2d7", None, None)
     assert isinstance(packed, Packed)
-    sites: list[Place] = [of_logs, stored]
+    sites: list[ServedPlace] = [of_logs, stored]
     questions = (
         ("/api/group", {"group": "A-coop-a2d7"}),
         ("/api/offsets", {"group": "N-cls-7", "at": "1795257500000"}),
