@@ -13,7 +13,7 @@ from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_clust
 from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
-from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory
+from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory, TopicsAtEnd
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.rows import RebalanceRow
@@ -177,10 +177,15 @@ def build(
         nights=tuple(source.nights[-MOST_NIGHTS:]),
         bands=tuple(bands_of([*of_cluster, *(row for group in groups for row in group.findings)])),
         checks=tuple(source.checks),
-        features=tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items()),
+        features=reported_features(at_end),
         since_ms=source.since_ms,
         until_ms=source.until_ms,
     )
+
+
+def reported_features(at_end: TopicsAtEnd) -> tuple[ReportedFeature, ...]:
+    """Return the levels of features that the cluster works with."""
+    return tuple(ReportedFeature(name, of.level, of.at) for name, of in at_end.features.items())
 
 
 def bands_of(rows: Iterable[FindingRow]) -> Iterator[Band]:

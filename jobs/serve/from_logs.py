@@ -14,9 +14,10 @@ from jobs.formatting import plain
 from jobs.queries.interface import Answers
 from jobs.report.data import GroupDetail, Report
 from jobs.report.group_page import detail
+from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, GroupTimes, newest
 from jobs.serve.offsets import offsets_at
-from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked, Packed
 
 MOST_FOUND: Final = 20
@@ -74,6 +75,11 @@ class ServedLogs:
         """Return committed offsets; the logs are replayed up to the moment."""
         with self._lock:
             return offsets_at(self._answers, group_id, at_ms)
+
+    def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
+        """Return settings; the logs are replayed up to the moment."""
+        with self._lock:
+            return settings_at(self._answers, group_id, at_ms)
 
     def search(self, text: str) -> Sequence[FoundRow]:
         """Return where a text occurs."""

@@ -14,15 +14,17 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import Family
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.relations.groups import report_histories
+from jobs.relations.logs import topics_at_end
 from jobs.relations.up_to_date import newest_run_in
-from jobs.report.build import BUCKETS_MS, MOST_BUCKETS, MOST_FINDINGS, MOST_NIGHTS, bands_of
+from jobs.report.build import BUCKETS_MS, MOST_BUCKETS, MOST_FINDINGS, MOST_NIGHTS, bands_of, reported_features
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, Report
 from jobs.report.group_page import detail
 from jobs.report.stored import stored_checks, stored_coverage, stored_ends
 from jobs.serve.from_logs import MOST_FOUND
+from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
 from jobs.serve.offsets import offsets_at
-from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
 from jobs.sources.files import FAMILIES
@@ -90,8 +92,7 @@ WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 GROUP BY hour_ms
 """
 TYPES: Final = f"""
 SELECT coalesce(t.group_type, '{OFFSETS}') AS name, count(*) AS groups FROM ({KNOWN}) AS k
-LEFT JOIN (SELECT group_id, max(group_type) AS group_type FROM $group_epochs WHERE cluster = :cluster
-  GROUP BY group_id) AS t ON k.group_id = t.group_id
+LEFT JOIN ({NEWEST.format(among="TRUE")}) AS t ON k.group_id = t.group_id
 GROUP BY coalesce(t.group_type, '{OFFSETS}')
 """
 FOUND: Final = {
@@ -150,6 +151,11 @@ class ServedTables:
         """Return committed offsets; the records of the group alone are folded."""
         with self._reader() as tables:
             return offsets_at(StoredAnswers(tables, self._cluster, self._settings.audit), group_id, at_ms)
+
+    def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
+        """Return settings; the metadata log and the snapshots are folded."""
+        with self._reader() as tables:
+            return settings_at(StoredAnswers(tables, self._cluster, self._settings.audit), group_id, at_ms)
 
     def search(self, text: str) -> Sequence[FoundRow]:
         """Return where a text occurs, the newest of each kind."""
@@ -302,6 +308,7 @@ class ServedTables:
             nights=tuple(stored_nights(tables, cluster)[-MOST_NIGHTS:]),
             bands=tuple(bands_of(found)),
             checks=tuple(stored_checks(tables, cluster)),
+            features=reported_features(topics_at_end(tables, cluster)),
         )
 
     def _findings(self, tables: TableReader) -> list[FindingRow]:

@@ -8,11 +8,15 @@ from jobs.relations.moment import AsOf
 from jobs.serve.served_rows import ServedOffset
 
 
+class NoSuchGroupError(InputError):
+    """The logs have no such group, or had none at the moment."""
+
+
 def offsets_at(answers: Answers, group_id: str, at_ms: int | None) -> tuple[ServedOffset, ...]:
     """Return the committed offsets of a group at a moment (None: now), as the command ``offsets`` has them.
 
     Raises:
-        InputError: the logs have no such group at that moment.
+        NoSuchGroupError: the logs have no such group at that moment.
     """
     for group, offsets, certainty in answers.at(AsOf(time_ms=at_ms), group_id).groups():
         if group.group_id != group_id:
@@ -32,4 +36,4 @@ def offsets_at(answers: Answers, group_id: str, at_ms: int | None) -> tuple[Serv
             ServedOffset(each.topic, each.partition, None, None, None, None) for each in certainty.unknown_offsets
         ]
         return tuple(sorted([*known, *unknown], key=lambda row: row[:2]))
-    raise InputError(f"there is no group {group_id!r} at that moment")
+    raise NoSuchGroupError(f"there is no group {group_id!r} at that moment")

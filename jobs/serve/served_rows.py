@@ -38,6 +38,26 @@ class ServedOffset(NamedTuple):
     log_offset: Annotated[int | None, "its offset in the log"]
 
 
+class ServedSetting(NamedTuple):
+    """A setting at a moment."""
+
+    name: Annotated[str, "name of the setting"]
+    value: Annotated[str, "its value"]
+
+
+class ServedSettings(NamedTuple):
+    """What is set at a moment."""
+
+    group: Annotated[
+        tuple[ServedSetting, ...] | None,
+        "what is set for the group itself, by name; null: the metadata log does not show it",
+    ]
+    brokers: Annotated[
+        tuple[ServedSetting, ...],
+        "what all brokers have of the settings about groups, by name; one that no snapshots show then is not here",
+    ]
+
+
 class FoundRow(NamedTuple):
     """Where a text was found."""
 

@@ -11,7 +11,8 @@ from coordinator_core.whole_numbers import whole_number
 from jobs.formatting import plain
 from jobs.report.data import GroupDetail, Report
 from jobs.report.render import served_page, served_scripts, served_styles
-from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset
+from jobs.serve.offsets import NoSuchGroupError
+from jobs.serve.served_rows import FoundRow, GroupsPage, ServedOffset, ServedSettings
 from jobs.times import parse_time
 
 MOST_ROWS: Final = 200
@@ -64,6 +65,9 @@ class ServedPlace(Protocol):
     def offsets(self, group_id: str, at_ms: int | None) -> Sequence[ServedOffset]:
         """Return the committed offsets of a group at a moment (None: now)."""
 
+    def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
+        """Return what is set for a group, and for the brokers, at a moment (None: now)."""
+
     def search(self, text: str) -> Sequence[FoundRow]:
         """Return where a text occurs: groups, members, hosts, topics and nights."""
 
@@ -82,6 +86,7 @@ class Site:
             "/api/groups": self._groups,
             "/api/group": self._group,
             "/api/offsets": self._offsets,
+            "/api/settings": self._settings,
             "/api/search": self._search,
         }
 
@@ -99,8 +104,10 @@ class Site:
             value = question(asked)
         except UsageError as error:
             return _failure(400, str(error))
-        except InputError as error:
+        except NoSuchGroupError as error:
             return _failure(404, str(error))
+        except InputError as error:
+            return _failure(503, str(error))
         except CoordinatorAuditError as error:
             return _failure(500, str(error))
         if isinstance(value, Packed):
@@ -131,11 +138,14 @@ class Site:
         group_id = _text(asked, "group")
         found = self._place.group(group_id, _time(asked, "since"), _time(asked, "until"))
         if found is None:
-            raise InputError(f"there is no group {group_id!r}")
+            raise NoSuchGroupError(f"there is no group {group_id!r}")
         return found
 
     def _offsets(self, asked: Mapping[str, str]) -> tuple[ServedOffset, ...]:
         return tuple(self._place.offsets(_text(asked, "group"), _time(asked, "at")))
+
+    def _settings(self, asked: Mapping[str, str]) -> ServedSettings:
+        return self._place.settings(_text(asked, "group"), _time(asked, "at"))
 
     def _search(self, asked: Mapping[str, str]) -> tuple[FoundRow, ...]:
         return tuple(self._place.search(_text(asked, "find")))

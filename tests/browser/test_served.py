@@ -1,20 +1,24 @@
-"""The served page in Chromium: its own scripts alone run, and what is asked for is shown."""
+"""The served page in Chromium: its own scripts alone run, and what is asked for is shown.
+
+The page forbids ``eval``, by which ``wait_for_function`` asks again: what is waited for is a locator.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
-from jobs.serve.from_logs import LogPlace
+from jobs.serve.from_logs import ServedLogs
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.guard import Guard
 from jobs.serve.live import Live
@@ -42,7 +46,7 @@ def running() -> Iterator[Running]:
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
     report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
     times = {history.group_id: GroupTimes.of(history) for history in histories}
-    place, live = LogPlace(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {}), Live()
+    place, live = ServedLogs(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {}), Live()
     with served("127.0.0.1", 0, Site(place, is_live=True), Guard.of("127.0.0.1"), live) as port:
         yield Running(f"http://127.0.0.1:{port}/", live)
 
@@ -65,15 +69,34 @@ def test_groups_are_asked_for_at_the_moment_of_the_address(page, running):
     assert "coordinator away" in page.locator("#then-all").inner_text()
     page.locator("#groups-place").get_by_role("link", name=GROUP).click()
     page.wait_for_selector("#then:visible")
-    page.wait_for_function("!document.querySelector('#then').innerText.includes('not in this page')")
+    expect(page.locator("#then")).not_to_contain_text("not in this page")
+    expect(page.locator("#then")).not_to_contain_text("asked for")
     assert "moment=2026-11-21T10:30:40Z" in page.url
 
 
 def test_offsets_at_a_moment_are_exact(page, running):
     page.goto(f"{running.address}#group=N-cls-7&moment=2026-11-21T10:37:20Z")
     page.wait_for_selector("#then:visible table")
-    page.wait_for_function("/n-1 0/.test(document.querySelector('#then').innerText)")
+    expect(page.locator("#then")).to_contain_text("n-1 0")
+    expect(page.locator("#then")).not_to_contain_text("asked for")
     assert "not in this page" not in page.locator("#then").inner_text()
+
+
+def test_offsets_that_the_log_does_not_show_are_unknown_and_not_awaited(page, running):
+    page.goto(f"{running.address}#group=N-cls-7&moment=2030-01-01T00:00:00Z")
+    expect(page.locator("#then")).to_contain_text(re.compile(r"n-1 0\s*unknown"))
+
+
+def test_two_moments_of_a_group_with_what_is_set_for_it(page, running):
+    page.goto(f"{running.address}#group=E-count&moment=2026-11-21T10:32:20Z&than=2026-11-21T10:38:00Z")
+    differs = page.get_by_role("region", name="What differs between the two moments")
+    expect(differs).to_contain_text(re.compile(r"Setting of the group: streams.num.standby.replicas\s*1\s*0"))
+
+
+def test_a_question_that_fails_is_said(page, running):
+    page.route("**/api/offsets*", lambda route: route.fulfill(body="no JSON"))
+    page.goto(f"{running.address}#group=N-cls-7&moment=2026-11-21T10:37:20Z")
+    expect(page.locator("#then")).to_contain_text("no answer: ")
 
 
 def test_a_search_finds_members_and_topics(page, running):
@@ -84,7 +107,7 @@ def test_a_search_finds_members_and_topics(page, running):
     assert "find=inst-0" in page.url
     page.get_by_role("searchbox").fill("a-coop")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.querySelector('#found')?.innerText.includes('topic')")
+    expect(page.locator("#found")).to_contain_text("topic")
 
 
 def test_two_moments_of_all_groups(page, running):
@@ -96,10 +119,10 @@ def test_two_moments_of_all_groups(page, running):
 
 def test_live_rows_are_text(page, running):
     page.goto(running.address)
-    page.wait_for_function("document.querySelector('#live-state').textContent.includes('Connected')")
+    expect(page.locator("#live-state")).to_contain_text("Connected")
     row = {"event": "rebalance_ended", "group_id": HOSTILE, "from_epoch": 1, "to_epoch": 2, "outcome": "converged"}
     running.live.publish(json.dumps({**row, "at": {"timestamp_ms": 0}}))
-    page.wait_for_function("document.querySelector('#live-rows').textContent.includes('<img src=x')")
+    expect(page.locator("#live-rows")).to_contain_text("<img src=x")
     assert page.locator("#live-rows img").count() == 0
     assert page.title() != "1"
 

@@ -182,10 +182,15 @@ function groupView(group) {
     form.shows();
     thenBox.hidden = state.moment === null;
     const shown = [state.moment, state.than];
-    const then = (offsets) => momentPanel(group, ...shown, (each, time) => withOffsets(thenOf(each, time), offsets.get(time)));
+    const then = (answers) => momentPanel(group, ...shown, (each, time) => withAnswers(thenOf(each, time), answers.get(time)));
     thenBox.replaceChildren(...(state.moment === null ? [] : then(new Map())));
     if (!source.isServed || state.moment === null) return;
-    const known = new Map(await Promise.all(shown.filter((time) => time !== null).map(async (time) => [time, await source.offsets(line.group_id, time).catch(() => null)])));
+    const failed = (error) => error;
+    const answer = async (time) => {
+      const [offsets, settings] = await Promise.all([source.offsets(line.group_id, time).catch(failed), state.than === null ? null : source.settings(line.group_id, time).catch(failed)]);
+      return [time, { offsets, settings }];
+    };
+    const known = new Map(await Promise.all(shown.filter((time) => time !== null).map(answer)));
     if (shown[0] === state.moment && shown[1] === state.than) thenBox.replaceChildren(...then(known));
   };
   const choose = (rebalance, quietly) => {

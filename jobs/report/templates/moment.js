@@ -28,10 +28,13 @@ function committedThen(each, time) {
   return before && before.holds_until_ms > time ? { offset: before.offset, at: before.at_ms } : { offset: undefined, at: null };
 }
 
-// The server knows what was committed at any moment.
-function withOffsets(then, rows) {
-  if (!rows) return then;
-  return { ...then, offsets: new Map(rows.map((each) => [`${each.topic} ${each.partition}`, { offset: each.offset ?? undefined, at: each.committed_ms }])) };
+const noAnswer = (error) => `no answer: ${error.message}`;
+// The server knows what was committed at any moment, or that the log does not show it; until it answers, nothing is claimed.
+function withAnswers(then, { offsets, settings } = {}) {
+  if (!source.isServed) return then;
+  if (Array.isArray(offsets)) return { ...then, settings, offsets: new Map(offsets.map((each) => [`${each.topic} ${each.partition}`, { offset: each.offset ?? undefined, why: "unknown", at: each.committed_ms }])) };
+  const why = offsets ? noAnswer(offsets) : "asked for …";
+  return { ...then, settings, offsets: new Map([...then.offsets.keys()].map((name) => [name, { offset: undefined, why, at: null }])) };
 }
 
 function stateThen(then, line) {
@@ -41,7 +44,7 @@ function stateThen(then, line) {
   return `${then.members.length || then.membersAreCut ? "" : "no members; "}last rebalance ${then.last.from_epoch ?? "?"} → ${then.last.to_epoch}: ${then.last.outcome}`;
 }
 
-const offsetText = ({ offset }) => (offset === undefined ? "not in this page" : offset === null ? "removed" : number(offset));
+const offsetText = ({ offset, why }) => (offset === undefined ? why ?? "not in this page" : offset === null ? "removed" : number(offset));
 const clientText = (each) => (each.client === "unknown" ? "unknown" : `${each.client}${each.client_release ? ` ${each.client_release}` : ""}, ${each.client_certainty}`);
 
 function momentTables(group, then) {
@@ -65,7 +68,7 @@ function momentTables(group, then) {
     })), { tabindex: "0", role: "region", "aria-label": "Members at the moment", class: "scroll short" }) : el("p", { class: "quiet" }, "No member, as far as the log shows."),
     offsets.length ? el("details", { open: offsets.length <= 12 ? "" : null }, el("summary", {}, `Committed offsets of ${number(offsets.length)} partitions`),
       table(["Partition", "#Committed", "Since (UTC)"], offsets.map(([name, each]) => ({ cells: [name, offsetText(each), each.at === null ? "–" : utc(each.at)] })), { tabindex: "0", role: "region", "aria-label": "Committed offsets at the moment", class: "scroll short" }),
-      offsets.some(([, each]) => each.offset === undefined) ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, exact)) : null) : null,
+      offsets.some(([, each]) => each.offset === undefined && !each.why) ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, exact)) : null) : null,
   ];
 }
 
@@ -87,7 +90,25 @@ function differences(group, one, other) {
     const step = typeof offset.offset === "number" && typeof later?.offset === "number" ? ` (${later.offset >= offset.offset ? "+" : ""}${number(later.offset - offset.offset)})` : "";
     if (later) differ(`Offset of ${name}`, offsetText(offset), offsetText(later) + (offset.offset === later.offset ? "" : step));
   }
+  if (one.settings && other.settings) lines.push(...settingsThatDiffer(one.settings, other.settings));
   return lines;
+}
+
+// A setting of the brokers that no snapshots show at one of the moments is not known to differ.
+function settingsThatDiffer(one, other) {
+  const failed = [one, other].find((each) => each instanceof Error);
+  if (failed) return [["Settings", noAnswer(failed), ""]];
+  const named = (settings) => new Map(settings.map((each) => [each.name, each.value]));
+  const [before, after] = [named(one.brokers), named(other.brokers)];
+  const lines = [...before.keys()].filter((name) => after.has(name)).map((name) => [`Setting of the brokers: ${name}`, before.get(name), after.get(name)]);
+  if (one.group === null || other.group === null) {
+    const told = (settings) => (settings === null ? "unknown" : settings.length ? settings.map((each) => `${each.name}=${each.value}`).join(", ") : "none set");
+    lines.unshift(["Settings of the group", told(one.group), told(other.group)]);
+  } else {
+    const [own, later] = [named(one.group), named(other.group)];
+    lines.unshift(...[...new Set([...own.keys(), ...later.keys()])].map((name) => [`Setting of the group: ${name}`, own.get(name) ?? "not set", later.get(name) ?? "not set"]));
+  }
+  return lines.filter(([, then, now]) => then !== now);
 }
 
 const momentHead = (time) => `${utc(time)} UTC`;

@@ -13,6 +13,11 @@ const source = {
     try { return await ask("group", { group: id, since: asked().get("since"), until: asked().get("until") }); }
     catch (error) { if (error.status === 404) return null; throw error; }
   },
+  settings: (id, time) => ask("settings", { group: id, at: iso(time) }),
   overview: () => ask("overview", {}),
-  offsets: (id, time) => ask("offsets", { group: id, at: iso(time) }),
+  // A group that was not there yet had committed nothing.
+  async offsets(id, time) {
+    try { return await ask("offsets", { group: id, at: iso(time) }); }
+    catch (error) { if (error.status === 404) return []; throw error; }
+  },
 };

@@ -74,6 +74,8 @@ def test_groups_offsets_and_names(
     questions = (
         ("/api/group", {"group": "A-coop-a2d7"}),
         ("/api/offsets", {"group": "N-cls-7", "at": "1795257500000"}),
+        ("/api/settings", {"group": "D-share-38"}),
+        ("/api/settings", {"group": "D-share-38", "at": "1"}),
         ("/api/search", {"find": "a-coop"}),
         ("/api/search", {"find": "127.0.0.1"}),
     )

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.errors import InputError
 from jobs.report.build import ReportHeader, build
 from jobs.report.data import GroupDetail, Report
 from jobs.serve import live as live_module
 from jobs.serve import server as server_module
 from jobs.serve.guard import Guard
 from jobs.serve.live import Live
-from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset
+from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSetting, ServedSettings
 from jobs.serve.server import served
 from jobs.serve.site import GroupsAsked, Site
 from jobs.settings import load
@@ -46,6 +47,9 @@ class Fixed:
 
     def offsets(self, group_id: str, at_ms: int | None) -> tuple[ServedOffset, ...]:
         return (ServedOffset("t", 0, 7, 1, 0, 5),)
+
+    def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
+        return ServedSettings((ServedSetting("share.auto.offset.reset", "earliest"),), ())
 
     def search(self, text: str) -> tuple[FoundRow, ...]:
         return (FoundRow("group", HOSTILE, HOSTILE, None),)
@@ -135,6 +139,16 @@ def test_what_is_wrong_in_a_question_is_said(port):
         assert status == 400
         assert said in json.loads(body)["error"]
     assert ask(port, "/api/group?group=none")[0] == 404
+
+
+def test_a_place_that_cannot_answer_now_has_no_word_about_the_group(port, place, monkeypatch):
+    """The page takes 404 as: the group was not there, and had committed nothing."""
+
+    def busy(group_id: str, at_ms: int | None) -> tuple[ServedOffset, ...]:
+        raise InputError("the tables are busy with another question: ask again")
+
+    monkeypatch.setattr(place, "offsets", busy)
+    assert ask(port, "/api/offsets?group=g")[0] == 503
 
 
 def test_a_page_of_groups_has_a_bound(port, place):
