@@ -88,7 +88,9 @@ class FindingKind(StrEnum):
         "do not read all that they are given. Any member may become the leader.")
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "unassigned_partitions",
         "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
-        "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms).")
+        "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Partitions of a new or grown topic "
+        "count once the topic has had them for slow_rebalance_ms; classic groups have 5 minutes more, as their "
+        "clients learn of them so late (metadata.max.age.ms).")
     SHARE_INITIALIZING = ("share_initializing", Level.ALARM, 9,
         "milliseconds since it was first asked for", "share_initializing_ms",
         "A share group waits for the state of share partitions, or for its deletion.")

@@ -470,12 +470,6 @@ class TopicHistory:
             if open_at:
                 yield topic_interval(*open_at, until=None, following=None)
 
-    def partition_counts(self) -> dict[str, int]:
-        """Return the number of partitions of each topic that there is, by name."""
-        if not self.positions:
-            return {}
-        return {name: topic.partitions for name, topic in self.version(self._newest).image.by_name.items()}
-
     def deletions(self, names: Iterable[str] | None = None) -> list[tuple[str, int]]:
         """Return the topics (of ``names``) that were deleted or replaced, with the times (ms) at which they were."""
         return [

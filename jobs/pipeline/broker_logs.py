@@ -12,7 +12,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Any, Final
 
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.audit.folds.witness import OF_MEMBER
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.later_lines import OF_EPOCH

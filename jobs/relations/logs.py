@@ -9,7 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from coordinator_core.audit.folds.group_history import ShareLogs, TopicsAtEnd
+from coordinator_core.audit.folds.group_history import ShareLogs
+from coordinator_core.audit.folds.topics_at_end import CountedLife, TopicsAtEnd
 from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LogExtent, LostRecords
@@ -104,15 +105,17 @@ def topics_at_end(tables: TableReader, cluster: str) -> TopicsAtEnd:
     given = topics_given(tables, cluster)
     history = None if given.is_strange else stored_for_groups(tables, cluster)
     at_end = TopicsAtEnd.of(history, given.reach)
-    return at_end._replace(partitions=partition_counts(tables, cluster), reach=given.reach)
+    return at_end._replace(reach=given.reach).counted(counted_lives(tables, cluster))
 
 
-def partition_counts(tables: TableReader, cluster: str) -> dict[str, int]:
-    """Return the partition count of each topic that exists at the end of the metadata log."""
+def counted_lives(tables: TableReader, cluster: str) -> list[CountedLife]:
+    """Return the topics over each interval of their history, with their numbers of partitions, by topic and offset."""
     rows = tables.rows(
-        "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL", cluster=cluster
+        "SELECT t.topic AS topic, t.since.timestamp_ms AS since_ms, t.until.timestamp_ms AS until_ms, "
+        "t.partitions AS partitions FROM $topic_history AS t WHERE t.cluster = :cluster ORDER BY topic, t.since.offset",
+        cluster=cluster,
     )
-    return {row["topic"]: row["partitions"] for row in rows}
+    return [CountedLife(**row) for row in rows]
 
 
 def _share_logs(tables: TableReader, cluster: str, lost: LostRecords) -> ShareLogs:

@@ -13,7 +13,8 @@ from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_clust
 from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
-from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory, TopicsAtEnd
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.history.rows import RebalanceRow

@@ -18,13 +18,12 @@ from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_folds import GroupFolds
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
-    NO_TOPICS,
     GatheredRow,
     GroupHistory,
     ShareLogs,
-    TopicsAtEnd,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit

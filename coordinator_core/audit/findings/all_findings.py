@@ -28,7 +28,8 @@ from coordinator_core.audit.findings import (
 from coordinator_core.audit.findings.of_cluster import ClusterSigns, about_cluster, marked
 from coordinator_core.audit.findings.stood_still import ShowsAll, all_shown
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import NO_TOPICS, GroupHistory, first_of
+from coordinator_core.audit.folds.group_history import GroupHistory, first_of
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.audit.rows import WRONG, TargetAuditRow, Verdict
 from coordinator_core.groups.rules import NOTICES, Rule

@@ -10,7 +10,8 @@ from typing import Annotated, Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.cluster.coordinators_away import CoordinatorAway
 from coordinator_core.durations import duration

@@ -22,7 +22,8 @@ from coordinator_core.audit.findings.stood_still import (
     stood_still,
 )
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, TopicsAtEnd, counted, first_of
+from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
+from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
 from coordinator_core.records import GROUP_LOG

@@ -12,6 +12,7 @@ from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.durations import duration
 from coordinator_core.groups.streams.readiness import reason
 from coordinator_core.groups.streams.topology import TopologyProblem
+from coordinator_core.history.rejoins import METADATA_AGE_MS
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import LogPosition
 
@@ -70,16 +71,18 @@ def _reasons(run: Sequence[GroupEpochRow]) -> str:
 def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield findings for the partitions of subscribed topics, or tasks of subtopologies, that no member has now.
 
-    A group that is not stable has time to assign them. So has a share group in any state, as it assigns partitions once
-    their state was initialized, and a classic group whose members gave them up in its present generation: under a
-    cooperative protocol (KIP-429) they join again, and the next generation assigns them. Classic groups of Kafka
-    Streams are left out: their topology, which is not logged, decides which partitions they read.
+    Partitions count that each topic had all the time in which the group should have assigned them, up to the end of its
+    own logs: the metadata log may go on. A group that is not stable has time to assign them. So has a share group in
+    any state, as it assigns partitions once their state was initialized, and a classic group whose members gave them up
+    in its present generation: under a cooperative protocol (KIP-429) they join again, and the next generation assigns
+    them. Classic groups of Kafka Streams are left out: their topology, which is not logged, decides which partitions
+    they read.
     """
     present = history.present
     if present is None or not _is_due(history, present, limits):
         return
     waiting = _given_up_now(history, present, limits)
-    for unit in _all_units(history, present):
+    for unit in _all_units(history, present, limits):
         unit.owned.update(number for topic, number in waiting if topic == unit.subject and number < unit.units)
         missing = unit.units - len(unit.owned)
         if missing >= limits.unassigned_partitions:
@@ -124,6 +127,13 @@ def _given_up_now(
     )
 
 
+def _notice_ms(history: GroupHistory, limits: Thresholds) -> int:
+    """Return how long a group has to assign partitions that are new: after slow_rebalance_ms everything should have an
+    owner. A classic group hears of them only when its leader refreshes its metadata.
+    """
+    return limits.slow_rebalance_ms + (METADATA_AGE_MS if history.group_type == "CLASSIC" else 0)
+
+
 def _settling_since(history: GroupHistory, present: GroupEpochRow) -> LogPosition:
     """When the first of the present epochs began that have members and did not become stable."""
     if present.state == STABLE:
@@ -145,7 +155,7 @@ class _Units(NamedTuple):
     prefix: str = ""
 
 
-def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units]:
+def _all_units(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -> Iterator[_Units]:
     """Yield each topic or subtopology."""
     members = [row for row in history.memberships if row.is_open]
     current = [row for row in history.assignments if row.is_open and row.kind == "current"]
@@ -157,9 +167,10 @@ def _all_units(history: GroupHistory, present: GroupEpochRow) -> Iterator[_Units
             noun = f"tasks of subtopology {subtopology}"
             yield _Units(f"subtopology {subtopology}", count, noun, owned, f"{subtopology}_")
     elif history.group_type in ("CLASSIC", "CONSUMER", "SHARE") and not history.is_streams:
+        known_ms = history.now_ms - _notice_ms(history, limits)
         read = _by_name((row.topic, row.partition) for row in current if row.role == "partition")
         for topic in sorted({name for row in members for name in row.subscribed_topics}):
-            count = history.topics.partitions.get(topic, 0)
+            count = history.topics.fewest_partitions(topic, known_ms, history.now_ms)
             yield _Units(topic, count, f"partitions of {topic}", _within(read.get(topic), count))
 
 

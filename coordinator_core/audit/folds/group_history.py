@@ -15,16 +15,14 @@ from coordinator_core.audit.folds.commit_counts import CommitCount
 from coordinator_core.audit.folds.removal_lines import how_by_lines
 from coordinator_core.audit.folds.removals import EmptySpans
 from coordinator_core.audit.folds.share_deliveries import ShareDelivery, share_deliveries
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
 from coordinator_core.audit.folds.witness import BrokerLines, Testimony, testify
 from coordinator_core.audit.group_audit import AuditedRow
 from coordinator_core.audit.rows import TargetAuditRow
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.repeated_lines import without_copies
-from coordinator_core.cluster.broker_history import FeatureLevel
-from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, CoordinatorAway, coordinators_away
-from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
-from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, SnapshotSettings
-from coordinator_core.cluster.topic_history import GroupSettings, TopicHistory
+from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.cluster.given_topics import TopicReach
 from coordinator_core.groups.classic.protocols import CONNECT_PROTOCOL_TYPE, STREAMS_PROTOCOL
 from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.group_type import GroupType
@@ -111,41 +109,6 @@ class ShareLogs(NamedTuple):
 
 
 NO_SHARE_LOGS = ShareLogs()
-
-
-class TopicsAtEnd(NamedTuple):
-    """What is known of the topics at the end of the logs: the number of partitions by topic name, empty where no topics
-    are known. ``reach``: over which times each change of them is known. ``away``: when log partitions had no
-    coordinator. ``features``: the levels of features that the cluster works with, by name.
-    ``seen_ms``: when a watch asked last who leads these partitions; -1: the metadata log tells it.
-    ``settings``: what is set for each group itself; ``snapshots``: what snapshots show of the brokers' settings.
-    """
-
-    partitions: Mapping[str, int] = MappingProxyType({})
-    reach: TopicReach = NO_REACH
-    away: AwayByPartition = NEVER_AWAY
-    features: Mapping[str, FeatureLevel] = MappingProxyType({})
-    seen_ms: int = -1
-    settings: Mapping[str, GroupSettings] = MappingProxyType({})
-    snapshots: SnapshotSettings = NO_SNAPSHOTS
-
-    @classmethod
-    def of(cls, topics: TopicHistory | None, reach: TopicReach | None = None) -> TopicsAtEnd:
-        """Return what a history of topics shows; ``reach``: over which times, where it has only some of the records."""
-        if topics is None:
-            return cls()
-        brokers, known = topics.brokers, topics.reach if reach is None else reach
-        return cls(
-            topics.partition_counts(),
-            known,
-            coordinators_away(brokers),
-            brokers.features(from_start=known.begins_with_cluster),
-            settings=topics.settings_of_groups(),
-            snapshots=topics.snapshots,
-        )
-
-
-NO_TOPICS = TopicsAtEnd()
 
 
 @dataclass(frozen=True)

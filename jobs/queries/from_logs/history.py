@@ -11,9 +11,9 @@ from coordinator_core.audit.folds.group_history import (
     GatheredRow,
     GroupHistory,
     ShareLogs,
-    TopicsAtEnd,
 )
 from coordinator_core.audit.folds.record_sizes import RecordSizeFold
+from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.share_audit import ShareAudit
@@ -207,6 +207,10 @@ class _Surroundings:
     brokers: LinesByGroup
     times: list[int] = field(default_factory=list)
     whole_from_ms: int | None = None
+    at_end: TopicsAtEnd = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.at_end = TopicsAtEnd.of(self.topics)
 
     def note_missing(self, before_ms: int) -> None:
         """Note that offsets are missing before a record of this time."""
@@ -221,7 +225,7 @@ class _Surroundings:
             group_id,
             own_ms,
             chain[GatheredRow](rows, of_share_state, self.brokers.of_group.get(group_id, ())),
-            TopicsAtEnd.of(self.topics),
+            self.at_end,
             ShareLogs(self.shares.last_ms, frozenset(self.shares.whole), self.shares.groups_ms),
             lost.joined(self.shares.lost),
             self.brokers.others,

@@ -222,7 +222,8 @@ class StoredAnswers:
 
         if not has_lines(self.tables):
             return rows
-        from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
+        from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+        from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
         from coordinator_core.history.lost_records import NOTHING_LOST
         from coordinator_core.history.rows import MembershipRow
 

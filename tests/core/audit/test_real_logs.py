@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
 from coordinator_core.assignors.client.leader import ASSIGNS_ALL
 from coordinator_core.audit.explain import explain, explain_rebalance, find_rebalance
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, listed
-from coordinator_core.audit.findings.all_findings import findings_of_cluster
+from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.offsets.steps import commit_steps
 from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.cluster.topic_lists import fold_snapshots
@@ -21,8 +26,12 @@ from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from tests.core.real_logs import clients, histories, life, unpacked, wild
 from tests.core.recorded import SAMPLES
+from tests.jobs.logs import batches
+from tests.shared_data import ROOT
 
 LIMITS = load(environment={}).findings
+SHOP = ROOT / "data" / "samples" / "shop"
+UNASSIGNED = FindingKind.UNASSIGNED_PARTITIONS
 
 
 def found_in_wild() -> list[FindingRow]:
@@ -189,6 +198,40 @@ def test_a_healthy_cluster_is_quiet() -> None:
         (FindingKind.ROLLING_DEPLOY, "rt-deploy848"),
         (FindingKind.EMPTY_MEMBERS, "rt-spare"),
     ]
+
+
+def with_groups_until(end_ms: int, logs: Path, into: Path) -> Path:
+    """Copies of logs in which those of groups end at a time, and the metadata log goes on."""
+    for segment in sorted(logs.glob("__*/*.log")):
+        is_of_groups = segment.parent.name.startswith("__consumer_offsets")
+        kept = (
+            batch for _, batch in batches(segment.read_bytes()) if not is_of_groups or last_time_ms(batch) <= end_ms
+        )
+        (into / segment.parent.name).mkdir()
+        (into / segment.parent.name / segment.name).write_bytes(b"".join(kept))
+    return into
+
+
+def last_time_ms(batch: bytes) -> int:
+    return int.from_bytes(batch[35:43], signed=True)
+
+
+@pytest.mark.parametrize(
+    ("logs", "end_ms", "group_id", "detail"),
+    [
+        (life(), 1_795_444_885_000, "modern0", "3 of 7 partitions of ev-2 have no owner: 4, 5, 6"),
+        (SHOP, 1_795_811_099_000, "checkout", "3 of 9 partitions of orders have no owner: 6, 7, 8"),
+    ],
+)
+def test_a_group_is_not_blamed_for_partitions_that_came_after_its_log(
+    logs: Path, end_ms: int, group_id: str, detail: str, tmp_path: Path
+) -> None:
+    """The topic grew 90 s and 1 s after what is there of the groups' logs."""
+    cut = with_groups_until(end_ms, logs, tmp_path)
+    history = histories(cut)[group_id]
+    assert UNASSIGNED not in {row.kind for row in findings(history, LIMITS)}
+    grown = replace(history, topics=history.topics._replace(earlier={}))
+    assert [row.detail for row in findings(grown, LIMITS) if row.kind == UNASSIGNED] == [detail]
 
 
 def test_a_poll_loop_that_takes_too_long_is_named() -> None:

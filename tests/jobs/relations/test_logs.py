@@ -12,28 +12,33 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator_core.audit.folds.group_history import ShareLogs
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, TopicsAtEnd
+from coordinator_core.cluster.metadata_log import fold_metadata_log
 from coordinator_core.history.lost_records import LogExtent, LostRecords
-from coordinator_core.records import GROUP_LOG, SHARE_LOG
+from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations.logs import (
     OF_RANGE,
     RANGES,
     LogFacts,
+    counted_lives,
     has_orphans,
     last_times,
     lost_records,
-    partition_counts,
     times_of_groups,
     whole_from_ms,
     without_times,
 )
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.share_state import rests_on_share_state
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader
 from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from tests.jobs.relations.engines import of_both, write
+from tests.shared_data import ROOT
 
 CASES = 60
 """Log partitions, each with a history of its own."""
@@ -183,13 +188,18 @@ def test_offsets_before_the_first_are_lost_unless_a_range_has_the_start(tmp_path
 def test_another_cluster_has_groups_and_topics_of_its_own(tmp_path: Path) -> None:
     """A group of this cluster's share log is an orphan, though the other cluster has a group of that name."""
     states = [{"cluster": "c", "log_topic": SHARE_LOG}, {"cluster": "other", "log_topic": GROUP_LOG}]
-    topics = [{"cluster": name, "topic": f"topic of {name}", "partitions": 2} for name in ("c", "other")]
+    since, until = ({"partition": 0, "offset": time_ms, "timestamp_ms": time_ms} for time_ms in (1, 2))
+    topics = [
+        {"cluster": name, "topic": f"topic of {name}", "partitions": count, "since": began, "until": ended}
+        for name in ("c", "other")
+        for count, began, ended in ((3, until, None), (2, since, until))
+    ]
     started = {"cluster": "other", "group_id": "another", "was_initialized": True}
     tables = {GROUP_STATES: [{**row, "group_id": "orphan"} for row in states], TOPIC_HISTORY: topics}
     write(tmp_path, {**tables, HISTORY["share_initializations"]: [started]})
     here = FolderReader(str(tmp_path))
     assert has_orphans(here, "c", "orphan")
-    assert partition_counts(here, "c") == {"topic of c": 2}
+    assert counted_lives(here, "c") == [("topic of c", 1, 2, 2), ("topic of c", 2, None, 3)]
     assert not rests_on_share_state(here, "c", "another")
 
 
@@ -212,3 +222,23 @@ def test_what_was_read_of_the_share_state_log(tmp_path: Path) -> None:
     assert facts.lost.read == {(GROUP_LOG, 0): LogExtent(10, 9, 0)}, "of logs of groups, whatever a range is one of"
     shares = facts.share_logs
     assert shares == ShareLogs({0: 100}, frozenset({0}), {0: 200})
+
+
+def test_tables_count_the_partitions_of_topics_over_time_as_the_metadata_log_does(tmp_path: Path) -> None:
+    logs = [log for log in find_logs([ROOT / "data" / "samples" / "logs"]) if log.family is Family.METADATA]
+    history = fold_metadata_log(LogReader(logs, print).records())
+    rows = [
+        {
+            "cluster": "c",
+            "topic": row.topic,
+            "partitions": row.partitions,
+            "since": row.since._asdict(),
+            "until": row.until and row.until._asdict(),
+        }
+        for row in history.intervals()
+    ]
+    write(tmp_path, {TOPIC_HISTORY: rows})
+    counted = NO_TOPICS.counted(counted_lives(FolderReader(str(tmp_path)), "c"))
+    expected = TopicsAtEnd.of(history)
+    assert (counted.partitions, counted.earlier) == (expected.partitions, expected.earlier)
+    assert counted.earlier["a-range-x1"] == ((1_795_256_781_392, 0), (1_795_256_788_377, 3))

@@ -6,7 +6,8 @@ import pytest
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory, TopicsAtEnd
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.broker_history import BrokerHistory
 from coordinator_core.records import LogPosition
 from jobs.settings import load

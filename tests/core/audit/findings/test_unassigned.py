@@ -8,12 +8,14 @@ from coordinator_core.audit.explain import explain
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS, CountedLife, TopicsAtEnd
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.describe import Surroundings, describe
 from coordinator_core.groups.group import Group
 from coordinator_core.groups.offsets import GroupOffsets
+from coordinator_core.history.rejoins import METADATA_AGE_MS
 from coordinator_core.history.rows import GroupEpochRow
 from coordinator_core.records import Fields, LogPosition, RecordType
 from jobs.settings import load
@@ -253,3 +255,31 @@ def test_what_members_gave_up_waits_for_the_second_half_of_a_cooperative_rebalan
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [1], "2 is not new there"
     log.write(generation(4, {"b": classic({"in": [1]})}), after_ms=1)
     assert [row.value for row in found(log, known, now_ms=log.time_ms, partitions=counts)] == [2], "a is not there"
+
+
+def test_a_classic_group_has_the_age_of_metadata_to_notice_new_partitions() -> None:
+    """metadata.max.age.ms: the leader asks for the topics again so late; its group then has time to rebalance."""
+    log = GroupLog().write(generation(1, {"a": classic({"in": [0, 1, 2]})}))
+    known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
+    due_ms = log.time_ms + 1 + METADATA_AGE_MS + LIMITS.slow_rebalance_ms
+
+    def of(now_ms: int) -> list[str]:
+        history = GroupHistory.gather("g", now_ms, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
+        return [row.detail for row in findings(history, LIMITS) if row.kind in PROBLEMS]
+
+    assert of(log.time_ms) == of(due_ms - 1) == []
+    assert of(due_ms) == ["2 of 5 partitions of in have no owner: 3, 4"]
+
+
+def test_the_fewest_partitions_of_a_time() -> None:
+    """What is there at the first time that is shown counts as older; who comes later was not there before."""
+    new = CountedLife("new", 100, 200, 3), CountedLife("new", 200, 250, 5), CountedLife("new", 300, 400, 5)
+    known = NO_TOPICS.counted([CountedLife("old", 0, 50, 3), CountedLife("old", 50, None, 3), *new])
+    assert (known.partitions, known.earlier) == (
+        {"old": 3},
+        {"new": ((100, 0), (200, 3), (250, 5), (300, 0), (400, 5))},
+    )
+    asked = {(-1, 500): 0, (100, 199): 3, (199, 200): 3, (200, 249): 5, (200, 250): 0, (300, 399): 5, (99, 100): 0}
+    assert {times: known.fewest_partitions("new", *times) for times in asked} == asked
+    assert known.fewest_partitions("old", -1, 500) == 3
+    assert known.fewest_partitions("another", -1, 500) == 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, NO_TOPICS, GroupHistory
+from coordinator_core.audit.folds.group_history import NO_SHARE_LOGS, GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.offsets.runs import CommitOrder, GroupCommits
 from coordinator_core.audit.offsets.steps import (
