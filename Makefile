@@ -38,7 +38,7 @@ java:
 	  { echo "Java 17 or later is needed by Spark: sudo apt-get install openjdk-17-jre-headless (or: brew install openjdk@17)"; exit 1; }
 
 demo: setup  ## fill tables from the sample logs, write a report, print its path
-	$(BIN)/coordinator-audit nightly data/samples/logs --config conf/small.yaml --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
+	COORDINATOR_AUDIT_ENGINE__RUNNER=spark $(BIN)/coordinator-audit nightly data/samples/logs --config conf/small.yaml --tables $(DEMO)/tables --cluster sample --report $(DEMO)/report.html
 
 lint: setup  ## linters, types, import contracts
 	$(BIN)/ruff check .

@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks.generate import generate
 from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.decode_arrow import typed_rows
+from jobs.pipeline.on_spark.arrived import pack, unpack
 from jobs.pipeline.row_identity import identified
-from jobs.pipeline.typed_tables import pack, unpack
-from jobs.sources.segments import Ranges, SegmentsReader
+from jobs.sources.segments import SegmentsReader
 
 
 def main() -> None:
@@ -29,7 +29,6 @@ def main() -> None:
         segments = SegmentsReader([str(log)], frozenset({GROUP_LOG}), GROUP_LOG)
         records = arrived = unpacked = 0
         for task in segments.partitions():
-            assert isinstance(task, Ranges)
             batches = (identified(batch, "c", "run") for batch in segments.read(task))
             for packed in pack(batches, typed_rows):
                 arrived += packed.nbytes

@@ -25,6 +25,7 @@ from benchmarks.nightly import LATER, hold_back, night
 from jobs import settings
 from jobs.cli.app import app
 from jobs.pipeline import findings
+from jobs.pipeline.on_spark import findings as on_spark
 from jobs.tables import session
 from jobs.tables.delta import Tables
 
@@ -44,7 +45,7 @@ def findings_of_all(tables: Tables, chosen: settings.Settings) -> dict[str, floa
     changed = {chosen.cluster: None}
 
     def by_spark() -> None:
-        rows = findings._in_spark(tables, changed, chosen.findings)
+        rows = on_spark.of_groups(tables, changed, chosen.findings)
         rows.write.format("noop").mode("overwrite").save()
 
     return {

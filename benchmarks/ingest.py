@@ -24,6 +24,7 @@ from benchmarks.generate import generate
 from benchmarks.workers import Workers, WorkerTime, taken
 from jobs import settings
 from jobs.pipeline import decode, ingest, runs, typed_tables
+from jobs.pipeline.on_spark import arrived
 from jobs.pipeline.row_identity import identified
 from jobs.sources.dump import open_dump
 from jobs.tables import session
@@ -75,7 +76,7 @@ def main() -> None:
         def take_in_rows() -> None:
             """As rows of any other dump are: through Spark."""
             identify = partial(identified, cluster="benchmark", run_id="rows")
-            typed_tables.write(tables, open_dump(spark, [str(logs)])[0].rows, "rows/0", identify)
+            arrived.write(tables, open_dump(spark, [str(logs)])[0].load(), "rows/0", identify)
 
         def read_parquet() -> None:
             for name in (LOG_RECORDS.name, OFFSET_COMMITS.name):
@@ -90,7 +91,7 @@ def main() -> None:
         account()
         for table in (LOG_RECORDS, OFFSET_COMMITS):
             tables.read(table).write.parquet(str(parquet / table.name))
-        bytes_of = open_dump(spark, [str(logs)])[0].rows.select(*PLACE, "key", "value")
+        bytes_of = open_dump(spark, [str(logs)])[0].load().select(*PLACE, "key", "value")
         whole = tables.read(LOG_RECORDS).drop("key", "value").join(bytes_of, list(PLACE))
         whole.select(*LOG_RECORDS.schema.names).write.parquet(str(parquet / WHOLE))
         rows = tables.read(LOG_RECORDS).count()
@@ -101,7 +102,7 @@ def main() -> None:
             "counts": account,
             "ingest, rows through Spark": take_in_rows,
             "Parquet to nowhere": read_parquet,
-            "segments to nowhere": lambda: drain(open_dump(spark, [str(logs)])[0].rows),
+            "segments to nowhere": lambda: drain(open_dump(spark, [str(logs)])[0].load()),
         }
         times: dict[str, list[WorkerTime]] = {name: [] for name in works}
         for _ in range(given.runs):

@@ -1,4 +1,4 @@
-"""A segment of 1 GB, read by one task of the Spark source ``segments``: ``python -m benchmarks.large_segment``.
+"""A segment of 1 GB, read by one task of Spark: ``python -m benchmarks.large_segment``.
 
 The figure is the largest resident size that a Python worker reached: the file is not split, so one reads all of it.
 """
@@ -6,7 +6,6 @@ The figure is the largest resident size that a Python worker reached: the file i
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import tempfile
 import time
@@ -14,8 +13,11 @@ from pathlib import Path
 
 from benchmarks.generate import generate
 from benchmarks.workers import Workers
+from coordinator_core.records import GROUP_LOG
 from jobs import settings
-from jobs.sources.segments import SegmentsSource
+from jobs.sources.files import KNOWN_TOPICS
+from jobs.sources.in_spark import rows_of
+from jobs.sources.segments import SegmentsReader
 from jobs.tables import session
 
 
@@ -35,16 +37,15 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=12_000_000, help="size of the segment: 1.1 GB")
     given = parser.parse_args()
     spark = session.get_or_create(settings.load(flags={"spark.master": "local[2]"}).spark)
-    spark.dataSource.register(SegmentsSource)
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder), given.commits, 2000)
         segment = one_file(Path(folder))
         size = segment.stat().st_size
         workers = Workers()
         workers.start()
-        options = {"paths": json.dumps([str(segment)]), "splitBytes": str(2 * size)}
+        source = SegmentsReader([str(segment)], KNOWN_TOPICS, GROUP_LOG, 2 * size)
         began = time.perf_counter()
-        records = spark.read.format(SegmentsSource.name()).options(**options).load().count()
+        records = rows_of(spark, source).count()
         taken = time.perf_counter() - began
     print(f"{size / 1e6:.0f} MB, {records} records in {taken:.0f} s; largest Python worker: {workers.peak >> 20} MB")
 

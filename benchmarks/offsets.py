@@ -14,9 +14,9 @@ import tempfile
 import time
 from typing import NamedTuple
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
 
 from benchmarks.nightly import processor_seconds
 from jobs import settings
@@ -26,7 +26,7 @@ from jobs.tables import session
 from jobs.tables.columns import OFFSET_KEY
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.results import GROUP_OFFSETS
-from jobs.tables.spark_reader import SparkReader
+from jobs.tables.spark_reader import SparkReader, spark_types
 
 COMMITS, GROUPS, PARTITIONS = 10_000_000, 2_000, 10
 REPEATS = 3
@@ -62,12 +62,12 @@ def summaries_of(log: DataFrame, path: str) -> None:
     given = {"what": F.lit(int(What.COMMIT)).cast("byte"), "run": F.lit(0), "state": F.lit(None).cast("string")}
     rows = log.withColumns(given).repartition("log_partition").sortWithinPartitions("log_partition", "log_offset")
     passed = summarizer(PassOver("c", "__consumer_offsets", ["run"]))
-    rows.select(*INPUT).mapInArrow(passed, COMMIT_SUMMARIES.schema).write.parquet(path)
+    rows.select(*INPUT).mapInArrow(passed, spark_types(COMMIT_SUMMARIES.schema)).write.parquet(path)
 
 
 def newest_offsets(spark: SparkSession, summaries: str) -> DataFrame:
     """Return the offsets from the summaries in a folder of Parquet."""
-    wanted = StructType([field for field in GROUP_OFFSETS.schema if field.name in (*OFFSET_KEY, "committed_offset")])
+    wanted = pa.schema([field for field in GROUP_OFFSETS.schema if field.name in (*OFFSET_KEY, "committed_offset")])
     given = {COMMIT_SUMMARIES.name: f"SELECT * FROM parquet.`{summaries}`"}
     return SparkReader(spark, "", given).frame(OFFSETS, wanted, cluster="c")
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.records import Fields, RecordType
@@ -26,6 +25,7 @@ from jobs import settings
 from jobs.pipeline.replay_arrow import folder
 from jobs.tables import session
 from jobs.tables.history import REPLAYED
+from jobs.tables.spark_reader import spark_types
 
 RECORDS, MEMBERS = 1_000_000, 50
 TOPIC = uuid_text(bytes(range(16)))
@@ -126,12 +126,12 @@ def main(count: int) -> None:
     with tempfile.TemporaryDirectory() as folder_name:
         home, peaks = str(Path(folder_name) / "rows"), Path(folder_name) / "peaks"
         peaks.mkdir()
-        schema = from_arrow_schema(INPUT_SCHEMA)
+        schema = spark_types(INPUT_SCHEMA)
         spark.range(count).mapInArrow(batches, schema).write.parquet(home)
         start = time.perf_counter()
         rows = spark.read.parquet(home).repartition("log_topic", "group_id")
         rows = rows.sortWithinPartitions("log_topic", "group_id", "log_partition", "log_offset")
-        made = rows.mapInArrow(measured(peaks), REPLAYED.schema).count()
+        made = rows.mapInArrow(measured(peaks), spark_types(REPLAYED.schema)).count()
         seconds = time.perf_counter() - start
         peak = max(int(file.read_text()) for file in peaks.iterdir())
     print(json.dumps({"records": count, "rows": made, "records_a_second": round(count / seconds), "peak_mib": peak}))

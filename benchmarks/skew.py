@@ -19,8 +19,8 @@ from benchmarks.generate import generate
 from benchmarks.nightly import night, processor_seconds
 from benchmarks.scale import tasks
 from jobs import settings
-from jobs.pipeline.commits import slices as commit_slices
-from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline import commit_summaries
+from jobs.pipeline.on_spark import slices as commit_slices
 from jobs.relations import replay
 from jobs.settings import EngineLimits
 from jobs.sources.files import REPLAYED_TOPICS

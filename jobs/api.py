@@ -23,8 +23,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from coordinator_core.audit.explain import Sentence, explain_rebalance
@@ -46,7 +45,7 @@ from jobs.api_columns import (
 from jobs.errors import own_errors
 from jobs.pipeline import decode, ingest, offsets, replay
 from jobs.pipeline import findings as audit
-from jobs.pipeline.runs import new_run_id
+from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.from_tables.stored_moment import StoredMoment
 from jobs.queries.group_rows import group_rows
@@ -64,14 +63,15 @@ from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG, check_damage, writing
+from jobs.tables.columns import plain
 from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LOG_RECORDS
-from jobs.tables.reader import Value
+from jobs.tables.reader import Value, sql_name, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader, sent, sql_name, sql_text
+from jobs.tables.spark_reader import SparkReader, sent
 from jobs.tables.views import PREFIX, SPARK, view_query
 
 Moment = datetime | str | int
@@ -106,17 +106,17 @@ class CoordinatorAudit:
 
     # --- jobs --------------------------------------------------------------------------------------------------------
 
-    def ingest(self, *paths: str, dump_format: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[Row]:
+    def ingest(self, *paths: str, dump_format: DumpFormat | None = None, topic: str = DEFAULT_TOPIC) -> list[RunRow]:
         """Ingest dumps into the tables, each record once, decoded. Return the rows added to ``runs``.
 
         Raises:
             InputError: a path does not exist, or is not a dump, or the records are of two logs or clusters.
         """
         with self._writing(begin=True):
-            dumps = open_dump(self.tables.spark, paths, dump_format=dump_format, topic=topic)
+            dumps = open_dump(self.tables.session, paths, dump_format=dump_format, topic=topic)
             return ingest.run(self.tables, dumps, self.cluster)
 
-    def decode(self) -> list[Row]:
+    def decode(self) -> list[RunRow]:
         """Complete the ingested records: later facts, counts, sums. Return the rows added to ``runs``."""
         with self._writing():
             return decode.run(self.tables)
@@ -285,9 +285,7 @@ class CoordinatorAudit:
         rows: Iterable[Any] = (*group_rows(answers, known), *known.targets, *findings)
         for row in rows:
             found[NAMES[type(row)]].append({"cluster": self.cluster, "group_id": group, **row._asdict()})
-        of_tables = {
-            name: pa.Table.from_pylist(of_table, to_arrow_schema(GROUP_ROWS[name])) for name, of_table in found.items()
-        }
+        of_tables = {name: pa.Table.from_pylist(of_table, plain(GROUP_ROWS[name])) for name, of_table in found.items()}
         return {name: sent(self.tables.spark, of_table) for name, of_table in of_tables.items()}
 
     def owners(self, topic: str | None = None, group: str | None = None) -> DataFrame:
@@ -413,7 +411,7 @@ class CoordinatorAudit:
         tables, cluster = self._warned().tables, self.cluster
         reach = topics_given(tables, cluster).reach
         lines = lines_about_removals(tables, cluster)
-        fold = removal_rows(topic_ends(tables, cluster), reach, lines, to_arrow_schema(REMOVALS_SCHEMA))
+        fold = removal_rows(topic_ends(tables, cluster), reach, lines, plain(REMOVALS_SCHEMA))
         values: dict[str, Value] = {"cluster": self.cluster, "types": END_TYPES}
         return self._reader().folded(REMOVALS, ("log_partition",), (), fold, REMOVALS_SCHEMA, **values)
 
@@ -430,22 +428,22 @@ class CoordinatorAudit:
         given = None
         if end_offsets is not None:
             given = {END_OFFSETS.name: ends_in_spark(self.tables.spark, end_offsets, self.cluster)}
-        schema = StructType([CLUSTER, *row_type(LagPoint).fields])
-        judged = lag_rows(log_reaches(answers.tables, self.cluster), to_arrow_schema(schema), cluster=self.cluster)
+        schema = plain([CLUSTER, *row_type(LagPoint)])
+        judged = lag_rows(log_reaches(answers.tables, self.cluster), schema, cluster=self.cluster)
         return self._folded(LAG_AT, judged, schema, at, given)
 
     def activity(self, at: Moment) -> DataFrame:
         """Return what the commits alone show about consumers at a time; lag is not computed."""
         reaches = log_reaches(self._warned().tables, self.cluster)
-        schema = StructType([CLUSTER, *row_type(ActivityPoint).fields])
-        judged = activity_rows(reaches, to_arrow_schema(schema), cluster=self.cluster)
+        schema = plain([CLUSTER, *row_type(ActivityPoint)])
+        judged = activity_rows(reaches, schema, cluster=self.cluster)
         return self._folded(COMMITS_AT, judged, schema, at)
 
     def _folded(
         self,
         text: str,
         judged: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-        schema: StructType,
+        schema: pa.Schema,
         at: Moment,
         given: Mapping[str, str] | None = None,
     ) -> DataFrame:

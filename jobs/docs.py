@@ -12,9 +12,9 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from coordinator_core.assignors.client import clients as client_assignors
 from coordinator_core.audit import finding_rows as findings
@@ -29,6 +29,7 @@ from jobs.cli.answer_source import AnswerSource
 from jobs.cli.app import COMMANDS, load
 from jobs.simulate.scenario_file import sections
 from jobs.tables.catalog import CATALOG, INTERNAL
+from jobs.tables.columns import about_column, sql_type
 from jobs.tables.joins import JOINS, Join
 from jobs.tables.records import struct_columns
 
@@ -267,7 +268,7 @@ def _clients() -> Iterator[str]:
 
 def _tables() -> Iterator[str]:
     shown = [table for table in CATALOG.values() if table.name not in INTERNAL]
-    columns = {table.name: [_column(field) for field in table.schema.fields] for table in shown}
+    columns = {table.name: [_column(field) for field in table.columns] for table in shown}
     shared = _in_many(columns.values())
     yield TABLES
     yield VIEWS
@@ -314,20 +315,16 @@ def _join(join: Join) -> Mapping[str, str]:
     }
 
 
-def _column(field: StructField) -> Mapping[str, str]:
-    return {
-        "Column": f"`{field.name}`",
-        "Type": _type(field.dataType),
-        "Meaning": field.metadata.get("comment", ""),
-    }
+def _column(field: pa.Field) -> Mapping[str, str]:
+    return {"Column": f"`{field.name}`", "Type": _type(field.type), "Meaning": about_column(field)}
 
 
-def _type(data_type: DataType) -> str:
-    if isinstance(data_type, ArrayType):
-        return f"array of {_type(data_type.elementType)}"
-    if isinstance(data_type, MapType):
-        return f"map of {_type(data_type.keyType)} to {_type(data_type.valueType)}"
-    return "struct" if isinstance(data_type, StructType) else data_type.simpleString()
+def _type(of_type: pa.DataType) -> str:
+    if pa.types.is_list(of_type):
+        return f"array of {_type(of_type.value_type)}"
+    if pa.types.is_map(of_type):
+        return f"map of {_type(of_type.key_type)} to {_type(of_type.item_type)}"
+    return "struct" if pa.types.is_struct(of_type) else sql_type(of_type)
 
 
 def _records() -> Iterator[str]:

@@ -130,7 +130,14 @@ class EngineLimits:
     @classmethod
     def nothing(cls) -> EngineLimits:
         """Return limits that leave every step with a limit to Spark."""
-        return cls(*(-1 for _ in fields(cls)))
+        return EngineLimits(*(-1 for _ in fields(EngineLimits)))
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings(EngineLimits):
+    """Who runs the steps, and the limits of this process."""
+
+    runner: Literal["auto", "local", "spark"] = "auto"
 
 
 class Settings(Section):
@@ -145,7 +152,7 @@ class Settings(Section):
     maintenance: MaintenanceSettings
     kafka: dict[str, str]
     spark: SparkSettings
-    engine: EngineLimits
+    engine: EngineSettings
     audit: AuditSettings
     findings: Thresholds
 

@@ -35,9 +35,9 @@ OF_RUN: Final = {"run_id", "revised_by", "night", "finished_at", "version", "sta
 OF_MACHINE: Final = {"leases", "nightly_steps", "dumped_files", "arrived"}
 """Tables about runs, or about the files of this machine."""
 
-ENGINES: Final = ("here", "spark", "connect")
-"""A local session of which this process takes over what it can; the same, of which it takes over nothing; a session
-through Spark Connect."""
+ENGINES: Final = ("alone", "here", "spark", "connect")
+"""This process without Spark; a local session of which this process takes over what it can; the same, of which it takes
+over nothing; a session through Spark Connect."""
 
 Digests = dict[str, str]
 
@@ -128,8 +128,8 @@ def names_of(where: list[str]) -> tuple[list[str], list[str]]:
     return chosen, sorted({row["topic"] for row in rows if "topic" in row})[:5]
 
 
-def of_nights(spark: SparkSession, home: Path, logs: Path) -> Digests:
-    """The digests of tables below ``home`` after three nights of these logs."""
+def of_nights(spark: SparkSession | None, home: Path, logs: Path) -> Digests:
+    """The digests of tables below ``home`` after three nights of these logs; None: without Spark."""
     tables = Tables(spark, str(home / "tables"))
     fill(tables, logs, home / "dumps")
     return of_tables(tables.location, home / "dumps")
@@ -146,8 +146,10 @@ def of_files_and_tables(home: Path, logs: Path) -> Digests:
     }
 
 
-def new_session(engine: str) -> SparkSession:
+def new_session(engine: str) -> SparkSession | None:
     """The session of an engine, in a process that has none yet."""
+    if engine == "alone":
+        return None
     if engine == "spark":
         Tables.is_here = lambda self: False  # type: ignore[method-assign]
     place = {"spark.remote": "local[2]"} if engine == "connect" else {"spark.master": "local[2]"}
@@ -159,7 +161,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.digests")
     parser.add_argument("folder", type=Path)
     parser.add_argument("logs", type=Path, nargs="+")
-    parser.add_argument("--engine", choices=ENGINES, default="here")
+    parser.add_argument("--engine", choices=ENGINES, default="alone")
     parser.add_argument("--only-tables", action="store_true")
     chosen = parser.parse_args()
     spark = new_session(chosen.engine)

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
-
 from coordinator_core.audit.folds.group_history import counted
 from coordinator_core.groups.log_partition import log_partition_of
 from coordinator_core.records import GROUP_LOG
@@ -87,12 +85,16 @@ RATES: Final = {
 """What a measure says that counts nothing."""
 
 
+Row = Mapping[str, Any]
+"""A cluster with each of MEASURES; None: the tables do not show it."""
+
+
 class Measures(NamedTuple):
-    """A row for each cluster with a column for each of MEASURES (null: the tables do not show it), and what happened in
-    a sentence, by cluster and measure, where something was counted; of one that is unknown for what its logs lack, why.
+    """The measures of each cluster, and what happened in a sentence, by cluster and measure, where something was
+    counted; of one that is unknown for what its logs lack, why.
     """
 
-    frame: pd.DataFrame
+    rows: list[Row]
     happened: dict[str, dict[str, str]]
 
 
@@ -118,8 +120,6 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
     clusters = [row["cluster"] for row in ledger]
     lacks = {cluster: missing(reader, cluster) for cluster in clusters}
     rows = [{"cluster": cluster, **_of(cluster, parts, lacks[cluster])} for cluster in clusters]
-    measures = pd.DataFrame(rows, columns=["cluster", *MEASURES])
-    measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
     happened: dict[str, dict[str, str]] = {}
     for row in rows:
         cluster = row["cluster"]
@@ -128,7 +128,8 @@ def measure(tables: Tables, now: datetime, settings: Settings, since: str) -> Me
         said = {name: gated.told(name, each[cluster]) for name, each in counts.items() if each.get(cluster)}
         unknown = f"none is known, but {'; '.join(lacks[cluster])}"
         happened[cluster] = plain | said | {name: unknown for name in OF_HISTORY if row[name] is None}
-    return Measures(measures, happened)
+    numbers = [{name: row[name] and float(row[name]) for name in MEASURES} for row in rows]
+    return Measures([{"cluster": row["cluster"], **of} for row, of in zip(rows, numbers, strict=True)], happened)
 
 
 def _gates(reader: TableReader, settings: Settings, today: date, since: str) -> gated.GateOf:

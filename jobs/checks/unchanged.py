@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
-
-from jobs.checks.measures import MEASURES, measure
+from jobs.checks.measures import RATES, Row, measure
+from jobs.checks.validation import CheckRun, Result
 from jobs.settings import Settings
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, TOPIC_HISTORY
@@ -29,14 +30,19 @@ AGE: Final = "hours_since_last_record"
 """The measure that changes with the time alone."""
 
 
+MOST: Final = re.compile(r"max_value (\d+(?:\.\d+)?)")
+"""The bound of an expectation that a measure is not above a number."""
+
+
 class Measured(NamedTuple):
-    """The measures, a row for each cluster, what happened, and a note from which ``measured`` takes both while no table
-    changes.
+    """The measures, what happened, and a note from which ``measured`` takes both while no table changes.
+    ``are_judged``: the last checks had the same, but for the age, and the same settings.
     """
 
-    measures: pd.DataFrame
+    measures: list[Row]
     happened: dict[str, dict[str, str]]
     note: str
+    are_judged: bool
 
 
 def measured(tables: Tables, now: datetime, chosen: Settings, since: str) -> Measured:
@@ -52,12 +58,43 @@ def measured(tables: Tables, now: datetime, chosen: Settings, since: str) -> Mea
     known: dict[str, Any] = json.loads((tables.exists(CHECK_RESULTS) and note_of(tables, CHECK_RESULTS)) or "{}")
     now_ms = round(now.timestamp() * 1000)
     if known.get("inputs") == inputs:
-        measures = pd.DataFrame(known["measures"], columns=["cluster", *MEASURES])
-        measures[[*MEASURES]] = measures[[*MEASURES]].astype(float)
-        measures[AGE] += (now_ms - known["measured_ms"]) / 3_600_000
+        older = (now_ms - known["measured_ms"]) / 3_600_000
+        measures: list[Row] = [
+            {**row, AGE: None if row[AGE] is None else row[AGE] + older} for row in known["measures"]
+        ]
         happened = known["happened"]
+        for row in measures:
+            if row[AGE]:
+                happened.setdefault(row["cluster"], {})[AGE] = RATES[AGE].format(row[AGE])
     else:
         measures, happened = measure(tables, now, chosen, since)
-    rows = measures.astype(object).where(measures.notna(), None).to_dict("records")
-    note = {"inputs": inputs, "measured_ms": now_ms, "measures": rows, "happened": happened}
-    return Measured(measures, happened, json.dumps(note))
+    judged_by = {"settings": of_settings, "software": software_version()}
+    note = {"inputs": inputs, "measured_ms": now_ms, "measures": measures, "happened": happened, "judged_by": judged_by}
+    are_same = _without_age(known.get("measures", [])) == _without_age(measures)
+    return Measured(measures, happened, json.dumps(note), are_same and known.get("judged_by") == judged_by)
+
+
+def _without_age(measures: Iterable[Row]) -> list[Row]:
+    return [{name: value for name, value in row.items() if name != AGE} for row in measures]
+
+
+def judged_before(checked: CheckRun) -> list[Result]:
+    """Return the results of the last checks, whose measures only differ in the age of the newest record; none if this
+    cannot tell what is expected of the age.
+    """
+    assert checked.tables is not None
+    last = "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results)"
+    ages = {row["cluster"]: row[AGE] for row in checked.measures}
+    results = []
+    for row in checked.tables.engine().rows(last):
+        result = Result(**row)._replace(run_id=checked.run_id, checked_at=checked.now)
+        said = checked.happened.get(result.cluster or "", {}).get(result.check)
+        if result.check == AGE:
+            bound, age = MOST.fullmatch(result.bound), ages.get(result.cluster or "")
+            if bound is None:
+                return []
+            result = result._replace(observed=age, passed=None if age is None else age <= float(bound[1]))
+        if result.cluster is not None:
+            result = result._replace(happened=(said or result.happened) if result.passed is False else None)
+        results.append(result)
+    return results

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
 from jobs.checks import project
+from jobs.checks.measures import MEASURES, Row
 from jobs.errors import one_line
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
@@ -51,13 +53,13 @@ class Result(NamedTuple):
 
 
 class CheckRun(NamedTuple):
-    """What is checked: the tables, their measures (a row for each cluster), the id of the run and its time.
+    """What is checked: the tables, their measures, the id of the run and its time.
 
     ``happened`` says in a sentence what each measure counted, by cluster and measure.
     """
 
     tables: Tables | None
-    measures: pd.DataFrame
+    measures: Sequence[Row]
     run_id: str
     now: datetime
     happened: Mapping[str, Mapping[str, str]] = {}
@@ -84,18 +86,26 @@ def validate(folder: Path, checked: CheckRun, *, docs: bool = False) -> list[Res
         raise InputError(f"{folder}: {one_line(error)}") from error
 
 
-def write_measures(folder: Path, measures: pd.DataFrame) -> None:
+def write_measures(folder: Path, measures: Sequence[Row]) -> None:
     """Write the measures to where the project's data source reads them."""
     target = folder / project.MEASURES_FOLDER
     target.mkdir(parents=True, exist_ok=True)
-    measures.to_parquet(target / "measures.parquet", index=False)
+    columns = {"cluster": pa.string(), **dict.fromkeys(MEASURES, pa.float64())}
+    pq.write_table(
+        pa.Table.from_pylist([dict(row) for row in measures], pa.schema(columns)), target / "measures.parquet"
+    )
+
+
+def load() -> Any:
+    """Return the module of Great Expectations; its import takes some seconds."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
+    import great_expectations
+
+    return great_expectations
 
 
 def _open(folder: Path) -> Any:
-    os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
-    import great_expectations as gx
-
-    return gx.get_context(mode="file", context_root_dir=str(folder))
+    return load().get_context(mode="file", context_root_dir=str(folder))
 
 
 class _Validations:
@@ -174,16 +184,17 @@ class _Validations:
         """Yield a result for each cluster if the expectation is on the values of one measure; otherwise one."""
         config, measures = outcome.expectation_config, self.checked.measures
         name, unexpected = config.kwargs.get("column"), outcome.result.get("unexpected_index_list")
-        if name in measures and measures[name].isna().all() and unexpected is None:
+        is_measure = name in MEASURES
+        if is_measure and unexpected is None and all(row[name] is None for row in measures):
             yield self._result(definition, config)
             return
-        if name not in measures or unexpected is None:
+        if not is_measure or unexpected is None:
             yield self._of_table(definition, outcome)
             return
         failed = {row["cluster"] for row in unexpected}
-        for cluster, value in zip(measures["cluster"], measures[name], strict=True):
-            passed = None if pd.isna(value) else cluster not in failed
-            observed = None if pd.isna(value) else float(value)
+        for row in measures:
+            cluster, observed = row["cluster"], row[name]
+            passed = None if observed is None else cluster not in failed
             said = None if passed else self.checked.happened.get(str(cluster), {}).get(str(name))
             if passed is False and said is None:
                 said = f"{name} is {_plain(observed)}"

@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from jobs import nightly_run
+from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.checks import print_results
 from jobs.cli.console import LogFormat, LogFormatOption
 from jobs.cli.option_groups import with_options
 from jobs.cli.options import FAILED_GATE, BrokerLogOption, BrokerZoneOption, ClusterOption, CopiedTopicOption
 from jobs.cli.output import Line, print_lines, print_written
 from jobs.cli.table_options import TableOptions, name_jvm_output
+from jobs.tables import runner
 
 
 @with_options(TableOptions)
@@ -46,6 +48,10 @@ def nightly_command(
         "nightly.report": report,
     }
     nightly_run.check_settings(options.chosen(**flags))
+    name, why = runner.choose(chosen := options.chosen(**flags))
+    if name == runner.LOCAL and chosen.checks.project is None:
+        start_without_pandas()
+    console.note(f"engine: {name}, as {why}", engine=name, why=why)
     tables, chosen = options.open(**flags)
     outcome = nightly_run.run(tables, chosen, console)
     if not console.json:

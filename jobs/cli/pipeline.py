@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from pyspark.sql import Row
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import LOG_TOPICS, Family
@@ -19,7 +18,7 @@ from jobs.cli.stored_source import open_reader, warn_of_unfinished
 from jobs.cli.table_options import TableOptions
 from jobs.pipeline import broker_logs, decode, findings, ingest, lag_history, live_snapshots, replay, snapshots
 from jobs.pipeline import offsets as committed
-from jobs.pipeline.runs import new_run_id
+from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.secret_values import without_credentials
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
@@ -28,8 +27,7 @@ from jobs.sources.snapshot_files import is_snapshot
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
-from jobs.tables.reader import TableReader
-from jobs.tables.spark_reader import sql_name
+from jobs.tables.reader import TableReader, sql_name
 
 OFFSET_RANGE = re.compile(r"(?P<partition>\d+):(?P<first>\d*)-(?P<end>\d*)")
 
@@ -101,7 +99,7 @@ def ingest_command(
             with console.step("opening the dumps"):
                 kafka = Kafka(chosen.kafka, ranges)
                 dumps = open_dump(
-                    tables.spark,
+                    tables.session,
                     paths,
                     dump_format=dump_format,
                     topic=topic,
@@ -127,7 +125,7 @@ def ingest_command(
         console.warn(f"put into quarantine: {damage}")
 
 
-def _damaged(tables: Tables, rows: list[Row]) -> Mapping[str, Any] | None:
+def _damaged(tables: Tables, rows: list[RunRow]) -> Mapping[str, Any] | None:
     """Return ``source`` and ``error`` of the first damaged row that these runs ingested, and their ``number``."""
     damaged = tables.engine().rows(
         "SELECT source, error, count(*) OVER () AS number FROM $log_records "
@@ -223,12 +221,12 @@ def _row_count(tables: TableReader, name: str) -> int:
     return int(row["number"])
 
 
-def _print_rows(console: Console, title: str, rows: list[Row], columns: tuple[str, ...]) -> None:
-    lines = [{"log": _log(row), **{name: row[name] for name in columns}} for row in rows if row.records]
+def _print_rows(console: Console, title: str, rows: list[RunRow], columns: tuple[str, ...]) -> None:
+    lines = [{"log": _log(row), **{name: getattr(row, name) for name in columns}} for row in rows if row.records]
     print_lines(sorted(lines, key=lambda line: line["log"]), as_json=console.json, title=title)
 
 
-def _log(row: Row) -> str:
+def _log(row: RunRow) -> str:
     """Return the name of the log partition; "unknown" if the dump does not contain it."""
     if row.log_topic is None:
         return "unknown"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -18,7 +18,7 @@ from jobs import settings
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.pipeline import rebuild
-from jobs.tables import session
+from jobs.tables import runner
 from jobs.tables.catalog import CATALOG, check_damage, writing
 from jobs.tables.damage import find
 from jobs.tables.delta import Tables
@@ -27,14 +27,22 @@ from jobs.tables.lease import LEASES, WRITER, held
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import absolute, is_folder, missing_table
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
     """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
-    logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
-    with console.step("starting Spark"), _own_interrupt_handler():
-        spark = session.get_or_create(chosen.spark)
-    return Tables(spark, chosen.tables, chosen.engine), chosen
+
+    def start() -> SparkSession:
+        from jobs.tables import session  # not at the top: it may not be installed
+
+        logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
+        with console.step("starting Spark"), _own_interrupt_handler():
+            return session.get_or_create(chosen.spark)
+
+    return Tables(runner.choose(chosen).session(start), chosen.tables, chosen.engine), chosen
 
 
 @contextmanager
@@ -103,8 +111,8 @@ class TableOptions:
         """
         tables, chosen = self.open(**flags)
         check_damage(tables)
-        if not begin:
-            tables.read(LOG_RECORDS)
+        if not (begin or tables.exists(LOG_RECORDS)):
+            raise missing_table(tables.location, LOG_RECORDS.name)
         with writing(tables, timedelta(minutes=chosen.nightly.lease_minutes)):
             yield tables, chosen
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from pyspark.sql import Row
-from pyspark.sql.types import StructType
+import pyarrow as pa
 
 from coordinator_core.records import Family
-from jobs.pipeline import log_ranges, runs, typed_tables
-from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline import commit_summaries, log_ranges, runs, typed_tables
+from jobs.pipeline.runs import RunRow
 from jobs.relations.gaps import COMMITS
 from jobs.sources.files import FAMILIES
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.reader import missing_table, sql_text
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.spark_reader import sql_text
+from jobs.tables.table import Table
 
 LEARNED: Final = ("batch_base", "batch_last", "producer_id", "producer_epoch", "outcome", "source", "place")
 """Columns of a decoded row that a later run may still change."""
@@ -46,7 +46,7 @@ def _is_log_of(*families: Family) -> str:
     return f"log_topic IN ({', '.join(topics)})"
 
 
-def run(tables: Tables) -> list[Row]:
+def run(tables: Tables) -> list[RunRow]:
     """Complete every ingest run that is not complete yet. Return the rows added to ``runs``.
 
     Raises:
@@ -54,7 +54,7 @@ def run(tables: Tables) -> list[Row]:
         UnbalancedError: the counts of a run do not add up.
     """
     if not tables.exists(LOG_RECORDS):
-        tables.read(LOG_RECORDS)  # raises the error that names the table
+        raise missing_table(tables.location, LOG_RECORDS.name)
     unaccounted = runs.unaccounted(tables)
     typed_tables.create(tables)
     if unaccounted:
@@ -77,7 +77,7 @@ def pass_on(tables: Tables, run_id: str) -> None:
         return
     for table, wanted in outputs():
         names = [name for name in LEARNED if name in table.schema.names]
-        schema = StructType([table.schema[name] for name in (*table.key, *names)])
+        schema = pa.schema([table.schema.field(name) for name in (*table.key, *names)])
         text = f"SELECT {', '.join(schema.names)} FROM $log_records WHERE revised_by = :run AND {wanted}"
-        changes = tables.engine().in_spark().made(text, schema, run=run_id)
+        changes = tables.engine().made(text, schema, run=run_id)
         tables.merge(table, changes, {name: f"s.{name}" for name in names})

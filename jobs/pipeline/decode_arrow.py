@@ -8,13 +8,11 @@ keeps the bytes only where no row of the other tables gives them back.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.errors import DecodeError, UnknownTypeError
 from coordinator_core.records import COMMIT_TYPES, Family
@@ -26,7 +24,6 @@ from coordinator_core.wire.primitives import read_unsigned_varint
 from coordinator_core.wire.record_codec import decode_metadata
 from coordinator_core.wire.schema import record_schemas
 from jobs.sources.files import FAMILIES
-from jobs.tables.delta import Table
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import (
     CLUSTER_RECORDS,
@@ -36,6 +33,7 @@ from jobs.tables.records import (
     record_struct,
     struct_columns,
 )
+from jobs.tables.table import Table
 
 Columns = dict[str, pa.Array]
 TableRows = Iterator[tuple[Table, pa.RecordBatch]]
@@ -124,12 +122,6 @@ def _picked(decoded: Decoded, wanted: Mask, number: Ints) -> Decoded:
     return Decoded(decoded.numbers[wanted], groups, errors)
 
 
-@cache
-def arrow_schema(name: str) -> pa.Schema:
-    """Return the columns of one of ``TYPED``."""
-    return to_arrow_schema(TYPED[name].schema)
-
-
 def _some(table: Table, batch: pa.RecordBatch, columns: Columns) -> TableRows:
     if batch.num_rows:
         yield table, rows_of(table, batch, columns)
@@ -137,13 +129,12 @@ def _some(table: Table, batch: pa.RecordBatch, columns: Columns) -> TableRows:
 
 def rows_of(table: Table, batch: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
     """Return rows of a table. What is not among ``columns`` is taken from the batch, or is null."""
-    schema = arrow_schema(table.name)
     given = dict(zip(batch.schema.names, batch.columns, strict=True)) | columns
     arrays = [
         given[field.name].cast(field.type) if field.name in given else pa.nulls(batch.num_rows, field.type)
-        for field in schema
+        for field in table.schema
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
 def decode(batch: pa.RecordBatch, family: Family) -> DecodedRecords:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
+from jobs.tables.table import Table
 
 
 def newest_run(tables: Tables, job: str) -> str:

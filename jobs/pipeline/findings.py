@@ -9,20 +9,15 @@ broker's log that is new bears on all groups.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from coordinator_core.audit.finding_rows import FindingRow
 from coordinator_core.audit.findings.all_findings import findings
 from coordinator_core.audit.findings.of_cluster import COVERED, ClusterSigns, CoveredRows, about_cluster
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.groups.end_offsets import NewestEnds
 from coordinator_core.groups.setting_bounds import BROKER_SETTINGS
 from coordinator_core.records import LogPosition
 from jobs.collection import no_cycle_search
@@ -30,23 +25,22 @@ from jobs.pipeline import known_findings
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.pipeline.decoded_runs import newest_runs
 from jobs.relations.commit_sums import topic_ends
-from jobs.relations.groups import OfGroup, RowKind, gathered, given, kinds, merged
+from jobs.relations.groups import gathered, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts, topics_at_end
 from jobs.relations.offsets import newest_ends
 from jobs.relations.sessions import stored_lives, stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.engine import Rows
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.results import FINDINGS
-from jobs.tables.row_types import row_type
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import SparkReader, in_spark, sent, sql_text
+from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -87,8 +81,13 @@ def run(tables: Tables, limits: Thresholds, night: str) -> dict[str, int]:
         parts = parts_here(tables)
         with no_cycle_search():
             if parts is None:
-                tables.replace(FINDINGS, _in_spark(tables, changed, limits))
-                rows = _with_those_of_clusters(tables, sorted(changed), limits)
+                from jobs.pipeline.on_spark import findings as on_spark  # not at the top: most runs need no Spark
+
+                tables.replace(FINDINGS, on_spark.of_groups(tables, changed, limits))
+                rows = on_spark.with_clusters(
+                    tables,
+                    {name: _about_cluster(tables, name, _that_count(tables, name), limits) for name in sorted(changed)},
+                )
             else:
                 rows = _here(tables, changed, limits, parts)
         tables.replace(FINDINGS, rows, note)
@@ -198,6 +197,12 @@ def _row(row: Mapping[str, Any]) -> FindingRow:
     return FindingRow(**{name: row[name] for name in FindingRow._fields} | {"evidence": evidence})
 
 
+def _that_count(tables: Tables, cluster: str) -> Iterator[FindingRow]:
+    """Yield the stored findings about groups that may be part of a storm."""
+    text = "SELECT * FROM $findings WHERE cluster = :cluster AND kind IN :kinds AND group_id IS NOT NULL"
+    return map(_row, tables.engine().rows(text, cluster=cluster, kinds=sorted(COVERED)))
+
+
 def _about_cluster(
     tables: Tables, cluster: str, of_groups: Iterable[FindingRow], limits: Thresholds
 ) -> tuple[list[FindingRow], list[CoveredRows]]:
@@ -206,125 +211,3 @@ def _about_cluster(
     signs = ClusterSigns(tuple(stored_lost_sessions(engine, cluster)), tuple(stored_lives(engine, cluster)))
     shows_all = stored_knowledge(engine, cluster).shows_all_since
     return about_cluster(signs, topics_at_end(engine, cluster), of_groups, limits, shows_all)
-
-
-def _with_those_of_clusters(tables: Tables, clusters: Iterable[str], limits: Thresholds) -> Rows:
-    """Return the rows of the table, which has those of the groups, with those of the clusters: storms that many groups
-    have at once are known only once the findings of all groups are.
-    """
-    rows, about = tables.read(FINDINGS), list[dict[str, Any]]()
-    columns = [name for name in FINDINGS.schema.names if name != "covered"]
-    covering = []
-    for cluster in clusters:
-        read = "SELECT * FROM $findings WHERE cluster = :cluster AND kind IN :kinds AND group_id IS NOT NULL"
-        of_kinds = tables.engine().rows(read, cluster=cluster, kinds=sorted(COVERED))
-        found, storms = _about_cluster(tables, cluster, map(_row, of_kinds), limits)
-        about += [{"cluster": cluster, **row._asdict()} for row in found]
-        covering += [
-            (cluster, group_id, kind, storm.row.since_ms, storm.row.until_ms)
-            for storm in storms
-            for group_id in storm.groups
-            for kind in COVERED[storm.row.kind]
-        ]
-    places = _covering(tables, covering).hint("broadcast")
-    same = in_spark(
-        "f.cluster = c.cluster AND f.group_id = c.group_id AND f.kind = c.kind "
-        "AND f.since_ms BETWEEN c.first_ms AND c.last_ms",
-        {},
-    )
-    parts = [
-        rows.alias("f").join(places.alias("c"), same, how).selectExpr(*columns, f"{covered} AS covered")
-        for how, covered in (("left_semi", "true"), ("left_anti", "false"))
-    ]
-    parts += [sent(tables.spark, few(FINDINGS, about))] if about else []
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _covering(tables: Tables, rows: Iterable[tuple[str, str, str, int, int]]) -> DataFrame:
-    cluster, group_id, kind, first_ms, last_ms = zip(*rows, strict=True) if rows else ((), (), (), (), ())
-    return sent(
-        tables.spark,
-        pa.table(
-            {
-                "cluster": pa.array(cluster, pa.string()),
-                "group_id": pa.array(group_id, pa.string()),
-                "kind": pa.array(kind, pa.string()),
-                "first_ms": pa.array(first_ms, pa.int64()),
-                "last_ms": pa.array(last_ms, pa.int64()),
-            }
-        ),
-    )
-
-
-def _in_spark(tables: Tables, changed: Changed, limits: Thresholds) -> Rows:
-    """Return the rows about groups, computed by Spark."""
-    parts = []
-    for cluster, groups in sorted(changed.items()):
-        chosen = None if groups is None else _frame(tables, groups)
-        parts.append(_findings_of(tables, cluster, limits, chosen))
-        if chosen is not None:
-            of_cluster = tables.read(FINDINGS).where(f"cluster = {sql_text(cluster)} AND group_id IS NOT NULL")
-            parts.append(of_cluster.join(chosen, "group_id", "left_anti").select(*FINDINGS.schema.names))
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _frame(tables: Tables, groups: list[str]) -> DataFrame:
-    return sent(tables.spark, pa.table({"group_id": pa.array(groups, pa.string())})).hint("broadcast")
-
-
-def _findings_of(tables: Tables, cluster: str, limits: Thresholds, groups: DataFrame | None) -> DataFrame:
-    rows = history_rows(tables, cluster)
-    if groups is not None:
-        rows = rows.join(groups, "group_id", "left_semi")
-    schema = StructType(row_type(FindingRow).fields)
-    engine = tables.engine()
-    logs, ends = LogFacts.read(engine, cluster), newest_ends(engine, cluster, None)
-    find = finder(limits, kinds(engine), logs, topic_ends(engine, cluster), ends)
-    return by_group(rows).mapInArrow(find, schema).selectExpr(f"{sql_text(cluster)} AS cluster", "*")
-
-
-def history_rows(tables: Tables, cluster: str) -> DataFrame:
-    """Return the rows of the history of each group: ``group_id``, ``kind`` and ``row``.
-
-    ``row`` has the columns of the kind that ``relations.groups.kinds`` names, as JSON without what is null: with a
-    column for each kind, every row would carry the null structs of all others through the shuffle and into Python.
-    """
-    read, values = SparkReader(tables.spark, tables.location), given(cluster)
-
-    def rows_of(name: str, kind: RowKind) -> DataFrame:
-        row = f"to_json(struct({', '.join(f'f.{column}' for column in kind.columns)}))"
-        text = kind.text.format(among="TRUE")
-        return read.query(f"SELECT f.group_id AS group_id, '{name}' AS kind, {row} AS row FROM ({text}) AS f", **values)
-
-    return reduce(DataFrame.unionByName, (rows_of(name, kind) for name, kind in kinds(tables.engine()).items()))
-
-
-def by_group(rows: DataFrame) -> DataFrame:
-    """Bring the rows of each group together. Sorting by range would read all rows twice."""
-    return rows.repartition("group_id").sortWithinPartitions("group_id")
-
-
-def rows_read(rows: Iterable[Mapping[str, Any]], of_kinds: Mapping[str, RowKind]) -> Iterator[OfGroup]:
-    """Yield the rows of ``history_rows`` as ``gathered`` takes them."""
-    for row in rows:
-        kind, values = of_kinds[row["kind"]], json.loads(row["row"])
-        yield row["group_id"], [kind.read([values.get(name) for name in kind.columns])]
-
-
-def finder(
-    limits: Thresholds,
-    of_kinds: Mapping[str, RowKind],
-    logs: LogFacts,
-    topic_ends: Mapping[str, Sequence[int]],
-    ends: NewestEnds,
-) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Return a function for ``mapInArrow``: from rows of ``history_rows``, sorted by group, to findings."""
-    schema = to_arrow_schema(StructType(row_type(FindingRow).fields))
-
-    def find(batches: Batches) -> Iterator[pa.RecordBatch]:
-        rows = rows_read((row for batch in batches for row in batch.to_pylist()), of_kinds)
-        for history in gathered(rows, logs, topic_ends, ends):
-            rows_of_group = [row._asdict() for row in findings(history, limits)]
-            yield pa.RecordBatch.from_pylist(rows_of_group, schema=schema)
-
-    return find

@@ -6,9 +6,10 @@ from collections import defaultdict
 from typing import Any
 
 from coordinator_core.audit.finding_growth import KnownFinding
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS, KNOWN_FINDINGS
 from jobs.tables.row_reader import reader
+from jobs.tables.table import few
 from jobs.tables.versions import made_from, note_of
 
 READ: str = f"SELECT cluster, {', '.join(KnownFinding._fields)} FROM $findings"

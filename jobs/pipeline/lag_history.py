@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.lag import KEY, LAG_SINCE, lag_rows
@@ -17,7 +15,6 @@ from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES
 from jobs.tables.reader import TableReader
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY
-from jobs.tables.spark_reader import sql_text
 
 ROWS: Final = (
     "SELECT count(*) AS number FROM (SELECT topic FROM $offset_commits WHERE cluster = :cluster "
@@ -47,13 +44,14 @@ def _update(tables: Tables, cluster: str, done: str, newest: str) -> int:
     since_ms = _since(reader, cluster, done)
     if since_ms is None:
         return 0
-    schema = to_arrow_schema(LAG_HISTORY.schema)
-    judged = lag_rows(log_reaches(reader, cluster), schema, cluster=cluster, run_id=newest)
+    judged = lag_rows(log_reaches(reader, cluster), LAG_HISTORY.schema, cluster=cluster, run_id=newest)
     engine = reader.up_to(tables.limits.rows, ROWS, cluster=cluster)
     rows = engine.fold(
         *(LAG_SINCE, KEY, ("time_ms",), judged, LAG_HISTORY.schema), cluster=cluster, log=GROUP_LOG, since=since_ms
     )
-    tables.replace_where(LAG_HISTORY, rows, f"cluster = {sql_text(cluster)} AND timestamp_ms >= {since_ms}")
+    tables.replace_where(
+        LAG_HISTORY, rows, "cluster = :cluster AND timestamp_ms >= :since", cluster=cluster, since=since_ms
+    )
     (count,) = tables.engine().rows(
         "SELECT count(*) AS number FROM $lag_history WHERE cluster = :cluster AND run_id = :run",
         cluster=cluster,

@@ -16,7 +16,6 @@ from jobs.tables.columns import PLACED
 from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
-from jobs.tables.spark_reader import sql_text
 
 BARE: Final = (
     "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND leader_epoch IS NULL"
@@ -37,10 +36,8 @@ TO_ORDER: Final = (
 """The number of records that have to be put in order: those of a log partition without a gap are only counted, which
 this process does in a twentieth of Spark's time, however many they are.
 """
-NEW_OR_AGAIN: Final = (
-    "cluster = :cluster AND run_id <= :upto "
-    "AND (run_id > :done OR concat(log_topic, '-', CAST(log_partition AS STRING)) IN :again)"
-)
+AGAIN: Final = "concat(log_topic, '-', CAST(log_partition AS STRING)) IN :again"
+NEW_OR_AGAIN: Final = f"cluster = :cluster AND run_id <= :upto AND (run_id > :done OR {AGAIN})"
 
 
 def update(tables: Tables) -> None:
@@ -66,9 +63,7 @@ def _add(tables: Tables, cluster: str, done: str, upto: str) -> None:
     names = [f"{topic}-{number}" for topic, number in again]
     whole = engine.in_spark()  # log partitions from their beginning may be of any size
     rows = whole.made(RANGES.format(which=NEW_OR_AGAIN), LOG_RANGES.schema, block=BLOCK, again=names, **given)
-    places = " OR ".join(f"(log_topic = {sql_text(topic)} AND log_partition = {number})" for topic, number in again)
-    of_rows = f"cluster = {sql_text(cluster)} AND (run_id > {sql_text(done)} OR {places})"
-    tables.replace_where(LOG_RANGES, rows, of_rows)
+    tables.replace_where(LOG_RANGES, rows, f"cluster = :cluster AND (run_id > :done OR {AGAIN})", again=names, **given)
 
 
 def _learned(engine: Engine, given: Mapping[str, str]) -> list[tuple[str, int]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.night_rows import LAGGING, UNSTABLE
 from jobs.tables.nights import NIGHTS
 from jobs.tables.reader import TableReader
+from jobs.tables.table import few
 
 NEWEST: Final = """(
   SELECT lag, status, row_number() OVER (PARTITION BY group_id, topic, partition ORDER BY timestamp_ms DESC) AS nth

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline import commit_summaries
 from jobs.pipeline.decoded_runs import newest_run, newest_runs
 from jobs.relations.offsets import ROWS, WITH_ENDS, WITHOUT_ENDS
 from jobs.sources.files import SHARE_TOPICS
@@ -12,7 +12,6 @@ from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.results import GROUP_OFFSETS
 from jobs.tables.snapshots import END_OFFSETS
-from jobs.tables.spark_reader import sql_text
 
 
 def run(tables: Tables, given_ends: str | None = None) -> int:
@@ -41,7 +40,7 @@ def run(tables: Tables, given_ends: str | None = None) -> int:
     few = engine.up_to(tables.limits.rows, ROWS, topics=SHARE_TOPICS)
     rows = few.made(text, GROUP_OFFSETS.schema, run=run_id)
     if stored:
-        tables.replace_where(GROUP_OFFSETS, rows, f"run_id = {sql_text(run_id)}")
+        tables.replace_where(GROUP_OFFSETS, rows, "run_id = :run", run=run_id)
     else:
         written_files.append(tables, GROUP_OFFSETS, rows, run_id)
     return _stored(tables, run_id)

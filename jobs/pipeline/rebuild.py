@@ -22,12 +22,13 @@ from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.catalog import CATALOG, COMPANIONS, DECODED
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import find, spare_checkpoints
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.results import FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+from jobs.tables.table import Table
 
 ASIDE: Final = ".damaged"
 """The folder beside the tables for what was set aside."""
@@ -81,7 +82,7 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     places = {
         table.name: _set_aside(tables, table, now) for table in _pointers_first(aside) if _is_there(tables, table)
     }
-    fresh = Tables(tables.spark, tables.location, tables.limits)
+    fresh = Tables(tables.session, tables.location, tables.limits)
     fresh.check_lease = tables.check_lease
     for table in aside:
         fresh.create(table)

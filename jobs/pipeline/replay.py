@@ -27,9 +27,8 @@ from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.holes import Holes, UnknownOffsets
-from jobs.pipeline import log_ranges, runs
+from jobs.pipeline import commit_summaries, log_ranges, runs
 from jobs.pipeline import topics as topic_log
-from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.pipeline.replay_arrow import folder
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
@@ -54,11 +53,12 @@ from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, 
 from jobs.relations.unreadable import unplaced_records
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.columns import PLACED
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.engine import Engine, Rows
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, OF_ONE_LOG, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
+from jobs.tables.table import Table
 
 
 class Span(NamedTuple):

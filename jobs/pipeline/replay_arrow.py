@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.group_audit import AuditedRow, GroupAudit
 from coordinator_core.audit.settings import AuditSettings
@@ -176,7 +175,7 @@ class _Output:
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self._schema = to_arrow_schema(REPLAYED.schema)
+        self._schema = REPLAYED.schema
         self._nulls = {field.name: pa.nulls(OUTPUT_ROWS, field.type) for field in self._schema}
         self._rows: dict[str | None, list[dict[str, Any]]] = {}
         self._count = 0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import BooleanType, StructType
+import pyarrow as pa
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.groups.violations import Violation
-from jobs.tables.delta import Table, Tables, column
+from jobs.tables.columns import BOOLEAN, plain
+from jobs.tables.delta import Tables
 from jobs.tables.engine import Rows
 from jobs.tables.history import CLUSTER, FOLDED, GROUP, GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.table import Table
 
 GROUPS: Final = "groups"
 MARKS: Final = "marks"
@@ -18,8 +20,8 @@ MARKS: Final = "marks"
 IS_MARK: Final = " AND ".join(f"{name} IS NULL" for name in ("state", *FOLDED.values()))
 """A row that only names a group: its history is deleted before its new rows are merged."""
 
-OF_GROUP: Final = StructType([CLUSTER, GROUP[-1]])
-ARE_OPEN: Final = StructType([*OF_GROUP, column("is_open", BooleanType(), "True")])
+OF_GROUP: Final = plain([CLUSTER, GROUP[-1]])
+ARE_OPEN: Final = plain([*OF_GROUP, pa.field("is_open", BOOLEAN)])
 
 
 class Replayed:

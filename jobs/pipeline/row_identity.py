@@ -17,6 +17,34 @@ from jobs.pipeline.decode_arrow import rows_of
 from jobs.sources.files import SNAPSHOT_SUFFIX
 from jobs.tables.log import LOG_RECORDS
 
+DETAILS: Final = (
+    "batch_base",
+    "batch_last",
+    "leader_epoch",
+    "compression",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+    "outcome",
+    "timestamp_type",
+    "source",
+    "place",
+)
+"""Columns that segments have, and dumps made by a consumer lack."""
+
+CONTENT: Final = ("key_hash", "timestamp_ms")
+"""Columns that are equal in all dumps of a record that have them. Values are not compared: they may be deleted."""
+
+NEVER_REPLICATED: Final = " was never replicated, as the other one is of a later leader (KIP-101): "
+OTHER_LOG: Final = (
+    "so they are not of the same log: give each cluster its own name (--cluster). Of records that were printed without "
+    "positions, a cluster's tables take one output, and that again when it has grown"
+)
+EARLIER_LEADER: Final = f"the first{NEVER_REPLICATED}leave this copy out, or take both in at once into new tables"
+LATER_LEADER: Final = f"the second{NEVER_REPLICATED}take both copies in at once, into new tables"
+"""What to do about two different records of one offset: their leader epochs tell which one counts."""
+
 SPARK_SEED: Final = 42
 """The seed of Spark's ``xxhash64``: whoever asks the tables in Spark can find a key by its hash."""
 

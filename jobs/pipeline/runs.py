@@ -11,16 +11,15 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from pyspark.sql import Row
-
 from coordinator_core.errors import CoordinatorAuditError
 from jobs.pipeline.decoded_runs import newest_run, runs_behind
 from jobs.relations import gaps
 from jobs.relations.gaps import Place
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.table import few
 from jobs.versions import software_version
 
 
@@ -41,7 +40,7 @@ def unaccounted(tables: Tables) -> list[str]:
     return runs_behind(tables, LOG_RECORDS, newest_run(tables, "ingest"))
 
 
-def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dict[tuple[str, int], int]:
+def last_offsets(tables: Tables, cluster: str, before: str | None = None) -> dict[tuple[str, int | None], int]:
     """Return the last offset that was ingested, by topic and log partition, as the ledger has it.
 
     ``before``: only runs before this one; None: all runs.
@@ -72,27 +71,65 @@ def undecoded(tables: Tables) -> list[Undecoded]:
     return sorted(Undecoded(row["run_id"], row["records"]) for row in tables.engine().rows(runs))
 
 
+class RunRow(NamedTuple):
+    """A row of ``runs``."""
+
+    cluster: str | None
+    run_id: str
+    job: str
+    log_topic: str | None
+    log_partition: int | None
+    first_offset: int | None
+    last_offset: int | None
+    records: int
+    control: int
+    decoded: int | None
+    quarantined: int | None
+    empty_batches: int | None
+    compacted_offsets: int | None
+    unknown_offsets: int | None
+    missing_offsets: int | None
+    damaged_offsets: int | None
+    gaps: list[Mapping[str, Any]] | None
+    finished_at: datetime
+    version: str
+
+
+class Taken(NamedTuple):
+    """What a run took from one log partition. ``offsets``: rows that have one."""
+
+    cluster: str
+    log_topic: str
+    log_partition: int | None
+    first_offset: int
+    last_offset: int
+    offsets: int
+    records: int
+    control: int
+    empty_batches: int
+
+
 TAKEN: Final = """
 SELECT cluster, log_topic, log_partition, min(log_offset) AS first_offset, max(log_offset) AS last_offset,
   count(log_offset) AS offsets, count(CASE WHEN kind <> 'empty' THEN 1 END) AS records,
   count(CASE WHEN kind = 'control' THEN 1 END) AS control, count(CASE WHEN kind = 'empty' THEN 1 END) AS empty_batches
 FROM $log_records WHERE run_id = :run GROUP BY cluster, log_topic, log_partition
 """
-"""What a run took from each log partition."""
+"""The rows of ``Taken`` of a run."""
 
 
 def account_ingest(
     tables: Tables, run_id: str, cluster: str | None = None, given: Iterable[tuple[str, int]] = ()
-) -> list[Row]:
+) -> list[RunRow]:
     """Write what an ingest run took, and return its rows of ``runs``.
 
     ``cluster`` is needed for a run that found nothing new. ``given`` are log partitions that its dumps had: those
     without a new record get a row with 0 records, so that an empty partition is not taken for an absent one.
     """
-    taken = [Row(**row) for row in tables.engine().rows(TAKEN, run=run_id)]
+    taken = [Taken(**row) for row in tables.engine().rows(TAKEN, run=run_id)]
     nothing_new = {"cluster": cluster, "records": 0, "control": 0, "empty_batches": 0}
-    rows: list[dict[str, Any]] = [row.asDict() for row in taken]
-    there = {(row.log_topic, row.log_partition) for row in taken}
+    rows: list[dict[str, Any]] = [row._asdict() for row in taken]
+    there: set[tuple[str, int | None]] = {(row.log_topic, row.log_partition) for row in taken}
     for topic, partition in sorted(set(given) - there):
         rows.append(nothing_new | {"log_topic": topic, "log_partition": partition})
     rows = rows or [nothing_new]
@@ -104,7 +141,7 @@ def account_ingest(
     return _write(tables, "ingest", run_id, rows)
 
 
-def _broken(taken: list[Row], last: Mapping[tuple[str, int], int]) -> list[Row]:
+def _broken(taken: list[Taken], last: Mapping[tuple[str, int | None], int]) -> list[Taken]:
     """Return the partitions that may have gaps, or bring older offsets. Most do not, and gaps are expensive to find.
 
     ``last``: the last offset of earlier runs. The log itself is not read: it grows with each night.
@@ -123,7 +160,7 @@ WHERE l.cluster = :cluster GROUP BY b.log_topic, b.log_partition
 """The last offset before new ones, by log partition."""
 
 
-def _gaps(tables: TableReader, cluster: str, taken: list[Row]) -> dict[Place, dict[str, Any]]:
+def _gaps(tables: TableReader, cluster: str, taken: list[Taken]) -> dict[Place, dict[str, Any]]:
     """Return gaps by log partition, beginning with the last offset before the new ones."""
     firsts = {(row.log_topic, row.log_partition): row.first_offset for row in taken if row.log_partition is not None}
     if not firsts:
@@ -151,7 +188,7 @@ class LedgerBalance(NamedTuple):
         return self.records - self.decoded - self.quarantined - self.control
 
 
-def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -> list[Row]:
+def account_decode(tables: Tables, run_id: str, balances: list[LedgerBalance]) -> list[RunRow]:
     """Write where the records of a run went.
 
     Raises:
@@ -186,8 +223,8 @@ def balance(tables: Tables, run_id: str) -> list[LedgerBalance]:
     return balances
 
 
-def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[Row]:
+def _write(tables: Tables, job: str, run_id: str, rows: list[dict[str, Any]]) -> list[RunRow]:
     common = {"run_id": run_id, "job": job, "finished_at": datetime.now(UTC), "version": software_version()}
-    full = [dict.fromkeys(RUNS.schema.names) | row | common for row in rows]
+    full: list[dict[str, Any]] = [{name: (row | common).get(name) for name in RUNS.schema.names} for row in rows]
     tables.append(RUNS, few(RUNS, full), f"{run_id}/{job}")
-    return [Row(**row) for row in full]
+    return [RunRow(**row) for row in full]

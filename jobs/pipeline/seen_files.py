@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from jobs.sources.dump import DumpFormat, format_of
 from jobs.sources.files import KNOWN_TOPICS, find_logs
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.table import few
 
 
 class DumpedFile(NamedTuple):

@@ -8,52 +8,36 @@ of the brokers are kept at all times, as they are read together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING, ResourceKind
 from jobs.pipeline import runs
-from jobs.sources.snapshot_files import SINGLE_SETTING, single_settings
-from jobs.tables.delta import Table, Tables, few
+from jobs.sources.snapshot_files import SINGLE_SETTING, read_rows, single_settings
+from jobs.tables.delta import Tables
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
-
-ROWS: Final = (
-    "topic string, topic_id string, partition int, replica_racks array<string>, timestamp_ms long, end_offset long, "
-    "cluster_id string, resource_type string, resource string, configs map<string, string>, "
-    "missing string"
-)
-"""The fields of a row of a snapshot: a partition, or the settings of a resource."""
-
-
-NONE: Final = "CAST(map() AS MAP<STRING, STRING>)"
-NAMED: Final = (
-    f"map_concat(coalesce(configs, {NONE}), CASE WHEN missing IS NULL THEN {NONE} ELSE map('{MISSING}', missing) END)"
-)
-"""The settings of a resource by name, and why some are missing."""
-
+from jobs.tables.table import Table, few
 
 SETTING: Final = ("cluster", "resource_type", "resource", "name")
+LEVELS: Final = (ResourceKind.SUPPORTED_FEATURES, ResourceKind.FINALIZED_FEATURES)
 CAN_BE_LEFT_OUT: Final = (
-    f"NOT (name IN ('{METADATA_VERSION}', '{MISSING}') "
-    f"AND resource_type IN ('{ResourceKind.SUPPORTED_FEATURES}', '{ResourceKind.FINALIZED_FEATURES}'))"
+    f"NOT (name IN ('{METADATA_VERSION}', '{MISSING}') AND resource_type IN ('{LEVELS[0]}', '{LEVELS[1]}'))"
 )
-IN_TIME: Final = f"(PARTITION BY {', '.join(SETTING)} ORDER BY timestamp_ms)"
-AROUND: Final = (f"lag(value) OVER {IN_TIME} AS before", f"lead(value) OVER {IN_TIME} AS behind")
-"""The values of a setting at the times before and behind a row."""
-
-IS_NEEDLESS: Final = f"{CAN_BE_LEFT_OUT} AND before = value AND behind = value"
-"""The rows before and behind it show the same value."""
+Setting = tuple[int, str, str, str, str]
+"""A setting as ``SINGLE_SETTING`` names its parts."""
+AROUND: Final = f"OVER (PARTITION BY {', '.join(SETTING)} ORDER BY timestamp_ms)"
 
 NEEDLESS: Final = f"""
 SELECT {", ".join(SNAPSHOT_SETTINGS.key)} FROM (
-  SELECT *, {", ".join(AROUND)} FROM $snapshot_settings WHERE cluster = :cluster
-) AS shown WHERE {IS_NEEDLESS}
+  SELECT *, lag(value) {AROUND} AS before, lead(value) {AROUND} AS behind
+  FROM $snapshot_settings WHERE cluster = :cluster
+) AS shown WHERE {CAN_BE_LEFT_OUT} AND before = value AND behind = value
 """
+"""Rows between two that show the same value."""
 
 
 class SnapshotCounts(NamedTuple):
@@ -65,24 +49,14 @@ class SnapshotCounts(NamedTuple):
 
 
 def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
-    """Take in the rows of these files that the tables do not have yet."""
+    """Take in the rows of these files that the tables do not have yet.
+
+    Raises:
+        InputError: a file cannot be read, or a line of it is not a row of a snapshot.
+    """
     run_id = runs.new_run_id()
-    for table in (END_OFFSETS, SNAPSHOT_SETTINGS):
-        tables.create(table)
-    rows = (
-        tables.spark.read.schema(ROWS)
-        .json(list(paths))
-        .withColumns({"cluster": F.lit(cluster), "run_id": F.lit(run_id)})
-    )
-    partitions = rows.where("topic IS NOT NULL AND partition IS NOT NULL AND timestamp_ms IS NOT NULL")
-    settings = rows.where("resource IS NOT NULL AND timestamp_ms IS NOT NULL").select(
-        *("cluster", "run_id", "timestamp_ms", "resource_type", "resource"),
-        F.explode(F.expr(NAMED)).alias("name", "value"),
-    )
-    tables.append(END_OFFSETS, _new(tables, END_OFFSETS, partitions), run_id)
-    known = tables.read(SNAPSHOT_SETTINGS).where(F.col("cluster") == cluster)
-    tables.append(SNAPSHOT_SETTINGS, _telling(_new(tables, SNAPSHOT_SETTINGS, settings), known), run_id)
-    _leave_out_needless(tables, cluster)
+    rows = [row for path in paths for row in read_rows(Path(path))]
+    store(tables, rows, cluster, run_id)
     engine = tables.engine()
     (ends,) = engine.rows(
         "SELECT count(*) AS number, count(DISTINCT timestamp_ms) AS times FROM $end_offsets WHERE run_id = :run",
@@ -93,37 +67,46 @@ def take(tables: Tables, paths: Sequence[str], cluster: str) -> SnapshotCounts:
 
 
 def store(tables: Tables, rows: Iterable[Mapping[str, Any]], cluster: str, transaction: str) -> None:
-    """Append the rows of a snapshot that was taken just now; ``transaction`` begins with its run."""
+    """Append the rows of snapshots that the tables do not have; ``transaction`` begins with the run."""
     run_id, _, _ = transaction.partition("/")
     place = {"cluster": cluster, "run_id": run_id}
     taken = list(rows)
     partitions = [{**row, **place} for row in taken if "topic" in row]
-    settings = [
-        {**place, **dict(zip(SINGLE_SETTING, setting, strict=True))}
-        for setting in single_settings(row for row in taken if "resource" in row)
-    ]
-    for table, new in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
+    shown = _telling(single_settings(row for row in taken if "resource" in row))
+    settings = [{**place, **dict(zip(SINGLE_SETTING, setting, strict=True))} for setting in shown]
+    for table, given in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
         tables.create(table)
-        tables.append(table, few(table, new), transaction)
+        tables.append(table, few(table, _new(tables, table, given)), transaction)
     _leave_out_needless(tables, cluster)
 
 
-def _new(tables: Tables, table: Table, rows: DataFrame) -> DataFrame:
-    """Return the rows that the table does not have."""
-    key = list(table.key)
-    return rows.dropDuplicates(key).join(tables.read(table).select(*key), key, "left_anti")
+def _telling(settings: Iterable[Setting]) -> list[Setting]:
+    """Return the settings without those between two that show the same value, as ``NEEDLESS`` has it."""
+    kept: list[Setting] = []
+    for _, group in groupby(sorted(settings, key=itemgetter(1, 2, 3, 0)), key=itemgetter(1, 2, 3)):
+        run = [*group]
+        for before, each, behind in zip([None, *run], run, [*run[1:], None], strict=False):
+            kind, name = each[1], each[3]
+            is_level = name in (METADATA_VERSION, MISSING) and kind in LEVELS
+            if is_level or before is None or behind is None or not before[4] == each[4] == behind[4]:
+                kept.append(each)
+    return kept
 
 
-def _telling(new: DataFrame, known: DataFrame) -> DataFrame:
-    """Return the new rows of settings without those between two rows, new or known, that show the same."""
-    both = new.withColumn("is_new", F.lit(True)).unionByName(known.withColumn("is_new", F.lit(False)))
-    telling = both.selectExpr("*", *AROUND).where(f"is_new AND NOT coalesce({IS_NEEDLESS}, FALSE)")
-    return telling.drop("is_new", "before", "behind")
+def _new(tables: Tables, table: Table, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the rows whose key the table does not have, each once."""
+    if not rows:
+        return []
+    times = sorted({row["timestamp_ms"] for row in rows})
+    text = f"SELECT {', '.join(table.key)} FROM ${table.name} WHERE cluster = :cluster AND timestamp_ms IN :times"
+    known = set(tables.engine().tuples(text, cluster=rows[0]["cluster"], times=times))
+    of_key = {tuple(row[name] for name in table.key): row for row in reversed(rows)}
+    return [row for key, row in of_key.items() if key not in known][::-1]
 
 
 def _leave_out_needless(tables: Tables, cluster: str) -> None:
     """Delete the rows of settings that say nothing since newer ones show the same value."""
-    schema = to_arrow_schema(StructType([SNAPSHOT_SETTINGS.schema[name] for name in SNAPSHOT_SETTINGS.key]))
+    schema = pa.schema([SNAPSHOT_SETTINGS.schema.field(name) for name in SNAPSHOT_SETTINGS.key])
     # They are hardly more than the settings of one snapshot, as the snapshots before it have been thinned out.
     if needless := list(tables.engine().rows(NEEDLESS, cluster=cluster)):
         tables.delete(SNAPSHOT_SETTINGS, pa.Table.from_pylist(needless, schema))

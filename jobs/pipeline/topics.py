@@ -8,10 +8,10 @@ from typing import Any
 
 from coordinator_core.cluster.topic_changes import TopicInterval
 from coordinator_core.cluster.topic_history import TopicHistory
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.row_reader import reader
-from jobs.tables.spark_reader import sql_text
+from jobs.tables.table import few
 
 
 def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
@@ -19,12 +19,8 @@ def write(tables: Tables, cluster: str, history: TopicHistory) -> None:
     intervals = list(history.intervals())
     if set(intervals) == set(_stored(tables, cluster)):
         return
-    names = TOPIC_HISTORY.schema.names
     rows = few(TOPIC_HISTORY, (_row(cluster, interval) for interval in intervals))
-    update = {name: f"s.{name}" for name in names}
-    same = " AND ".join(f"t.{name} <=> s.{name}" for name in names)
-    of_cluster = f"t.cluster = {sql_text(cluster)}"
-    tables.merge(TOPIC_HISTORY, rows, update, when=f"NOT ({same})", insert=True, delete=of_cluster)
+    tables.replace_where(TOPIC_HISTORY, rows, "cluster = :cluster", cluster=cluster)
 
 
 def _row(cluster: str, interval: TopicInterval) -> dict[str, Any]:

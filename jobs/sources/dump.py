@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
-
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG
-from jobs.errors import one_line
-from jobs.sources import kafka_columns
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import tails_in_words, without_tails
+from jobs.sources.dump_batches import LogSource
 from jobs.sources.files import (
     KNOWN_TOPICS,
     LOG_SUFFIX,
@@ -29,11 +24,15 @@ from jobs.sources.files import (
     ignore,
     refuse_empty_files,
 )
-from jobs.sources.json_source import JsonLines
+from jobs.sources.json_source import JsonLinesReader
 from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import lacks_positions
 from jobs.sources.segment_layouts import have_overlaps, layouts
-from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, SegmentsSource, is_split
+from jobs.sources.segments import SPLIT_BYTES, SegmentsReader, is_split
+from jobs.tables.engine import Session, runs_steps, started
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 JSON_LINES_SUFFIXES: Final = (".jsonl", ".ndjson")
 LIVE_SCHEME: Final = "kafka://"
@@ -76,27 +75,22 @@ ALL_OF_IT: Final = Kafka()
 class Dump(NamedTuple):
     """An opened dump.
 
-    ``detailed``: the rows have batches and transactions. ``extents``: the log partitions in the dump; rows without a
-    position are not counted. ``distinct``: no position occurs twice. ``given``: topic and partition of each log
-    partition that is known to be part of the dump, including those without a record. ``segments``: reads the dump
-    without Spark if it consists of segments; None for all others.
+    ``load`` returns the rows in Spark, with the columns ``tables.log.DUMPED``. ``detailed``: they have batches and
+    transactions. ``extents``: the log partitions in the dump, rows without a position are not counted; None: not known
+    yet. ``distinct``: no position occurs twice. ``given``: topic and partition of each log partition that is known to
+    be part of the dump, also of one without a record. ``source``: reads the dump in any process; None: only Spark can.
     """
 
     load: Callable[[], DataFrame]
     detailed: bool
-    extents: list[DumpExtent]
+    extents: list[DumpExtent] | None
     distinct: bool
     given: frozenset[tuple[str, int]] = frozenset()
-    segments: SegmentsReader | None = None
-
-    @property
-    def rows(self) -> DataFrame:
-        """The rows, with the columns ``tables.log.DUMPED``."""
-        return self.load()
+    source: LogSource | None = None
 
 
 def open_dump(
-    spark: SparkSession,
+    session: Session,
     paths: Sequence[str],
     *,
     dump_format: DumpFormat | None = None,
@@ -118,8 +112,8 @@ def open_dump(
         # A Spark Connect server has its own working directory.
         whole = path if "://" in path else os.path.abspath(path)
         by_format.setdefault(dump_format or format_of(whole), []).append(whole)
-    live = [_open_live(spark, path, kafka) for path in by_format.pop(DumpFormat.LIVE, [])]
-    return [*live, *(_open(spark, found, files, topic, sorted(topics), warn) for found, files in by_format.items())]
+    live = [_open_live(session, path, kafka) for path in by_format.pop(DumpFormat.LIVE, [])]
+    return [*live, *(_open(session, found, files, topic, sorted(topics), warn) for found, files in by_format.items())]
 
 
 def live_servers(paths: Iterable[str]) -> list[str]:
@@ -128,56 +122,64 @@ def live_servers(paths: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(path.partition("/")[0] for path in live))
 
 
-def _open_live(spark: SparkSession, url: str, kafka: Kafka) -> Dump:
-    from jobs.sources.kafka_broker import KafkaLog, topic_partitions
+def _open_live(session: Session, url: str, kafka: Kafka) -> Dump:
+    from jobs.sources.kafka_broker import KafkaLogReader, topic_partitions
 
     servers, _, topic = url.removeprefix(LIVE_SCHEME).partition("/")
     if not servers or not topic:
         raise InputError(f"invalid URL {url!r}: use {LIVE_SCHEME}HOST:PORT[,HOST:PORT]/TOPIC")
     if "@" in servers:
         raise InputError(f"invalid URL: use {LIVE_SCHEME}HOST:PORT/TOPIC; user and password are settings (kafka.*)")
-    spark.dataSource.register(KafkaLog)
     config = {**kafka.config, "bootstrap.servers": servers}
-    options = {"topic": topic, "config": json.dumps(config)}
-    if topic in kafka.since:
-        options["since"] = json.dumps(kafka.since[topic])
-    if kafka.ranges:
-        options["ranges"] = json.dumps(kafka.ranges)
-    rows = spark.read.format(KafkaLog.name()).options(**options).load()
+    source = KafkaLogReader(topic, config, kafka.ranges, kafka.since.get(topic, {}))
     # Empty partitions can be recognized only if all partitions are read.
     given = frozenset() if kafka.ranges else frozenset((topic, number) for number in topic_partitions(config, topic))
-    return Dump(lambda: rows, False, [DumpExtent(topic, None, 0)], True, given)
+    return Dump(_frame(session, source), False, [DumpExtent(topic, None, 0)], True, given, source)
 
 
 def _open(
-    spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str], warn: Warn
+    session: Session, dump_format: DumpFormat, files: list[str], topic: str, topics: list[str], warn: Warn
 ) -> Dump:
     if dump_format is DumpFormat.SEGMENTS:
-        return _open_segments(spark, files, topic, topics, warn)
+        return _open_segments(session, files, topic, topics, warn)
     if dump_format is DumpFormat.JSON_LINES:
-        spark.dataSource.register(JsonLines)
-        listed = [file for path in files for file in _files(path, JSON_LINES_SUFFIXES)]
-        rows = spark.read.format(JsonLines.name()).option("files", json.dumps(listed)).load()
-    else:
-        rows = _table(spark, dump_format, files, topic)
-    rows = rows.where(F.col("log_topic").isin(topics) | F.col("log_topic").isNull())
-    return Dump(lambda: rows, False, *_survey(rows))
+        listed = [file for path in files for file in files_below(path, JSON_LINES_SUFFIXES)]
+        source = JsonLinesReader(listed, frozenset(topics))
+        # A process that reads the dump itself finds out by itself what Spark finds here.
+        load = _frame(session, source)
+        extents, distinct = _surveyed(load()) if runs_steps(session) else (None, False)
+        return Dump(load, False, extents, distinct, source=source)
+    from jobs.sources import kafka_columns  # not at the top: only Spark reads tables
+
+    rows = kafka_columns.read(started(session), files, topic, topics, is_delta=dump_format is DumpFormat.DELTA)
+    return Dump(lambda: rows, False, *_surveyed(rows))
 
 
-def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: list[str], warn: Warn) -> Dump:
+def _surveyed(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
+    """Return the extents of a dump, and whether it has each position once. Only the positions are read."""
+    from jobs.sources.in_spark import survey  # not at the top: most runs need no Spark
+
+    found = survey(rows)
+    return [DumpExtent(*extent[:3]) for extent in found], all(is_distinct for *_, is_distinct in found)
+
+
+def _frame(session: Session, source: LogSource) -> Callable[[], DataFrame]:
+    def load() -> DataFrame:
+        from jobs.sources.in_spark import rows_of  # not at the top: most runs need no Spark
+
+        return rows_of(started(session), source)
+
+    return load
+
+
+def _open_segments(session: Session, files: list[str], topic: str, topics: list[str], warn: Warn) -> Dump:
     logs = without_tails(find_logs(files, topics=topics, snapshots=True, warn=warn))
     for tail in tails_in_words(logs):
         warn(tail)
     refuse_empty_files(files, logs)
     segments = [log for log in logs if not log.is_snapshot]
-    known = layouts(spark, segments)
+    known = layouts(session, segments)
     edges = {log.name: known[log.name].edges for log in segments if is_split(log)}
-    options = {"paths": json.dumps(files), "topics": json.dumps(topics), "topic": topic, "edges": json.dumps(edges)}
-
-    def load() -> DataFrame:
-        spark.dataSource.register(SegmentsSource)
-        return spark.read.format(SegmentsSource.name()).options(**options).load()
-
     extents: dict[tuple[str, int], DumpExtent] = {}
     folders: dict[tuple[str, int], set[str]] = {}
     for log in segments:
@@ -194,42 +196,7 @@ def _open_segments(spark: SparkSession, files: list[str], topic: str, topics: li
     distinct = is_of_one_copy and not have_overlaps(segments, known)
     given = frozenset(place for place in extents if place[1] != UNKNOWN_PARTITION)
     reader = SegmentsReader(files, frozenset(topics), topic, SPLIT_BYTES, edges)
-    return Dump(load, True, list(extents.values()), distinct, given, reader)
-
-
-def _survey(rows: DataFrame) -> tuple[list[DumpExtent], bool]:
-    """Return the extents of a dump, and whether it has each position once. Only the positions are read."""
-    partitions = (
-        rows.where("log_offset IS NOT NULL")
-        .groupBy("log_topic", "log_partition")
-        .agg(F.min("log_offset"), F.count("log_offset") == F.count_distinct("log_offset"))
-        .collect()
-    )
-    extents = [DumpExtent(topic, partition, first) for topic, partition, first, _ in partitions]
-    return extents, all(is_distinct for *_, is_distinct in partitions)
-
-
-def _table(spark: SparkSession, dump_format: DumpFormat, files: list[str], topic: str) -> DataFrame:
-    """Read Parquet or Delta. Files below folders that begin with ``_`` or ``.`` are named, because Spark skips them."""
-    reader = spark.read.option("mergeSchema", "true")
-    try:
-        if dump_format is DumpFormat.DELTA:
-            tables = [reader.format("delta").load(file) for file in files]
-            return _union(kafka_columns.dumped(table, file, topic) for table, file in zip(tables, files, strict=True))
-        named = [path for file in files for path in (_files(file, (".parquet",)) if _is_hidden(file) else [file])]
-        rows = reader.parquet(*named)
-        return kafka_columns.dumped(rows, ", ".join(files), topic)
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{', '.join(files)}: cannot be read as {dump_format.value}: {one_line(error)}") from error
-
-
-def _union(tables: Iterable[DataFrame]) -> DataFrame:
-    first, *others = tables
-    for table in others:
-        first = first.unionByName(table)
-    return first
+    return Dump(_frame(session, reader), True, list(extents.values()), distinct, given, reader)
 
 
 def format_of(path: str) -> DumpFormat:
@@ -294,17 +261,9 @@ def _is_json(path: str) -> bool:
     return path.removesuffix(".gz").endswith((*JSON_LINES_SUFFIXES, ".json"))
 
 
-def _files(path: str, suffixes: tuple[str, ...]) -> list[str]:
+def files_below(path: str, suffixes: tuple[str, ...]) -> list[str]:
     """Return the file itself, or all files below a folder with one of the suffixes, also in hidden folders."""
     if os.path.isfile(path):
         return [path]
     files = sorted(str(file) for file in Path(path).rglob("*") if file.is_file())
     return [file for file in files if file.removesuffix(".gz").endswith(suffixes)]
-
-
-def _is_hidden(path: str) -> bool:
-    """Return whether Spark would skip Parquet files below this folder."""
-    if not os.path.isdir(path):
-        return False
-    below = (file.relative_to(path).parts[:-1] for file in Path(path).rglob("*.parquet"))
-    return any(part[0] in "_." and "=" not in part for parts in below for part in parts)

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
+from jobs.tables.columns import plain
 from jobs.tables.log import DUMPED
 
-SPARK_SCHEMA: Final = StructType(DUMPED)
-ARROW_SCHEMA: Final[pa.Schema] = to_arrow_schema(SPARK_SCHEMA)
+SCHEMA: Final = plain(DUMPED)
 
 ROWS_A_BATCH: Final = 10_000
 """As many as Spark puts into an Arrow batch by default."""
 
 
+class LogSource(Protocol):
+    """A dump that is read in tasks, by whatever process: this one, others of this machine, or Spark's workers."""
+
+    def partitions(self) -> Sequence[Any]:
+        """Return the tasks."""
+
+    def size(self, partition: Any) -> int:
+        """Return how many bytes a task reads, about."""
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one task, with the columns ``SCHEMA``."""
+
+
 def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
     """Return a batch of ``count`` rows. ``columns`` are arrays, or one value for all rows; missing columns are null."""
     arrays = []
-    for field in ARROW_SCHEMA:
+    for field in SCHEMA:
         column = columns.get(field.name)
         if isinstance(column, pa.Array):
             arrays.append(column.cast(field.type))
@@ -30,11 +41,11 @@ def dumped_batch(count: int, columns: Mapping[str, Any]) -> pa.RecordBatch:
             arrays.append(pa.nulls(count, field.type))
         else:
             arrays.append(pa.repeat(pa.scalar(column, field.type), count))
-    return pa.RecordBatch.from_arrays(arrays, schema=ARROW_SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
 def dumped_batches(rows: Iterable[dict[str, Any]]) -> Iterator[pa.RecordBatch]:
     """Yield batches of up to ``ROWS_A_BATCH`` rows; columns that a row does not have are null."""
     remaining = iter(rows)
     while some := list(islice(remaining, ROWS_A_BATCH)):
-        yield pa.RecordBatch.from_pylist(some, schema=ARROW_SCHEMA)
+        yield pa.RecordBatch.from_pylist(some, schema=SCHEMA)

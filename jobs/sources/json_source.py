@@ -1,50 +1,34 @@
-"""The Spark data source ``json_lines``: reads files with ``json_lines.read``, one task for each file.
-
-Option ``files``: a JSON list of paths.
-"""
+"""Reads files of JSON lines with ``json_lines.read``, one task for each file: the ``place`` of a row is its line."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
-from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
+from jobs.sources.dump_batches import dumped_batches
 from jobs.sources.printed import json_lines
 
 
-class JsonLines(DataSource):
-    """The data source; see the module."""
+class JsonLinesReader(NamedTuple):
+    """The files of a dump. Rows of other ``topics`` are left out; those without a topic are not."""
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for ``spark.read.format``."""
-        return "json_lines"
+    files: Sequence[str]
+    topics: frozenset[str]
 
-    def schema(self) -> StructType:
-        """Return the columns of a dump."""
-        return SPARK_SCHEMA
+    def partitions(self) -> Sequence[str]:
+        """Return the files."""
+        return self.files
 
-    def reader(self, schema: StructType) -> JsonLinesReader:
-        """Return a reader for the options."""
-        return JsonLinesReader(json.loads(self.options["files"]))
+    def size(self, partition: str) -> int:
+        """Return the size of a file in bytes."""
+        return os.path.getsize(partition)
 
-
-class JsonLinesReader(DataSourceReader):
-    """Plans one partition for each file, and reads one."""
-
-    def __init__(self, files: Sequence[str]) -> None:
-        self.files = files
-
-    def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition for each file: the ``place`` of a row is its line number."""
-        return [InputPartition(file) for file in self.files]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file."""
-        file: str = partition.value
-        return dumped_batches({**row, "source": file} for row in json_lines.read(Path(file)))
+        rows = json_lines.read(Path(partition))
+        wanted = (row for row in rows if row.get("log_topic") is None or row["log_topic"] in self.topics)
+        return dumped_batches({**row, "source": partition} for row in wanted)

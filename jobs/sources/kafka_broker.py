@@ -1,9 +1,6 @@
-"""The Spark data source ``kafka_log``: reads a coordinator log from a live broker, as a batch of offset ranges.
+"""Reads a coordinator log from a live broker, as a batch of offset ranges.
 
-Options: ``topic``; ``config`` (a JSON object with librdkafka settings, including ``bootstrap.servers``); ``ranges`` (a
-JSON object of partition to [from, to]; null: the first or the last offset; absent: all partitions); ``since`` (a JSON
-object of partition to the first offset that was not ingested before). Ranges end at the end offsets at planning time,
-so that a run ends.
+Ranges end at the end offsets at planning time, so that a run ends.
 
 A consumer sees neither control records nor batches, so outcomes of transactions are unknown. It reads uncommitted
 records as well, so that no record is left out.
@@ -11,7 +8,6 @@ records as well, so that no record is left out.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -19,11 +15,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
-from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batches
+from jobs.sources.dump_batches import dumped_batches
 from jobs.sources.kafka_reports import CONSUMER, PASSING, Reports
 
 TIMEOUT_S: Final = 30.0
@@ -41,7 +35,7 @@ Bounds = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
-class BrokerRange(InputPartition):
+class BrokerRange:
     """The offsets of one log partition that one task reads; ``end`` is excluded."""
 
     topic: str
@@ -50,28 +44,12 @@ class BrokerRange(InputPartition):
     end: int
 
 
-class KafkaLog(DataSource):
-    """The data source; see the module."""
+class KafkaLogReader:
+    """Plans a range for each partition, and reads one.
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for ``spark.read.format``."""
-        return "kafka_log"
-
-    def schema(self) -> StructType:
-        """Return the columns of a dump."""
-        return SPARK_SCHEMA
-
-    def reader(self, schema: StructType) -> KafkaLogReader:
-        """Return a reader for the options."""
-        ranges = json.loads(self.options.get("ranges", "null"))
-        wanted = ranges and {int(partition): tuple(bounds) for partition, bounds in ranges.items()}
-        since = {int(partition): offset for partition, offset in json.loads(self.options.get("since", "{}")).items()}
-        return KafkaLogReader(self.options["topic"], json.loads(self.options["config"]), wanted, since)
-
-
-class KafkaLogReader(DataSourceReader):
-    """Plans a range for each partition, and reads one."""
+    ``config``: settings of librdkafka, with ``bootstrap.servers``. ``ranges``: [from, to) by partition; None: the first
+    or the last offset; empty: all partitions. ``since``: by partition, the first offset that was not ingested before.
+    """
 
     def __init__(
         self, topic: str, config: Mapping[str, str], ranges: Mapping[int, Bounds] | None, since: Mapping[int, int]
@@ -79,7 +57,7 @@ class KafkaLogReader(DataSourceReader):
         self.topic, self.config, self.ranges, self.since = topic, {**CONSUMER, **config}, ranges, since
         self.servers = config.get("bootstrap.servers", "")
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def partitions(self) -> Sequence[BrokerRange]:
         """Return the ranges, with the end offsets of now."""
         consumer, reports = _opened(self.config)
         try:
@@ -90,7 +68,11 @@ class KafkaLogReader(DataSourceReader):
         finally:
             consumer.close()
 
-    def read(self, partition: BrokerRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def size(self, partition: BrokerRange) -> int:
+        """Return 0: how large the records of a range are, the broker does not say."""
+        return 0
+
+    def read(self, partition: BrokerRange) -> Iterator[pa.RecordBatch]:
         """Yield the records of one range."""
         consumer, _ = _opened(self.config)
         source = f"{self.servers}/{partition.topic}"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+import os
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import (
     ArrayType,
@@ -16,10 +21,48 @@ from pyspark.sql.types import (
 )
 
 from coordinator_core.errors import InputError
-from jobs.tables.log import DUMPED
+from jobs.errors import one_line
+from jobs.sources.dump_batches import SCHEMA
+from jobs.tables.spark_reader import spark_types
 
 READ: tuple[str, ...] = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 TIMESTAMP_TYPES = ["CreateTime", "LogAppendTime"]
+
+
+def read(spark: SparkSession, files: list[str], topic: str, topics: Sequence[str], *, is_delta: bool) -> DataFrame:
+    """Read Parquet or Delta. Files below folders that begin with ``_`` or ``.`` are named, because Spark skips them.
+
+    ``topic``: the topic of records without one. ``topics``: records of others are left out.
+
+    Raises:
+        InputError: a table cannot be read, or has no key or value.
+    """
+    reader = spark.read.option("mergeSchema", "true")
+    try:
+        if is_delta:
+            tables = [dumped(reader.format("delta").load(file), file, topic) for file in files]
+            rows = reduce(DataFrame.unionByName, tables)
+        else:
+            named = [path for file in files for path in (_parquet_below(file) if _is_hidden(file) else [file])]
+            rows = dumped(reader.parquet(*named), ", ".join(files), topic)
+    except InputError:
+        raise
+    except Exception as error:
+        kind = "delta" if is_delta else "parquet"
+        raise InputError(f"{', '.join(files)}: cannot be read as {kind}: {one_line(error)}") from error
+    return rows.where(F.col("log_topic").isin(*topics) | F.col("log_topic").isNull())
+
+
+def _parquet_below(folder: str) -> list[str]:
+    return sorted(str(file) for file in Path(folder).rglob("*.parquet") if file.is_file())
+
+
+def _is_hidden(path: str) -> bool:
+    """Return whether Spark would skip Parquet files below this folder."""
+    if not os.path.isdir(path):
+        return False
+    below = (file.relative_to(path).parts[:-1] for file in Path(path).rglob("*.parquet"))
+    return any(part[0] in "_." and "=" not in part for parts in below for part in parts)
 
 
 def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
@@ -61,7 +104,9 @@ def dumped(rows: DataFrame, name: str, topic: str) -> DataFrame:
         known["timestamp_type"] = F.col("timestampType") if is_name else F.get(F.lit(TIMESTAMP_TYPES), number)
     if "headers" in types:
         known["headers"] = F.col("headers").cast(_type_of("headers"))
-    columns = [known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in DUMPED]
+    columns = [
+        known.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in spark_types(SCHEMA)
+    ]
     return rows.select(columns)
 
 
@@ -90,4 +135,4 @@ def _text(name: str, data_type: DataType) -> Column:
 
 
 def _type_of(name: str) -> DataType:
-    return next(field.dataType for field in DUMPED if field.name == name)
+    return spark_types(SCHEMA)[name].dataType

@@ -5,51 +5,43 @@ That takes a walk over the headers of all batches, 0.6 microseconds for each: fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final
-
-import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from coordinator_core.wire.framing import Layout, layout
 from jobs.sources.files import LogFile
 from jobs.sources.segments import SPLIT_BYTES, is_split
+from jobs.tables import tasks
+from jobs.tables.engine import Session
 
 WALKED_HERE_BYTES: Final = 256 << 20
 """Bytes of segments over which this process walks, as that takes less than the start of tasks does."""
 
-TASKS: Final = 10_000
-"""More tasks than this are not planned; each then walks over several segments."""
-
-_COLUMNS: Final = pa.schema(
-    {"name": pa.string(), "edges": pa.list_(pa.int64()), "highest": pa.int64(), "is_clear": pa.bool_()}
-)
-_DDL: Final = "name string, edges array<bigint>, highest bigint, is_clear boolean"
+WALKED_BYTES: Final = WALKED_HERE_BYTES // tasks.ALONE_BYTES
+"""Bytes over whose headers a walk takes as long as the reading of one byte of records, about."""
 
 
-def layouts(spark: SparkSession, segments: Sequence[LogFile], split_bytes: int = SPLIT_BYTES) -> dict[str, Layout]:
+def layouts(session: Session, segments: Sequence[LogFile], split_bytes: int = SPLIT_BYTES) -> dict[str, Layout]:
     """Return by name the layout of each segment that is split, or followed by another of its log partition.
 
     The segments are sorted by log partition and offset.
     """
     followed = {before.name for before, _ in _neighbours(segments)}
     wanted = [log for log in segments if log.size and (log.name in followed or is_split(log, split_bytes))]
-    if sum(log.size for log in wanted) <= WALKED_HERE_BYTES:
-        return dict(_walk(log, split_bytes) for log in wanted)
-
-    def walk(tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in tasks:
-            walked = (_walk(wanted[number], split_bytes) for number in task.column("id").to_pylist())
-            yield pa.RecordBatch.from_pylist([{"name": name, **of._asdict()} for name, of in walked], _COLUMNS)
-
-    numbers = spark.range(0, len(wanted), 1, min(len(wanted), TASKS))
-    return {name: Layout(*of) for name, *of in numbers.mapInArrow(walk, _DDL).collect()}
+    size = sum(log.size for log in wanted)
+    # Small ones this process walks over: that takes less than the start of tasks does.
+    by_whom = session if size > WALKED_HERE_BYTES else None
+    return dict(tasks.done(by_whom, wanted, partial(_walk, split_bytes=split_bytes), size // WALKED_BYTES))
 
 
-def _walk(log: LogFile, split_bytes: int) -> tuple[str, Layout]:
-    with log.open() as read_at:
-        return log.name, layout(read_at, log.size, split_bytes)
+def _walk(segments: Sequence[LogFile], split_bytes: int) -> list[tuple[str, Layout]]:
+    found = []
+    for log in segments:
+        with log.open() as read_at:
+            found.append((log.name, layout(read_at, log.size, split_bytes)))
+    return found
 
 
 def have_overlaps(segments: Sequence[LogFile], known: Mapping[str, Layout]) -> bool:

@@ -1,16 +1,10 @@
-"""The Spark data source ``segments``: reads raw segment files of coordinator logs.
-
-Options: ``paths`` (a JSON list of folders, files or tar archives), ``topics`` (a JSON list; default: all topics that
-can be decoded), ``topic`` (the topic of files outside a topic's folder), ``splitBytes`` (files are split into byte
-ranges of at least this size) and ``edges`` (JSON: where, by file, as far as it is known). Each task reads its range in
-bounded memory and yields Arrow batches.
+"""Reads raw segment files of coordinator logs: each task reads a byte range in bounded memory, in Arrow batches.
 
 KRaft snapshots are read as well. Their records have no log offset: ``place`` is their number in the snapshot, from 0.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
@@ -19,17 +13,14 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
 from coordinator_core.errors import LogFormatError
-from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_format import TIMESTAMP_TYPES, Damage, DamageKind
 from coordinator_core.wire.framing import layout
 from coordinator_core.wire.transactions import TransactionOutcome, holes, markers, outcomes
 from jobs.sources.copies import without_tails
-from jobs.sources.dump_batches import SPARK_SCHEMA, dumped_batch, dumped_batches
-from jobs.sources.files import KNOWN_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
+from jobs.sources.dump_batches import dumped_batch, dumped_batches
+from jobs.sources.files import METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20
 """Ranges of a file are at least this long, so that the work of a task is long beside its start."""
@@ -37,6 +28,9 @@ TASK_BYTES: Final = 4 << 20
 """Small ranges are put together up to this size, as a task for each of a hundred small files would cost more."""
 LOOK_AHEAD_BYTES: Final = 2 << 20
 """Bytes after its range in which a task looks for the markers of transactions that are open at the end of the range."""
+
+LENGTH_AT: Final = 8
+"""Where a batch says how many bytes follow that number: behind its offset."""
 
 UNTOUCHED: Final = (
     "key",
@@ -86,37 +80,19 @@ class Range:
 
 
 @dataclass(frozen=True)
-class Ranges(InputPartition):
+class Ranges:
     """The input of one task: a byte range, or several small ones."""
 
     ranges: tuple[Range, ...]
 
 
-class SegmentsSource(DataSource):
-    """The data source; see the module."""
+class SegmentsReader:
+    """Plans byte ranges of files, and reads one.
 
-    @classmethod
-    def name(cls) -> str:
-        """Return the name for ``spark.read.format``."""
-        return "segments"
-
-    def schema(self) -> StructType:
-        """Return the columns of a dump."""
-        return SPARK_SCHEMA
-
-    def reader(self, schema: StructType) -> SegmentsReader:
-        """Return a reader for the options."""
-        return SegmentsReader(
-            json.loads(self.options["paths"]),
-            frozenset(json.loads(self.options.get("topics", "null")) or KNOWN_TOPICS),
-            self.options.get("topic", GROUP_LOG),
-            int(self.options.get("splitBytes", SPLIT_BYTES)),
-            json.loads(self.options.get("edges", "{}")),
-        )
-
-
-class SegmentsReader(DataSourceReader):
-    """Plans byte ranges of files, and reads one. ``edges``: of files whose layout is known, by name."""
+    ``paths``: folders, files or tar archives. ``topic``: the topic of files outside a topic's folder. ``split_bytes``:
+    files are split into ranges of at least this size. ``edges``: where, for files whose layout is known, by name.
+    ``starts``: the byte at which a file begins, by name; 0 for all others.
+    """
 
     def __init__(
         self,
@@ -125,13 +101,22 @@ class SegmentsReader(DataSourceReader):
         topic: str,
         split_bytes: int = SPLIT_BYTES,
         edges: Mapping[str, Sequence[int]] = MappingProxyType({}),
+        starts: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self.paths, self.topics, self.topic, self.split_bytes = paths, topics, topic, split_bytes
-        self.edges = dict(edges)
+        self.edges, self.starts = dict(edges), dict(starts)
 
-    def partitions(self) -> Sequence[InputPartition]:
+    def behind(self, starts: Mapping[str, int]) -> SegmentsReader:
+        """Return a reader that begins some files, by name, at other bytes than the first."""
+        return SegmentsReader(self.paths, self.topics, self.topic, self.split_bytes, self.edges, starts)
+
+    def logs(self) -> list[LogFile]:
+        """Return the files, by topic, partition and offset."""
+        return without_tails(find_logs(self.paths, topics=self.topics, snapshots=True))
+
+    def partitions(self) -> Sequence[Ranges]:
         """Return the ranges by topic, partition and offset. Small files share a task: each task has a fixed cost."""
-        logs = without_tails(find_logs(self.paths, topics=self.topics, snapshots=True))
+        logs = self.logs()
         ranges = [
             Range(log, start, stop, following if stop == log.size and _continues(log, following) else None)
             for log, following in pairwise([*(log for log in logs if not log.is_snapshot), None])
@@ -142,15 +127,20 @@ class SegmentsReader(DataSourceReader):
         return [Ranges(tuple(some)) for some in _shared(ranges, min(self.split_bytes, TASK_BYTES))]
 
     def _ranges(self, log: LogFile) -> Iterable[tuple[int, int]]:
+        start = self.starts.get(log.name, 0)
         if not is_split(log, self.split_bytes):
-            return [(0, log.size)]
+            return [(start, log.size)] if start < log.size or not log.size else []
         edges = self.edges.get(log.name)
         if edges is None or edges[-1] != log.size:  # it has grown since
             with log.open() as read_at:
                 edges = layout(read_at, log.size, self.split_bytes).edges
-        return pairwise(edges)
+        return pairwise([start, *(edge for edge in edges if edge > start)])
 
-    def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:  # type: ignore[override]
+    def size(self, partition: Ranges) -> int:
+        """Return how many bytes of its files a task reads."""
+        return sum(wanted.stop - wanted.start for wanted in partition.ranges)
+
+    def read(self, partition: Ranges) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one task."""
         return chain.from_iterable(read_range(wanted, self.topic) for wanted in partition.ranges)
 

@@ -68,6 +68,17 @@ def read_topics(path: Path) -> TopicHistory:
     return history
 
 
+def read_rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of a file of snapshots: partitions with their end offsets, and settings.
+
+    Raises:
+        InputError: the file cannot be read, or a line of it is not a row of a snapshot.
+    """
+    settings: list[Mapping[str, Any]] = []
+    yield from _partitions(path, settings)
+    yield from settings
+
+
 def _partitions(path: Path, settings: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
     """Yield the rows of partitions, and add those of settings to a list."""
     for number, line in enumerate(lines_of(path, MOST_BYTES), 1):
@@ -94,7 +105,9 @@ def _checked_partition(row: Mapping[str, Any]) -> Mapping[str, Any]:
         raise InputError(f"partition {partition} is not one of the {MOST_PARTITIONS} that a topic may have")
     topic_id = None if row.get("topic_id") is None else _text(row, "topic_id")
     place = {"timestamp_ms": _number(row, "timestamp_ms"), "topic": _text(row, "topic"), "partition": partition}
-    return {**place, "topic_id": topic_id, "replica_racks": racks}
+    end_offset = None if row.get("end_offset") is None else _number(row, "end_offset")
+    cluster_id = None if row.get("cluster_id") is None else _text(row, "cluster_id")
+    return {**place, "topic_id": topic_id, "replica_racks": racks, "end_offset": end_offset, "cluster_id": cluster_id}
 
 
 def _checked_settings(row: Mapping[str, Any]) -> Mapping[str, Any]:

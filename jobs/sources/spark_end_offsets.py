@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Final
 
 from jobs.sources.end_offsets import JSON_SUFFIXES, check_columns
 from jobs.sources.printed.printed_ends import printed_ends
-from jobs.tables.spark_reader import sql_text
+from jobs.tables.reader import sql_text
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TYPES: Final = {
     "cluster": "STRING",

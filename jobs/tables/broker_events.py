@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import StructType
-
 from coordinator_core.broker_log.events import BrokerEvent
-from jobs.tables.delta import Table, column
+from jobs.tables.columns import INT, STRING, column
 from jobs.tables.history import CLUSTER
-from jobs.tables.log import INT, STRING
 from jobs.tables.row_types import row_type
+from jobs.tables.table import Table
 
 BROKER_EVENTS: Final = Table(
     "broker_events",
     "What one line of a broker's application log says of the group coordinator, and the record that it belongs to",
-    StructType(
-        [
-            CLUSTER,
-            column("run_id", STRING, "Run that took the line in; sorts by time"),
-            column("digest", STRING, "Hash of broker, time, group, member and message: a copied line has the same"),
-            *row_type(BrokerEvent).fields,
-            column(
-                "members_not_known",
-                INT,
-                "Number of members of known groups that the file names, if the log has none of them: the file is of "
-                "another cluster, and its lines are not used; null: the log has some",
-            ),
-        ]
-    ),
+    [
+        CLUSTER,
+        column("run_id", STRING, "Run that took the line in; sorts by time"),
+        column("digest", STRING, "Hash of broker, time, group, member and message: a copied line has the same"),
+        *row_type(BrokerEvent),
+        column(
+            "members_not_known",
+            INT,
+            "Number of members of known groups that the file names, if the log has none of them: the file is of "
+            "another cluster, and its lines are not used; null: the log has some",
+        ),
+    ],
     key=("cluster", "digest"),
 )

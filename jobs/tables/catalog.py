@@ -10,7 +10,7 @@ from typing import Final
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.damage import Companions, check
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
 from jobs.tables.lease import LEASES, WRITER, Lease, held
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
@@ -19,6 +19,7 @@ from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
+from jobs.tables.table import Table
 
 CATALOG: Final[dict[str, Table]] = {
     table.name: table

@@ -15,12 +15,11 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
 from jobs.tables.format import check_format
-from jobs.tables.spark_reader import read, sql_name
+from jobs.tables.reader import sql_name
+from jobs.tables.spark_reader import columns_of, read
 
 FILE_BYTES: Final = 1 << 16
 """What a file of a table has beside its rows, as far as a size that decides about copying has to know it."""
@@ -118,7 +117,7 @@ class TableCopies:
         if size > self._most:
             return None
         # Delta counts rows by its log, without a Spark job.
-        if size > SURELY_SMALL and rows.count() * row_bytes(rows.schema) > ARROW_BYTES:
+        if size > SURELY_SMALL and rows.count() * row_bytes(columns_of(rows)) > ARROW_BYTES:
             return None
         self._made += 1
         place = Path(self._home.name, f"{name}-{self._made}")
@@ -159,17 +158,16 @@ def newest_commit(spark: SparkSession, location: str, name: str) -> dict[str, An
 
 def _rows(rows: DataFrame, *, is_empty: bool) -> pa.Table:
     """Return the rows of a small table; its times are in UTC, whatever the session's zone is."""
-    schema = to_arrow_schema(rows.schema)
+    schema = columns_of(rows)
     return schema.empty_table() if is_empty else rows.toArrow().cast(schema)
 
 
-def row_bytes(columns: StructType) -> int:
+def row_bytes(columns: pa.Schema) -> int:
     """Return how many bytes a row takes in Arrow, about.
 
     Null values take as much as others. A struct counts as if it were null: of the structs of a row, nearly all are.
     """
-    types = [field.type for field in to_arrow_schema(columns)]
-    return sum(_fixed_bytes(each) + (TEXT_BYTES if _has_offsets(each) else 0) for each in types)
+    return sum(_fixed_bytes(each) + (TEXT_BYTES if _has_offsets(each) else 0) for each in columns.types)
 
 
 def _fixed_bytes(of_type: pa.DataType) -> int:

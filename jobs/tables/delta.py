@@ -4,32 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from functools import wraps
+from functools import cached_property, wraps
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import DataType, StructField, StructType
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
 from jobs.settings import EngineLimits
-from jobs.tables.conflicts import LATE, ConflictError, repeated
+from jobs.tables.columns import sql_type
+from jobs.tables.conflicts import ConflictError, repeated
 from jobs.tables.damage import is_there
-from jobs.tables.engine import Engine, Rows, works_here
+from jobs.tables.engine import Engine, Rows, Session, limits_of, runs_steps, started, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, absolute, is_catalog_name, is_folder
-from jobs.tables.spark_reader import SparkReader, read, sent, sql_name, sql_text
+from jobs.tables.reader import MissingTableError, Value, absolute, is_folder, sql_name
+from jobs.tables.table import Table
 from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from jobs.tables.copies import TableCopies
     from jobs.tables.local_table import LocalTable
+    from jobs.tables.spark_reader import SparkReader
+    from jobs.tables.spark_table import SparkTable
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,10 +42,6 @@ them; each further column makes every write slower."""
 
 SENT_BYTES = 64 << 20
 """What this process makes at most to be sent to Spark. Databricks takes rows of 128 MB."""
-
-NOW = "coalesce(try_cast('now' AS timestamp), current_timestamp())"
-"""The time (SQL) at which Spark plans the reading of the rows, within the commit. ``current_timestamp`` does that in a
-write, but in MERGE before the commit begins: it is for a Spark that does not know the text ``now``."""
 
 FENCE = "coordinatorAudit.writer"
 """Property of a table: the random part of the run that took the lease of one that did not give it back."""
@@ -58,31 +56,6 @@ class CheckLease(Protocol):
 
 def _no_lease(*, ask: bool = False) -> None:
     """Pass: whoever writes without a lease is alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Definition of a table.
-
-    ``key``: the columns that identify a row, compared null-safe. ``order``: the columns by which the rows within a file
-    are sorted as they are appended, so that a question about one of their values reads few pages of the file.
-    """
-
-    name: str
-    about: str
-    schema: StructType
-    key: tuple[str, ...]
-    order: tuple[str, ...] = ()
-
-
-def few(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return rows that are in this process. Structs are all mappings, or all tuples; maps are lists of pairs."""
-    return pa.Table.from_pylist([dict(row) for row in rows], schema=to_arrow_schema(table.schema))
-
-
-def column(name: str, data_type: DataType, about: str) -> StructField:
-    """Return a nullable column with a comment."""
-    return StructField(name, data_type, True, {"comment": about})
 
 
 def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[Concatenate[Tables, Table, P], None]:
@@ -101,13 +74,12 @@ def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[C
 class Tables:
     """The tables at one location: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
-    A name without a dot and without a slash is a folder.
+    A name without a dot and without a slash is a folder. ``session``: see ``engine``.
     """
 
-    def __init__(self, spark: SparkSession, location: str, limits: EngineLimits | None = None) -> None:
-        self.spark = spark
-        self.limits = limits or EngineLimits()
-        self._by_name = is_catalog_name(location)
+    def __init__(self, session: Session, location: str, limits: EngineLimits | None = None) -> None:
+        self.session = session
+        self.limits = limits_of(session, limits or EngineLimits())
         self.is_folder = is_folder(location)
         self._created: set[str] = set()
         self._empty: set[str] = set()
@@ -119,8 +91,17 @@ class Tables:
         """Called before and after each commit."""
         self._safe_until: datetime | None = None
 
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session of Spark, which starts when it is first asked for.
+
+        Raises:
+            InputError: these tables were opened without Spark.
+        """
+        return started(self.session)
+
     def name(self, table: Table) -> str:
-        """Return the table's name in SQL."""
+        """Return the table's name in Spark's SQL."""
         return sql_name(self.location, table.name)
 
     def exists(self, table: Table) -> bool:
@@ -157,7 +138,7 @@ class Tables:
 
     def is_here(self) -> bool:
         """Return whether this process takes part in the steps of a night; see ``engine``."""
-        return works_here(self.spark, self.location)
+        return works_here(self.session, self.location)
 
     def engine(self, given: Mapping[str, str] | None = None) -> Engine:
         """Return the engine over the tables as they are now; over given texts of ``SparkReader`` it is Spark alone."""
@@ -172,7 +153,13 @@ class Tables:
 
             here = CopiesReader(self._copies)
             limits = replace(limits, staged_bytes=min(limits.staged_bytes, SENT_BYTES))
-        return Engine(here, lambda error: SparkReader(self.spark, self.location, given), limits)
+        return Engine(here, None if self.session is None else lambda error: self.spark_reader(given), limits)
+
+    def spark_reader(self, given: Mapping[str, str] | None = None) -> SparkReader:
+        """Return a reader that is Spark, over the tables as they are now; ``given``: see there."""
+        from jobs.tables.spark_reader import SparkReader  # not at the top: most runs need no Spark
+
+        return SparkReader(self.spark, self.location, given)
 
     def asked(self) -> Engine:
         """Return the engine for a question, over the tables as they are now.
@@ -186,7 +173,7 @@ class Tables:
         if self._asked is None:
             self._asked = TableCopies(self.spark, self.location, self.limits.copied_bytes)
         self._asked.renew()
-        return Engine(CopiesReader(self._asked), lambda error: SparkReader(self.spark, self.location), self.limits)
+        return Engine(CopiesReader(self._asked), lambda error: self.spark_reader(), self.limits)
 
     @contextmanager
     def copying(self) -> Iterator[None]:
@@ -227,11 +214,7 @@ class Tables:
             if self.is_here():
                 self._make_here(table, properties)
                 return
-            property_list = ", ".join(f"{sql_text(name)} = {sql_text(value)}" for name, value in properties.items())
-            self.spark.sql(
-                f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({table.schema.toDDL()}) USING delta "
-                f"COMMENT {sql_text(table.about)} TBLPROPERTIES ({property_list})"
-            )
+            self._there(table).create(properties)
         except Exception as error:
             raise InputError(f"table {self.name(table)} cannot be created: {one_line(error)}") from error
 
@@ -241,7 +224,7 @@ class Tables:
 
         DeltaTable.create(
             f"{self.location}/{table.name}",
-            Schema.from_json(table.schema.json()),
+            Schema.from_arrow(pa.schema(table.columns)),
             mode="ignore",
             description=table.about,
             configuration=properties,
@@ -250,29 +233,23 @@ class Tables:
 
     def _verify(self, table: Table) -> None:
         """Raise InputError for a table that another release created with other columns, or that was changed by hand."""
-        local = self.local(table)
-        schema = self.read(table).schema if local is None else local.schema()
-        existing = {field.name: field.dataType for field in schema}
+        existing = (self.local(table) or self._there(table)).schema()
         if not self._is_format_checked:
             check_format(self.location, self.properties(table))
             # All tables of a location have the same format.
             self._is_format_checked = True
-        for field in table.schema:
-            data_type = existing.get(field.name)
-            if data_type != field.dataType:
-                problem = "is missing" if data_type is None else f"has type {data_type.simpleString()}"
+        for wanted in table.schema:
+            there = existing.field(wanted.name).type if wanted.name in existing.names else None
+            if there != wanted.type:
+                problem = "is missing" if there is None else f"has type {sql_type(there)}"
                 raise InputError(
-                    f"table {self.name(table)} does not match this release: column {field.name} {problem}, "
-                    f"expected type {field.dataType.simpleString()}"
+                    f"table {self.name(table)} does not match this release: column {wanted.name} {problem}, "
+                    f"expected type {sql_type(wanted.type)}"
                 )
 
     def properties(self, table: Table) -> dict[str, str]:
         """Return the properties of a table that exists."""
-        local = self.local(table)
-        if local is not None:
-            return local.properties()
-        shown = self.spark.sql(f"SHOW TBLPROPERTIES {self.name(table)}").collect()
-        return {row.key: row.value for row in shown}
+        return (self.local(table) or self._there(table)).properties()
 
     def read(self, table: Table) -> DataFrame:
         """Return all rows.
@@ -281,6 +258,8 @@ class Tables:
             MissingTableError: the table does not exist.
             InputError: the table cannot be read.
         """
+        from jobs.tables.spark_reader import read  # not at the top: most runs need no Spark
+
         return read(self.spark, self.location, table.name)
 
     def commit(self, table: Table, write: Callable[[], T], *, adds: bool = False, grown_by: int | None = None) -> T:
@@ -317,12 +296,7 @@ class Tables:
         """Change a property of a table, so that every commit of it fails that began before: another run's, too."""
 
         def change() -> None:
-            local = self.local(table)
-            if local is not None:
-                local.set_property(FENCE, token)
-            else:
-                changed = f"{sql_text(FENCE)} = {sql_text(token)}"
-                self.spark.sql(f"ALTER TABLE {self.name(table)} SET TBLPROPERTIES ({changed})")
+            (self.local(table) or self._there(table)).set_property(FENCE, token)
 
         self.commit(table, change, adds=True)
 
@@ -333,8 +307,7 @@ class Tables:
 
             history = DeltaTable(f"{self.location}/{table.name}").history(10)
             return [commit["operation"] for commit in history if commit["timestamp"] / 1000 >= since_s]
-        rows = self.spark.sql(f"DESCRIBE HISTORY {self.name(table)} LIMIT 10").collect()
-        return [row.operation for row in rows if row.timestamp.timestamp() >= since_s]
+        return self._there(table).operations(since_s)
 
     def note_rows(self, table: Table) -> None:
         """Take note that others have written rows: a table that this object has created is not empty any more."""
@@ -348,6 +321,16 @@ class Tables:
 
         return LocalTable.open(f"{self.location}/{table.name}", self.check_lease)
 
+    def kept(self, table: Table) -> LocalTable | SparkTable:
+        """Return the table for maintenance: it is Spark's where Spark runs the steps."""
+        return (None if runs_steps(self.session) else self.local(table)) or self._there(table)
+
+    def _there(self, table: Table) -> SparkTable:
+        """Return the table for changes by Spark."""
+        from jobs.tables.spark_table import SparkTable  # not at the top: most runs need no Spark
+
+        return SparkTable(self.spark, self.location, table, self._safe_until)
+
     @_writes
     def append(self, table: Table, rows: Rows, transaction: str, note: str | None = None) -> None:
         """Append rows as one transaction, which may have a note.
@@ -359,7 +342,8 @@ class Tables:
             self._empty.discard(table.name)
             local.append(_in_order(table, rows), name, note)
             return
-        self._write(table, rows, "append", note, txnAppId=name, txnVersion="1")
+        self._empty.discard(table.name)
+        self._there(table).write(rows, "append", note, txnAppId=name, txnVersion="1")
 
     @_writes
     def replace(self, table: Table, rows: Rows, note: str | None = None) -> None:
@@ -368,55 +352,25 @@ class Tables:
             self._empty.discard(table.name)
             local.replace(_in_order(table, rows), note)
             return
-        self._write(table, rows, "overwrite", note)
+        self._empty.discard(table.name)
+        self._there(table).write(rows, "overwrite", note)
 
     @_writes
-    def replace_where(self, table: Table, rows: Rows, condition: str) -> None:
-        """Replace the rows that meet a condition (SQL) by these, which all meet it, in one commit."""
-        self._write(table, rows, "overwrite", replaceWhere=condition)
+    def replace_where(self, table: Table, /, rows: Rows, condition: str, **values: Value) -> None:
+        """Replace the rows that meet a condition by these, which all meet it, in one commit.
+
+        The condition is SQL for ``TableReader``, and ``values`` are those that it names.
+        """
+        self._empty.discard(table.name)
+        if isinstance(rows, pa.Table) and (local := self.local(table)) is not None:
+            local.replace_where(_in_order(table, rows), condition, values)
+        else:
+            self._there(table).replace_where(rows, condition, values)
 
     @_writes
     def clear(self, table: Table) -> None:
         """Delete all rows."""
-        local = self.local(table)
-        if local is not None:
-            local.clear()
-        else:
-            self.spark.sql(f"DELETE FROM {self.name(table)} WHERE {self.in_time()}")
-
-    def in_time(self) -> str:
-        """Return a condition (SQL) that is true, and an error if Spark looks at it when the lease may have ended.
-
-        Spark does so after it has opened the table for the commit: a run whose lease is taken later meets the fence.
-        """
-        if self._safe_until is None:
-            return "true"
-        until = self._safe_until.isoformat()
-        return f"if({NOW} < TIMESTAMP '{until}', true, raise_error({sql_text(LATE)}))"
-
-    def _in_spark(self, rows: Rows) -> DataFrame:
-        """Return the rows in Spark, with an error instead if the lease may have ended before the commit began."""
-        there = sent(self.spark, rows) if isinstance(rows, pa.Table) else rows
-        if self._safe_until is None:
-            return there
-        # Spark's optimizer leaves nothing of the second part. A commit without rows has it, too.
-        one_row = self.spark.range(0, 1, 1, numPartitions=1)
-        nothing = one_row.where(f"NOT {self.in_time()}").selectExpr(*(["NULL"] * len(there.columns)))
-        return there.unionAll(nothing)
-
-    def _write(self, table: Table, given: Rows, mode: str, note: str | None = None, **options: str) -> None:
-        self._empty.discard(table.name)
-        rows = self._in_spark(given)
-        if note is not None:
-            options["userMetadata"] = note
-        selected = rows.select(*table.schema.names)
-        if table.order:
-            selected = selected.sortWithinPartitions(*table.order)
-        writer = selected.write.format("delta").mode(mode).options(**options)
-        if self._by_name:
-            writer.saveAsTable(self.name(table))
-        else:
-            writer.save(f"{self.location}/{table.name}")
+        (self.local(table) or self._there(table)).clear()
 
     @_writes
     def delete(self, table: Table, rows: Rows) -> None:
@@ -427,11 +381,7 @@ class Tables:
         if local is not None and local.size() <= self.limits.merged_bytes:
             local.delete(rows)
             return
-        rows = self._in_spark(rows)
-        same_key = " AND ".join(f"t.{name} <=> s.{name}" for name in rows.columns)
-        self.spark.sql(
-            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} WHEN MATCHED THEN DELETE", rows=rows
-        )
+        self._there(table).delete(rows)
 
     @_writes
     def merge(
@@ -442,7 +392,6 @@ class Tables:
         *,
         when: str = "true",
         insert: bool = False,
-        delete: str | None = None,
         key: Sequence[str] | None = None,
         among: str = "true",
     ) -> None:
@@ -452,33 +401,23 @@ class Tables:
         rows do not have the same key.
 
         ``update`` maps columns to SQL expressions; like ``when``, they refer to the table as ``t`` and to ``rows`` as
-        ``s``. With ``insert``, rows whose key the table does not have are inserted. Rows of the table that satisfy
-        ``delete`` and whose key is not among ``rows`` are deleted.
+        ``s``. With ``insert``, rows whose key the table does not have are inserted.
         """
         local = self.local(table) if isinstance(rows, pa.Table) else None
         if insert and table.name in self._empty:
             # Nothing to match, and no other run writes (lease): an append takes a tenth of the Spark jobs of MERGE.
+            self._empty.discard(table.name)
             if local is None:
-                self._write(table, rows, "append")
+                self._there(table).write(rows, "append")
             else:
-                self._empty.discard(table.name)
                 local.add(_in_order(table, rows))
             return
-        local = None if delete is not None else local
         if local is not None and local.size() <= self.limits.merged_bytes:
             ordered = _in_order(table, rows) if insert else rows  # rows that only change others may lack columns
             local.merge(ordered, key or table.key, update, when, insert=insert, among=among)
             return
-        rows = self._in_spark(rows)
-        same_key = " AND ".join([among, *(f"t.{name} <=> s.{name}" for name in key or table.key)])
-        changes = ", ".join(f"t.{name} = {expression}" for name, expression in update.items())
-        self.spark.sql(
-            f"MERGE INTO {self.name(table)} t USING {{rows}} s ON {same_key} "
-            f"WHEN MATCHED AND {when} THEN UPDATE SET {changes} "
-            + ("WHEN NOT MATCHED THEN INSERT * " if insert else "")
-            + (f"WHEN NOT MATCHED BY SOURCE AND {delete} THEN DELETE" if delete else ""),
-            rows=rows,
-        )
+        given = key or table.key
+        self._there(table).merge(rows, given, update, when, insert=insert, among=among)
 
 
 def _in_order(table: Table, rows: pa.Table) -> pa.Table:

@@ -8,29 +8,54 @@ job that Spark plans and runs takes longer than the reading of a small table; mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard, TypeVar
 
 import pyarrow as pa
 
+from coordinator_core.errors import InputError
 from jobs.settings import EngineLimits
 from jobs.tables.reader import TableReader, Value, can_open, is_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
     from jobs.tables.folder_reader import FolderReader, UnsupportedTableError
     from jobs.tables.spark_reader import SparkReader
 
 T = TypeVar("T")
 
+WITHOUT_LIMIT: Final = 1 << 62
+LEFT_TO_SPARK: Final = (
+    *(
+        "rows",
+        "replayed_ranges",
+        "replayed_parts",
+        "staged_bytes",
+        "staged_file_bytes",
+        "findings_parts",
+        "merged_bytes",
+    ),
+)
+"""The limits above which a step is for Spark; the others say how much this process takes at a time."""
+
 Rows: TypeAlias = "DataFrame | pa.Table"
 """Rows to write: many, which Spark computes, or few, which are here."""
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
+
+Session: TypeAlias = "SparkSession | Callable[[], SparkSession] | None"
+"""Spark, for tables: a session that runs the steps; one that starts when this process cannot do something by itself; or
+None: there is none, and this process does everything.
+"""
+
+
+def is_empty(rows: Rows) -> bool:
+    """Return whether there is no row to write."""
+    return not rows.num_rows if isinstance(rows, pa.Table) else bool(rows.isEmpty())
 
 
 def reads_here(location: str, remote: str | None) -> bool:
@@ -42,35 +67,63 @@ def reads_here(location: str, remote: str | None) -> bool:
     return can_open(location) and not is_folder_elsewhere
 
 
-def works_here(spark: SparkSession, location: str) -> bool:
+def works_here(session: Session, location: str) -> bool:
     """Return whether this process takes part in the steps of a night.
 
-    The tables are in a folder of this machine, and Spark runs in a process beside this one: both see the same files.
+    The tables are in a folder of this machine, and so are the files of Spark, if it runs: it is beside this process.
     """
-    return is_folder(location) and (master(spark) or "").startswith("local")
+    return is_folder(location) and (not runs_steps(session) or (master(session) or "").startswith("local"))
 
 
-def master(spark: SparkSession) -> str | None:
+def runs_steps(session: Session) -> TypeGuard[SparkSession]:
+    """Return whether Spark runs the steps: reads dumps, and makes what is too much for this process."""
+    return session is not None and not callable(session)
+
+
+def started(session: Session) -> SparkSession:
+    """Return the session, started if it waits for that. Raise InputError if there is none."""
+    if session is None:
+        raise InputError(
+            "this needs Spark: install coordinator-audit[spark] and Java 17, and leave engine.runner at auto or spark"
+        )
+    return session() if callable(session) else session
+
+
+def limits_of(session: Session, limits: EngineLimits) -> EngineLimits:
+    """Return the limits of this process: without a Spark it takes everything, in as many parts as needed."""
+    if session is not None:
+        return limits
+    return replace(limits, **dict.fromkeys(LEFT_TO_SPARK, WITHOUT_LIMIT))
+
+
+def is_elsewhere(session: Session) -> bool:
+    """Return whether Spark is reached through Spark Connect."""
+    if not runs_steps(session):
+        return False
+    from pyspark.sql.utils import is_remote  # not at the top: answers from folders need no Spark
+
+    return bool(is_remote())
+
+
+def master(session: SparkSession) -> str | None:
     """Return the master of a Spark in a process beside this one; None: it is elsewhere.
 
     Through Spark Connect it is not asked for: serverless compute answers with an error.
     """
-    from pyspark.sql.utils import is_remote  # not at the top: answers from folders need no Spark
-
-    return None if is_remote() else spark.conf.get("spark.master", None)
+    return None if is_elsewhere(session) else session.conf.get("spark.master", None)
 
 
 class Engine:
     """Runs the SQL of relations over the tables at one location, as they were when it was made.
 
     ``here`` reads them in this process; None: only Spark does. ``through_spark`` makes Spark's reader, once, when it is
-    needed, and is given the error if this process cannot read a table.
+    needed, and is given the error if this process cannot read a table; None: there is no Spark.
     """
 
     def __init__(
         self,
         here: FolderReader | None,
-        through_spark: Callable[[UnsupportedTableError | None], SparkReader],
+        through_spark: Callable[[UnsupportedTableError | None], SparkReader] | None,
         limits: EngineLimits | None = None,
     ) -> None:
         self._here = here
@@ -80,6 +133,8 @@ class Engine:
 
     @cached_property
     def _spark(self) -> SparkReader:
+        if self._through_spark is None:
+            raise self._why or InputError("this needs Spark")
         return self._through_spark(self._why)
 
     @property
@@ -131,10 +186,10 @@ class Engine:
         return max(1, -(-(number or 0) // most))
 
     def in_spark(self) -> Engine:
-        """Return an engine over the same tables that is Spark alone."""
-        return Engine(None, self._through_spark, self.limits)
+        """Return an engine over the same tables that is Spark alone; this one where there is no Spark."""
+        return self if self._through_spark is None else Engine(None, self._through_spark, self.limits)
 
-    def made(self, sql: str, schema: StructType, **values: Value) -> Rows:
+    def made(self, sql: str, schema: pa.Schema, **values: Value) -> Rows:
         """Return the rows of a query, with these columns and types, to be written to a table."""
         rows = self._folded_here(sql, (), iter, schema, values)
         return self._spark.frame(sql, schema, **values) if rows is None else rows
@@ -145,7 +200,7 @@ class Engine:
         by: Sequence[str],
         order: Sequence[str],
         function: Callable[[Batches], Iterator[pa.RecordBatch]],
-        schema: StructType,
+        schema: pa.Schema,
         **values: Value,
     ) -> Rows:
         """Return what a function makes of the rows of a query, with these columns and types, to be written to a table.
@@ -160,21 +215,21 @@ class Engine:
         sql: str,
         order: Sequence[str],
         function: Callable[[Batches], Iterator[pa.RecordBatch]],
-        schema: StructType,
+        schema: pa.Schema,
         values: Mapping[str, Value],
     ) -> pa.Table | None:
         """Return what this process makes of a query; None: it cannot, or it would be too much to have in memory."""
-        types, most = _in_arrow(schema), self.limits.staged_bytes
+        most = self.limits.staged_bytes
 
         def collected(reader: FolderReader) -> pa.Table | None:
             made, size = list[pa.RecordBatch](), 0
-            for batch in reader.folded(sql, order, function, types, **values):
+            for batch in reader.folded(sql, order, function, schema, **values):
                 made.append(batch)
                 # Columns of nulls alone may be the same memory in all batches.
                 size += sum(column.nbytes for column in batch.columns if column.null_count < len(column))
                 if size > most:
                     return None
-            return pa.Table.from_batches(made, types)
+            return pa.Table.from_batches(made, schema)
 
         return self.here(collected)
 
@@ -200,9 +255,3 @@ class Engine:
         first, others = self._either(opened)
         yield from first
         yield from others
-
-
-def _in_arrow(schema: StructType) -> pa.Schema:
-    from pyspark.sql.pandas.types import to_arrow_schema  # not at the top: answers from folders need no Spark
-
-    return to_arrow_schema(schema)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import StructType
-
 from coordinator_core.audit.group_audit import AUDITED_TABLES
 from coordinator_core.history import rows
-from jobs.tables.delta import Table, column
-from jobs.tables.log import INT, LONG, STRING
+from jobs.tables.columns import INT, LONG, STRING, column
 from jobs.tables.row_types import row_type
+from jobs.tables.table import Table
 
 CLUSTER: Final = column("cluster", STRING, "Name of the cluster that wrote the log")
 
@@ -28,8 +26,8 @@ ABOUT: Final = {
 
 
 def _table(table: rows.HistoryTable) -> Table:
-    schema = StructType([CLUSTER, *row_type(table.row).fields])
-    return Table(table.name, ABOUT[table.name], schema, key=("cluster", *table.key))
+    columns = [CLUSTER, *row_type(table.row)]
+    return Table(table.name, ABOUT[table.name], columns, key=("cluster", *table.key))
 
 
 HISTORY: Final = {table.name: _table(table) for table in AUDITED_TABLES}
@@ -52,37 +50,33 @@ GROUP: Final = [
 GROUP_STATES: Final = Table(
     "group_states",
     "State of a group and of its open history after the last replayed record; the next run continues from it",
-    StructType(
-        [
-            *GROUP,
-            column("version", STRING, "Format version of the state"),
-            column("run_id", STRING, "Newest run whose records are included in the state"),
-            column("log_partition", INT, "Highest log partition of a replayed record"),
-            column("log_offset", LONG, "Highest log offset of a replayed record in that log partition"),
-            column("timestamp_ms", LONG, "Latest timestamp of a replayed record, ms since the epoch"),
-            column("state", STRING, "State of the group and of its open history, JSON"),
-        ]
-    ),
+    [
+        *GROUP,
+        column("version", STRING, "Format version of the state"),
+        column("run_id", STRING, "Newest run whose records are included in the state"),
+        column("log_partition", INT, "Highest log partition of a replayed record"),
+        column("log_offset", LONG, "Highest log offset of a replayed record in that log partition"),
+        column("timestamp_ms", LONG, "Latest timestamp of a replayed record, ms since the epoch"),
+        column("state", STRING, "State of the group and of its open history, JSON"),
+    ],
     key=("cluster", "log_topic", "group_id"),
 )
 
 REPLAYED: Final = Table(
     "replayed",
     "Staging table of replay: rows of the last run before they are merged, each a row of one history table or a state",
-    StructType(
-        [
-            *GROUP,
-            column("log_partition", INT, "For a state: highest log partition of a replayed record"),
-            column("log_offset", LONG, "For a state: highest log offset of a replayed record in that log partition"),
-            column("timestamp_ms", LONG, "For a state: latest timestamp of a replayed record, ms since the epoch"),
-            column(
-                "state",
-                STRING,
-                "State of the group and of its open history, JSON; null for a row of a history table. If all is null: "
-                "a group whose old rows are deleted",
-            ),
-            *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
-        ]
-    ),
+    [
+        *GROUP,
+        column("log_partition", INT, "For a state: highest log partition of a replayed record"),
+        column("log_offset", LONG, "For a state: highest log offset of a replayed record in that log partition"),
+        column("timestamp_ms", LONG, "For a state: latest timestamp of a replayed record, ms since the epoch"),
+        column(
+            "state",
+            STRING,
+            "State of the group and of its open history, JSON; null for a row of a history table. If all is null: "
+            "a group whose old rows are deleted",
+        ),
+        *(column(name, row_type(row), ABOUT[name]) for row, name in FOLDED.items()),
+    ],
     key=("cluster", "log_topic", "group_id"),
 )

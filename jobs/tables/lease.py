@@ -26,13 +26,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.types import StringType, StructType, TimestampType
-from pyspark.sql.utils import is_remote
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
+from jobs.tables.columns import STRING, TIMESTAMP, column
 from jobs.tables.conflicts import repeated
-from jobs.tables.delta import Table, Tables, column, few
-from jobs.tables.spark_reader import sql_text
+from jobs.tables.delta import Tables
+from jobs.tables.engine import is_elsewhere
+from jobs.tables.reader import sql_text
+from jobs.tables.table import Table, few
 from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
@@ -41,14 +42,12 @@ if TYPE_CHECKING:
 LEASES: Final = Table(
     "leases",
     "Which run may write the tables now; one row for each lease",
-    StructType(
-        [
-            column("name", StringType(), "Name of the lease"),
-            column("owner", StringType(), "Holder of the lease: host@place/process id/random part; null: not held"),
-            column("acquired_at", TimestampType(), "When the holder took the lease"),
-            column("expires_at", TimestampType(), "When the lease ends if it is not renewed"),
-        ]
-    ),
+    [
+        column("name", STRING, "Name of the lease"),
+        column("owner", STRING, "Holder of the lease: host@place/process id/random part; null: not held"),
+        column("acquired_at", TIMESTAMP, "When the holder took the lease"),
+        column("expires_at", TIMESTAMP, "When the lease ends if it is not renewed"),
+    ],
     key=("name",),
 )
 
@@ -166,7 +165,7 @@ class Lease:
         if held is not None and held.owner is not None:
             before = str(held.owner)
             # A Spark Connect server goes on for a while with the work of a client that is dead.
-            is_gone = not is_remote() and LeaseOwner.parse(before).is_gone()
+            is_gone = not is_elsewhere(self._tables.session) and LeaseOwner.parse(before).is_gone()
             if not is_gone and _aware(held.expires_at) > _now():
                 raise _busy(self._tables, held)
         token = LeaseOwner.parse(self.owner).token

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import SEEK_END
 from pathlib import Path
 from typing import Final
@@ -11,9 +12,11 @@ from typing import Final
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from deltalake.table import TableMerger
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
-from pyspark.sql.types import StructType
+
+from jobs.tables.columns import plain
+from jobs.tables.folder_reader import DIALECT
+from jobs.tables.reader import Value, with_names
 
 WRITER_VERSION: Final = 2
 """The newest writer version of Delta's protocol that all tables have which this software creates."""
@@ -43,9 +46,9 @@ class LocalTable:
             return None
         return cls(table, place, check) if table.protocol().min_writer_version <= WRITER_VERSION else None
 
-    def schema(self) -> StructType:
-        """Return the columns as Spark names their types."""
-        return StructType.fromJson(json.loads(self._table.schema().to_json()))
+    def schema(self) -> pa.Schema:
+        """Return the columns."""
+        return plain(pa.schema(self._table.schema().to_arrow()))
 
     def properties(self) -> dict[str, str]:
         """Return the properties of the table."""
@@ -78,6 +81,13 @@ class LocalTable:
         self._check()
         write_deltalake(self._table, self._with_its_columns(rows), mode="overwrite", commit_properties=_commit(note))
 
+    def replace_where(self, rows: pa.Table, condition: str, values: Mapping[str, Value]) -> None:
+        """Replace the rows that meet a condition; see ``Tables.replace_where``."""
+        self._check()
+        predicate = with_names(condition, str, values, DIALECT)
+        with self._plain_texts():
+            write_deltalake(self._table, self._with_its_columns(rows), mode="overwrite", predicate=predicate)
+
     def replace_if_unchanged(self, rows: pa.Table) -> bool:
         """Replace all rows by these. Return False if the table has changed since it was opened; then it stays."""
         try:
@@ -103,18 +113,23 @@ class LocalTable:
         merger = merger.when_matched_update(dict(update), predicate=when)
         if insert:
             merger = merger.when_not_matched_insert({name: f"s.{name}" for name in rows.column_names})
-        self._execute(merger)
+        with self._plain_texts():
+            merger.execute()
 
     def delete(self, rows: pa.Table) -> None:
         """Delete the rows that equal one of ``rows`` in all columns of ``rows``."""
         self._check()
         merger = self._table.merge(rows, _same(rows.column_names), source_alias="s", target_alias="t")
-        self._execute(merger.when_matched_delete())
+        with self._plain_texts():
+            merger.when_matched_delete().execute()
 
-    def _execute(self, merger: TableMerger) -> None:
-        """Merge. delta-rs writes texts as ``string_view``, with which pyarrow, and DuckDB over it, compare no text."""
+    @contextmanager
+    def _plain_texts(self) -> Iterator[None]:
+        """Correct the files of a commit: delta-rs writes texts of rows that it has read as ``string_view``, with which
+        pyarrow, and DuckDB over it, compare no text.
+        """
         before = set(self._table.file_uris())
-        merger.execute()
+        yield
         for place in set(self._table.file_uris()) - before:
             _leave_types_to_parquet(Path(place))
 
@@ -122,6 +137,23 @@ class LocalTable:
         """Delete all rows."""
         self._check()
         self._table.delete()
+
+    def optimize(self) -> None:
+        """Merge small files into large ones."""
+        self._check()
+        with self._plain_texts():
+            self._table.optimize.compact()
+
+    def vacuum(self, hours: float) -> None:
+        """Delete the files that no version of the last hours needs."""
+        self._check()
+        self._table.vacuum(math.ceil(hours), dry_run=False, enforce_retention_duration=False)
+
+    def update(self, changes: Mapping[str, str], condition: str) -> int:
+        """Set columns of the rows that meet a condition (SQL). Return how many there are."""
+        self._check()
+        with self._plain_texts():
+            return int(self._table.update(updates=dict(changes), predicate=condition)["num_updated_rows"])
 
     def set_property(self, name: str, value: str) -> None:
         """Set a property of the table."""

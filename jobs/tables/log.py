@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    BooleanType,
-    IntegerType,
-    LongType,
-    MapType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+import pyarrow as pa
 
-from jobs.tables.delta import Table, column
-
-STRING, LONG, INT, SHORT = StringType(), LongType(), IntegerType(), ShortType()
+from jobs.tables.columns import BINARY, BOOLEAN, INT, LONG, SHORT, STRING, TIMESTAMP, array, column
+from jobs.tables.table import Table
 
 RUN = [
     column("cluster", STRING, "Name of the cluster that wrote the log"),
@@ -63,11 +50,11 @@ DUMPED = [
         STRING,
         "record, control, empty (a batch emptied by compaction) or damaged (bytes that are not a record)",
     ),
-    column("key", BinaryType(), "Key of the record"),
-    column("value", BinaryType(), "Value of the record, null for a tombstone; the damaged bytes of a damaged row"),
+    column("key", BINARY, "Key of the record"),
+    column("value", BINARY, "Value of the record, null for a tombstone; the damaged bytes of a damaged row"),
     column(
         "headers",
-        ArrayType(StructType([StructField("key", STRING), StructField("value", BinaryType())])),
+        array(pa.struct([pa.field("key", STRING), pa.field("value", BINARY)])),
         "Record headers; null: none",
     ),
     *BATCH,
@@ -78,7 +65,7 @@ DUMPED = [
     column("sequence", INT, "Sequence number of the record; -1: none"),
     column(
         "is_transactional",
-        BooleanType(),
+        BOOLEAN,
         "True: the record was written in a transaction; null if the dump does not show transactions",
     ),
     column(
@@ -95,17 +82,17 @@ DUMPED = [
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are not a record"),
-    column("extra", MapType(STRING, STRING), "Other columns of the dump, as text; null: none"),
+    column("extra", pa.map_(STRING, STRING), "Other columns of the dump, as text; null: none"),
 ]
 """The columns that every source yields, in this order."""
 
 KEPT = {
     field.name: field
     for field in (
-        column("key", BinaryType(), "Key of the record; null where a row of another table gives key and value back"),
+        column("key", BINARY, "Key of the record; null where a row of another table gives key and value back"),
         column(
             "value",
-            BinaryType(),
+            BINARY,
             "Value of the record; null for a tombstone, and if a row of another table gives it back; the bytes of a "
             "damaged row",
         ),
@@ -115,79 +102,69 @@ KEPT = {
 LOG_RECORDS = Table(
     "log_records",
     "One record of a log as dumped, with its position, its producer and the outcome of its transaction",
-    StructType(
-        [
-            *RUN,
-            column(
-                "record_type", SHORT, "Record type: the first two bytes of the key; null for logs without such keys"
-            ),
-            *(KEPT.get(field.name, field) for field in DUMPED),
-            STRAY,
-            column(
-                "revised_by",
-                STRING,
-                "Last run that added facts about the record (its batch, the outcome of its transaction)",
-            ),
-            column(
-                "value_dropped", BooleanType(), "True: maintenance has deleted the value; the record is not a tombstone"
-            ),
-            column("key_hash", LONG, "Hash of the key (xxhash64); null: no key"),
-        ]
-    ),
+    [
+        *RUN,
+        column("record_type", SHORT, "Record type: the first two bytes of the key; null for logs without such keys"),
+        *(KEPT.get(field.name, field) for field in DUMPED),
+        STRAY,
+        column(
+            "revised_by",
+            STRING,
+            "Last run that added facts about the record (its batch, the outcome of its transaction)",
+        ),
+        column("value_dropped", BOOLEAN, "True: maintenance has deleted the value; the record is not a tombstone"),
+        column("key_hash", LONG, "Hash of the key (xxhash64); null: no key"),
+    ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "kind", "stray"),
 )
 
 LOG_RANGES = Table(
     "log_ranges",
     "Offsets of one log partition, in one leader epoch and without a gap, that one run added",
-    StructType(
-        [
-            *RUN,
-            column("log_topic", STRING, "Topic of the log"),
-            column("log_partition", INT, "Partition of the log"),
-            column("first_offset", LONG, "First offset of the range"),
-            column("last_offset", LONG, "Last offset of the range"),
-            column("leader_epoch", INT, "Leader epoch of its batches; null if the dump does not contain it"),
-            column("records", LONG, "Number of records and control records"),
-            column("first_ms", LONG, "Earliest time of a record, ms since the epoch; null: none has a time"),
-            column("last_ms", LONG, "Latest time of a record; null: none has a time"),
-            column("has_start", BooleanType(), "True: it proves that the log partition was read from its start"),
-        ]
-    ),
+    [
+        *RUN,
+        column("log_topic", STRING, "Topic of the log"),
+        column("log_partition", INT, "Partition of the log"),
+        column("first_offset", LONG, "First offset of the range"),
+        column("last_offset", LONG, "Last offset of the range"),
+        column("leader_epoch", INT, "Leader epoch of its batches; null if the dump does not contain it"),
+        column("records", LONG, "Number of records and control records"),
+        column("first_ms", LONG, "Earliest time of a record, ms since the epoch; null: none has a time"),
+        column("last_ms", LONG, "Latest time of a record; null: none has a time"),
+        column("has_start", BOOLEAN, "True: it proves that the log partition was read from its start"),
+    ],
     key=("cluster", "run_id", "log_topic", "log_partition", "first_offset"),
 )
 
 QUARANTINE = Table(
     "quarantine",
     "One record that could not be decoded, or damaged bytes of a log",
-    StructType(
-        [
-            *RUN,
-            *POSITION,
-            *ORIGIN,
-            STRAY,
-            column("reason", STRING, "The error, with record type and field path if decoding got so far"),
-            column(
-                "part",
-                STRING,
-                "What could not be decoded: key, value, type (no schema has it; brokers ignore such records), or "
-                "damaged (bytes that are not a record)",
-            ),
-            column(
-                "byte_position",
-                LONG,
-                "Byte position of the error within the key or value; for damaged bytes: within the file",
-            ),
-            column("key", BinaryType(), "Key of the record"),
-            column("value", BinaryType(), "Value of the record, or the damaged bytes"),
-            column("record_type", SHORT, "Record type; null: the key could not be decoded, or is none"),
-            column("group_id", STRING, "Group that the key names; null: the key could not be decoded, or is none"),
-        ]
-    ),
+    [
+        *RUN,
+        *POSITION,
+        *ORIGIN,
+        STRAY,
+        column("reason", STRING, "The error, with record type and field path if decoding got so far"),
+        column(
+            "part",
+            STRING,
+            "What could not be decoded: key, value, type (no schema has it; brokers ignore such records), or "
+            "damaged (bytes that are not a record)",
+        ),
+        column(
+            "byte_position",
+            LONG,
+            "Byte position of the error within the key or value; for damaged bytes: within the file",
+        ),
+        column("key", BINARY, "Key of the record"),
+        column("value", BINARY, "Value of the record, or the damaged bytes"),
+        column("record_type", SHORT, "Record type; null: the key could not be decoded, or is none"),
+        column("group_id", STRING, "Group that the key names; null: the key could not be decoded, or is none"),
+    ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
 )
 
-GAP = StructType(
+GAP = pa.struct(
     [
         column("first_offset", LONG, "First offset of the gap"),
         column("last_offset", LONG, "Last offset of the gap"),
@@ -200,37 +177,35 @@ GAP = StructType(
 RUNS = Table(
     "runs",
     "What one run read from one log partition: offsets, counts that must add up, gaps",
-    StructType(
-        [
-            *RUN,
-            column("job", STRING, "ingest or decode"),
-            column("log_topic", STRING, "Topic of the log"),
-            column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
-            column("first_offset", LONG, "Lowest offset that this run added to log_records"),
-            column("last_offset", LONG, "Highest offset that this run added to log_records"),
-            column("records", LONG, "Rows added, empty batches not counted; equals decoded + quarantined + control"),
-            column("control", LONG, "Number of control records among these rows"),
-            column(
-                "decoded", LONG, "Rows added to offset_commits, group_records and cluster_records; null before decoding"
-            ),
-            column("quarantined", LONG, "Rows added to quarantine; null before decoding"),
-            column("empty_batches", LONG, "Batches without records, because compaction has removed them"),
-            column("compacted_offsets", LONG, "Offsets without a record, removed by compaction"),
-            column(
-                "unknown_offsets",
-                LONG,
-                "Offsets without a record that may be control records, in dumps that cannot show them",
-            ),
-            column(
-                "missing_offsets",
-                LONG,
-                "Offsets without a record that are missing: neither compaction nor damage explains them",
-            ),
-            column("damaged_offsets", LONG, "Offsets without a record because the bytes are damaged"),
-            column("gaps", ArrayType(GAP), "The largest gaps not caused by compaction"),
-            column("finished_at", TimestampType(), "When the run had finished this partition"),
-            column("version", STRING, "Version of this software"),
-        ]
-    ),
+    [
+        *RUN,
+        column("job", STRING, "ingest or decode"),
+        column("log_topic", STRING, "Topic of the log"),
+        column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
+        column("first_offset", LONG, "Lowest offset that this run added to log_records"),
+        column("last_offset", LONG, "Highest offset that this run added to log_records"),
+        column("records", LONG, "Rows added, empty batches not counted; equals decoded + quarantined + control"),
+        column("control", LONG, "Number of control records among these rows"),
+        column(
+            "decoded", LONG, "Rows added to offset_commits, group_records and cluster_records; null before decoding"
+        ),
+        column("quarantined", LONG, "Rows added to quarantine; null before decoding"),
+        column("empty_batches", LONG, "Batches without records, because compaction has removed them"),
+        column("compacted_offsets", LONG, "Offsets without a record, removed by compaction"),
+        column(
+            "unknown_offsets",
+            LONG,
+            "Offsets without a record that may be control records, in dumps that cannot show them",
+        ),
+        column(
+            "missing_offsets",
+            LONG,
+            "Offsets without a record that are missing: neither compaction nor damage explains them",
+        ),
+        column("damaged_offsets", LONG, "Offsets without a record because the bytes are damaged"),
+        column("gaps", array(GAP), "The largest gaps not caused by compaction"),
+        column("finished_at", TIMESTAMP, "When the run had finished this partition"),
+        column("version", STRING, "Version of this software"),
+    ],
     key=("cluster", "run_id", "job", "log_topic", "log_partition"),
 )

@@ -4,40 +4,36 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import DoubleType, MapType, StructType, TimestampType
+import pyarrow as pa
 
-from jobs.tables.delta import Table, column
-from jobs.tables.log import INT, LONG, STRING
+from jobs.tables.columns import DOUBLE, INT, LONG, STRING, TIMESTAMP, column
+from jobs.tables.table import Table
 
 NIGHTLY_STEPS: Final = Table(
     "nightly_steps",
     "One step of one nightly run: duration, counts, and how it ended",
-    StructType(
-        [
-            column("night", STRING, "Id of the run; sorts by time"),
-            column("number", INT, "Position of the step in the run, from 1"),
-            column("step", STRING, "Name of the step, as in the setting nightly.steps"),
-            column("ended", STRING, "done, failed, or skipped (not due, not configured, or nothing has changed)"),
-            column("started_at", TimestampType(), "When the step began"),
-            column("seconds", DoubleType(), "Duration in seconds"),
-            column("counts", MapType(STRING, LONG), "Counts of the step, by name"),
-            column("error", STRING, "Error of a failed step; null for other steps"),
-            column("version", STRING, "Version of this software"),
-        ]
-    ),
+    [
+        column("night", STRING, "Id of the run; sorts by time"),
+        column("number", INT, "Position of the step in the run, from 1"),
+        column("step", STRING, "Name of the step, as in the setting nightly.steps"),
+        column("ended", STRING, "done, failed, or skipped (not due, not configured, or nothing has changed)"),
+        column("started_at", TIMESTAMP, "When the step began"),
+        column("seconds", DOUBLE, "Duration in seconds"),
+        column("counts", pa.map_(STRING, LONG), "Counts of the step, by name"),
+        column("error", STRING, "Error of a failed step; null for other steps"),
+        column("version", STRING, "Version of this software"),
+    ],
     key=("night", "number"),
 )
 
 DUMPED_FILES: Final = Table(
     "dumped_files",
     "One local dump file as a nightly run ingested it; it is read again only after it has changed",
-    StructType(
-        [
-            column("cluster", STRING, "Name of the cluster that wrote the log"),
-            column("path", STRING, "Path of the file"),
-            column("size", LONG, "Size in bytes"),
-            column("modified_ns", LONG, "Modification time, ns since the epoch"),
-        ]
-    ),
+    [
+        column("cluster", STRING, "Name of the cluster that wrote the log"),
+        column("path", STRING, "Path of the file"),
+        column("size", LONG, "Size in bytes"),
+        column("modified_ns", LONG, "Modification time, ns since the epoch"),
+    ],
     key=("cluster", "path"),
 )

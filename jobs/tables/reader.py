@@ -114,6 +114,16 @@ def literal(value: Value, dialect: Dialect) -> str:
     return f"({', '.join(literal(entry, dialect) for entry in value) or 'NULL'})"
 
 
+def sql_text(text: str) -> str:
+    """Return a text as a string literal in Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def sql_name(location: str, table: str) -> str:
+    """Return the name of a table in Spark's SQL."""
+    return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
+
+
 def is_catalog_name(location: str) -> bool:
     """Return whether a location is a schema of a catalog, such as ``main.audit``; otherwise it is a folder or a URI."""
     return CATALOG_NAME.fullmatch(location) is not None

@@ -6,14 +6,13 @@ import re
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import BinaryType, BooleanType, StructField, StructType
 
 from coordinator_core.records import COMMIT_TYPES, Family
 from coordinator_core.wire.arrow_types import message_type
 from coordinator_core.wire.schema import RecordSchema, record_schemas
-from jobs.tables.delta import Table, column
-from jobs.tables.log import BATCH, LONG, ORIGIN, POSITION, RUN, SHORT, STRAY, STRING
+from jobs.tables.columns import BINARY, BOOLEAN, LONG, SHORT, STRING, column
+from jobs.tables.log import BATCH, ORIGIN, POSITION, RUN, STRAY
+from jobs.tables.table import Table
 
 OFFSET_COMMIT_NAMES: Final = {
     ("key", "group"): "group_id",
@@ -69,27 +68,24 @@ def offset_commit_columns() -> dict[str, FieldColumn]:
     return columns
 
 
-def _struct_fields(*families: Family) -> list[StructField]:
-    return [
-        column(name, from_arrow_type(record_struct(schema)), schema.about)
-        for name, schema in struct_columns(*families).items()
-    ]
+def _struct_fields(*families: Family) -> list[pa.Field]:
+    return [column(name, record_struct(schema), schema.about) for name, schema in struct_columns(*families).items()]
 
 
-def _offset_commit_fields() -> list[StructField]:
-    return [column(name, from_arrow_type(field.type), field.about) for name, field in offset_commit_columns().items()]
+def _offset_commit_fields() -> list[pa.Field]:
+    return [column(name, field.type, field.about) for name, field in offset_commit_columns().items()]
 
 
 DECODED = [
     column("record_type", SHORT, "Record type (number)"),
     column("record_name", STRING, "Record type (name in Kafka)"),
     column("value_version", SHORT, "Version of the value's schema; null for a tombstone"),
-    column("is_tombstone", BooleanType(), "True: the value is null, which deletes the key"),
+    column("is_tombstone", BOOLEAN, "True: the value is null, which deletes the key"),
 ]
 
 RAW = [
-    column("key", BinaryType(), "Key of the record, as bytes"),
-    column("value", BinaryType(), "Value of the record, as bytes; null for a tombstone"),
+    column("key", BINARY, "Key of the record, as bytes"),
+    column("value", BINARY, "Value of the record, as bytes; null for a tombstone"),
 ]
 
 BY_GROUP: Final = ("group_id", "log_topic", "log_partition", "log_offset")
@@ -98,28 +94,26 @@ BY_GROUP: Final = ("group_id", "log_topic", "log_partition", "log_offset")
 OFFSET_COMMITS = Table(
     "offset_commits",
     "One offset commit, or one tombstone of a committed offset",
-    StructType(
-        [
-            *RUN,
-            *POSITION,
-            *BATCH,
-            *ORIGIN,
-            STRAY,
-            *_offset_commit_fields(),
-            column(
-                "producer_id",
-                LONG,
-                "Producer id of a transactional commit; -1: none; null if the dump does not contain it",
-            ),
-            column("producer_epoch", SHORT, "Epoch of the producer"),
-            column(
-                "outcome",
-                STRING,
-                "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
-            ),
-            *DECODED,
-        ]
-    ),
+    [
+        *RUN,
+        *POSITION,
+        *BATCH,
+        *ORIGIN,
+        STRAY,
+        *_offset_commit_fields(),
+        column(
+            "producer_id",
+            LONG,
+            "Producer id of a transactional commit; -1: none; null if the dump does not contain it",
+        ),
+        column("producer_epoch", SHORT, "Epoch of the producer"),
+        column(
+            "outcome",
+            STRING,
+            "Outcome of the transaction: committed, aborted, open or unknown; null: not in a transaction",
+        ),
+        *DECODED,
+    ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
     order=BY_GROUP,
 )
@@ -127,19 +121,17 @@ OFFSET_COMMITS = Table(
 GROUP_RECORDS = Table(
     "group_records",
     "One record of the group coordinator (offset commits excepted), of the share coordinator or of a Connect group",
-    StructType(
-        [
-            *RUN,
-            *POSITION,
-            *BATCH,
-            *ORIGIN,
-            STRAY,
-            column("group_id", STRING, "Id of the group"),
-            *DECODED,
-            *RAW,
-            *_struct_fields(Family.GROUP, Family.SHARE, Family.CONNECT),
-        ]
-    ),
+    [
+        *RUN,
+        *POSITION,
+        *BATCH,
+        *ORIGIN,
+        STRAY,
+        column("group_id", STRING, "Id of the group"),
+        *DECODED,
+        *RAW,
+        *_struct_fields(Family.GROUP, Family.SHARE, Family.CONNECT),
+    ],
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
     order=BY_GROUP,
 )
@@ -147,21 +139,17 @@ GROUP_RECORDS = Table(
 CLUSTER_RECORDS = Table(
     "cluster_records",
     "One record of the cluster metadata log",
-    StructType(
-        [*RUN, *POSITION, *BATCH, *ORIGIN, STRAY, *DECODED, *RAW, *_struct_fields(Family.METADATA)],
-    ),
+    [*RUN, *POSITION, *BATCH, *ORIGIN, STRAY, *DECODED, *RAW, *_struct_fields(Family.METADATA)],
     key=("cluster", "log_topic", "log_partition", "log_offset", "stray"),
 )
 
 ARRIVED = Table(
     "arrived",
     "Rows on their way from a dump to their tables, where Spark writes the tables; empty between runs",
-    StructType(
-        [
-            column("table", STRING, "Name of the table"),
-            column("count", LONG, "Number of rows"),
-            column("rows", BinaryType(), "The rows as an Arrow stream"),
-        ]
-    ),
+    [
+        column("table", STRING, "Name of the table"),
+        column("count", LONG, "Number of rows"),
+        column("rows", BINARY, "The rows as an Arrow stream"),
+    ],
     key=(),
 )

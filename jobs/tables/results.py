@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import BooleanType, DoubleType, StructType, TimestampType
-
 from coordinator_core.audit.finding_growth import KnownFinding
 from coordinator_core.audit.finding_rows import FindingRow
-from jobs.tables.columns import COMMIT, OFFSET_KEY
-from jobs.tables.delta import Table, column
+from jobs.tables.columns import BOOLEAN, COMMIT, DOUBLE, LONG, OFFSET_KEY, STRING, TIMESTAMP, column
 from jobs.tables.history import CLUSTER
-from jobs.tables.log import LONG, RUN, STRING
+from jobs.tables.log import RUN
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.row_types import row_type
+from jobs.tables.table import Table
 
 FINDINGS: Final = Table(
     "findings",
     "One finding about a group that an operator should look at, as of the end of the log",
-    StructType([CLUSTER, *row_type(FindingRow).fields]),
+    [CLUSTER, *row_type(FindingRow)],
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
 
@@ -26,14 +24,12 @@ FINDINGS: Final = Table(
 KNOWN_FINDINGS: Final = Table(
     "known_findings",
     "One finding of the table findings, with the nights that first had it and that last had more of it",
-    StructType(
-        [
-            CLUSTER,
-            *row_type(KnownFinding).fields,
-            column("found_in", STRING, "Id of the night that first had it; sorts by time"),
-            column("changed_in", STRING, "Id of the last night in which it was new or had grown; sorts by time"),
-        ]
-    ),
+    [
+        CLUSTER,
+        *row_type(KnownFinding),
+        column("found_in", STRING, "Id of the night that first had it; sorts by time"),
+        column("changed_in", STRING, "Id of the last night in which it was new or had grown; sorts by time"),
+    ],
     key=("cluster", "group_id", "kind", "subject", "since_ms"),
 )
 """What gates take for new: see ``jobs.relations.news``."""
@@ -42,52 +38,46 @@ KNOWN_FINDINGS: Final = Table(
 GROUP_OFFSETS: Final = Table(
     "group_offsets",
     "Committed offset of one group and partition at the end of one run, with its lag if end offsets were given",
-    StructType(
-        [
-            *RUN,
-            *(
-                field
-                for field in OFFSET_COMMITS.schema
-                if field.name in (*OFFSET_KEY, *COMMIT) and field.name != "cluster"
-            ),
-            column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
-            column("is_stable", BooleanType(), "True: no transaction is open for the partition"),
-            column("end_offset", LONG, "Newest given end offset of the partition; null: none was given"),
-            column("end_offset_ms", LONG, "Time of that end offset, ms since the epoch"),
-            column(
-                "lag", LONG, "Records between the committed offset and that end offset; null: no end offset was given"
-            ),
-        ]
-    ),
+    [
+        *RUN,
+        *(
+            field
+            for field in OFFSET_COMMITS.columns
+            if field.name in (*OFFSET_KEY, *COMMIT) and field.name != "cluster"
+        ),
+        column("status", STRING, "committed; pending in an open transaction; share: start offset of a share group"),
+        column("is_stable", BOOLEAN, "True: no transaction is open for the partition"),
+        column("end_offset", LONG, "Newest given end offset of the partition; null: none was given"),
+        column("end_offset_ms", LONG, "Time of that end offset, ms since the epoch"),
+        column("lag", LONG, "Records between the committed offset and that end offset; null: no end offset was given"),
+    ],
     key=("cluster", "run_id", "log_topic", "group_id", "topic", "partition", "status", "producer_id"),
 )
 
 CHECK_RESULTS: Final = Table(
     "check_results",
     "Result of one data-quality check (expectation) in one run: of a measure for each cluster, of a table for all",
-    StructType(
-        [
-            column("run_id", STRING, "Run of the checks; sorts by time"),
-            column("cluster", STRING, "Name of the cluster that was measured; null: the whole table was checked"),
-            column("suite", STRING, "Name of the suite of expectations"),
-            column("check", STRING, "Name of the measure, or of the table and the column"),
-            column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
-            column("about", STRING, "What the check looks at"),
-            column("happened", STRING, "What is wrong, or why it is unknown; null: the expectation is met"),
-            column("severity", STRING, "critical (a failure fails the run), warning or info"),
-            column(
-                "observed",
-                DoubleType(),
-                "Value of the measure, or what the expectation observed; null: not computed, or not a number",
-            ),
-            column("bound", STRING, "Arguments of the expectation: bounds, conditions"),
-            column(
-                "passed",
-                BooleanType(),
-                "True: the expectation is met; null: unknown, because the measure or the table does not exist",
-            ),
-            column("checked_at", TimestampType(), "When the check ran"),
-        ]
-    ),
+    [
+        column("run_id", STRING, "Run of the checks; sorts by time"),
+        column("cluster", STRING, "Name of the cluster that was measured; null: the whole table was checked"),
+        column("suite", STRING, "Name of the suite of expectations"),
+        column("check", STRING, "Name of the measure, or of the table and the column"),
+        column("expectation", STRING, "Type of the expectation, as Great Expectations names it"),
+        column("about", STRING, "What the check looks at"),
+        column("happened", STRING, "What is wrong, or why it is unknown; null: the expectation is met"),
+        column("severity", STRING, "critical (a failure fails the run), warning or info"),
+        column(
+            "observed",
+            DOUBLE,
+            "Value of the measure, or what the expectation observed; null: not computed, or not a number",
+        ),
+        column("bound", STRING, "Arguments of the expectation: bounds, conditions"),
+        column(
+            "passed",
+            BOOLEAN,
+            "True: the expectation is met; null: unknown, because the measure or the table does not exist",
+        ),
+        column("checked_at", TIMESTAMP, "When the check ran"),
+    ],
     key=("run_id", "cluster", "suite", "check", "expectation", "bound"),
 )

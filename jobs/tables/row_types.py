@@ -1,47 +1,31 @@
-"""Spark types for the row types of the core."""
+"""Arrow types for the row types of the core."""
 
 from __future__ import annotations
 
 import typing
 from typing import Annotated, Any, Final
 
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+import pyarrow as pa
 
+from jobs.tables.columns import BOOLEAN, DOUBLE, LONG, STRING, array, column
 from jobs.tables.row_reader import bare, element
 
-SCALARS: Final[dict[type, DataType]] = {
-    str: StringType(),
-    bool: BooleanType(),
-    int: LongType(),
-    float: DoubleType(),
-}
+SCALARS: Final[dict[type, pa.DataType]] = {str: STRING, bool: BOOLEAN, int: LONG, float: DOUBLE}
 
 
-def spark_type(core_type: Any) -> DataType:
-    """Return the Spark type for a type of the core: structs for named tuples and dataclasses, arrays for tuples."""
+def arrow_type(core_type: Any) -> pa.DataType:
+    """Return the Arrow type for a type of the core: structs for named tuples and dataclasses, lists for tuples."""
     core, part = bare(core_type), element(core_type)
     if part is not None:
-        return ArrayType(spark_type(part))
+        return array(arrow_type(part))
     scalar = next((SCALARS[base] for base in core.__mro__ if base in SCALARS), None)
     return scalar or row_type(core)
 
 
-def row_type(row: type) -> StructType:
+def row_type(row: type) -> pa.StructType:
     """Return the columns for a row type, with the comments of its annotations."""
-    fields = []
-    for name, hint in typing.get_type_hints(row, include_extras=True).items():
-        comment = {"comment": about} if (about := _about(hint)) else {}
-        fields.append(StructField(name, spark_type(hint), True, comment))
-    return StructType(fields)
+    hints = typing.get_type_hints(row, include_extras=True)
+    return pa.struct([column(name, arrow_type(hint), _about(hint)) for name, hint in hints.items()])
 
 
 def _about(hint: Any) -> str | None:

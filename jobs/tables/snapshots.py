@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, StructType
-
 from coordinator_core.audit.offsets.burrow import LagPoint
-from jobs.tables.delta import Table, column
+from jobs.tables.columns import INT, LONG, STRING, array, column
 from jobs.tables.history import CLUSTER
-from jobs.tables.log import INT, LONG, STRING
 from jobs.tables.row_types import row_type
+from jobs.tables.table import Table
 
 SNAPSHOT: Final = [
     CLUSTER,
@@ -21,17 +19,15 @@ SNAPSHOT: Final = [
 END_OFFSETS: Final = Table(
     "end_offsets",
     "One partition of a topic as one snapshot of the cluster shows it, with its end offset",
-    StructType(
-        [
-            *SNAPSHOT,
-            column("topic", STRING, "Topic name"),
-            column("topic_id", STRING, "Topic id; null: the snapshot has none"),
-            column("partition", INT, "Partition"),
-            column("end_offset", LONG, "End offset; null: the partition had no leader"),
-            column("replica_racks", ArrayType(STRING), "Rack of each replica; null for a broker without one"),
-            column("cluster_id", STRING, "Id that the cluster itself has; null: the snapshot has none"),
-        ]
-    ),
+    [
+        *SNAPSHOT,
+        column("topic", STRING, "Topic name"),
+        column("topic_id", STRING, "Topic id; null: the snapshot has none"),
+        column("partition", INT, "Partition"),
+        column("end_offset", LONG, "End offset; null: the partition had no leader"),
+        column("replica_racks", array(STRING), "Rack of each replica; null for a broker without one"),
+        column("cluster_id", STRING, "Id that the cluster itself has; null: the snapshot has none"),
+    ],
     key=("cluster", "timestamp_ms", "topic", "partition"),
 )
 
@@ -39,27 +35,23 @@ SNAPSHOT_SETTINGS: Final = Table(
     "snapshot_settings",
     "One setting as one snapshot of the cluster shows it: a config of a group or a broker, or the level of a feature; "
     "rows between two that show the same value are left out",
-    StructType(
-        [
-            *SNAPSHOT,
-            column("resource_type", STRING, "GROUP, BROKER, SUPPORTED_FEATURES (of a broker) or FINALIZED_FEATURES"),
-            column("resource", STRING, "Id of the group or broker; empty: the cluster"),
-            column("name", STRING, "Name of the config or feature; missing: the snapshot does not have them all"),
-            column("value", STRING, "Value; of a feature: the highest level; of missing: why"),
-        ]
-    ),
+    [
+        *SNAPSHOT,
+        column("resource_type", STRING, "GROUP, BROKER, SUPPORTED_FEATURES (of a broker) or FINALIZED_FEATURES"),
+        column("resource", STRING, "Id of the group or broker; empty: the cluster"),
+        column("name", STRING, "Name of the config or feature; missing: the snapshot does not have them all"),
+        column("value", STRING, "Value; of a feature: the highest level; of missing: why"),
+    ],
     key=("cluster", "timestamp_ms", "resource_type", "resource", "name"),
 )
 
 LAG_HISTORY: Final = Table(
     "lag_history",
     "Lag of one group in one partition at the time of one snapshot of the end offsets, with Burrow's status",
-    StructType(
-        [
-            CLUSTER,
-            column("run_id", STRING, "Newest run (of records, or of a snapshot) that the row rests on"),
-            *row_type(LagPoint).fields,
-        ]
-    ),
+    [
+        CLUSTER,
+        column("run_id", STRING, "Newest run (of records, or of a snapshot) that the row rests on"),
+        *row_type(LagPoint),
+    ],
     key=("cluster", "group_id", "topic", "partition", "timestamp_ms"),
 )

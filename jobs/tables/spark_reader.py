@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
 import pyarrow as pa
+from deltalake import Schema
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
-from jobs.tables.reader import Dialect, MissingTableError, Value, is_catalog_name, missing_table, with_names
+from jobs.tables.columns import sql_type
+from jobs.tables.reader import Dialect, MissingTableError, Value, missing_table, sql_name, sql_text, with_names
 
 MISSING: Final = ("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND", "DELTA_TABLE_NOT_FOUND", "SCHEMA_NOT_FOUND")
 """Spark's error conditions for a missing table."""
-
-
-def sql_text(text: str) -> str:
-    """Return a text as an SQL string literal."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def sql_name(location: str, table: str) -> str:
-    """Return the name of a table in Spark's SQL."""
-    return f"{location}.{table}" if is_catalog_name(location) else f"delta.`{location}/{table}`"
 
 
 KEPT_ROWS: Final = 100
@@ -38,6 +31,16 @@ KEPT_ANSWERS: Final = 1000
 """How many answers are kept."""
 
 DIALECT: Final = Dialect(sql_text, bytes_of="octet_length({})", each_of="explode({})", numbers="sequence({})")
+
+
+def spark_types(columns: Iterable[pa.Field]) -> StructType:
+    """Return columns with Spark's types and their comments. Delta writes a schema as Spark does."""
+    return StructType.fromJson(json.loads(Schema.from_arrow(pa.schema(columns)).to_json()))
+
+
+def columns_of(rows: DataFrame) -> pa.Schema:
+    """Return the columns of rows in Spark with Arrow's types."""
+    return to_arrow_schema(rows.schema)
 
 
 def in_spark(condition: str, values: Mapping[str, Value]) -> Column:
@@ -51,7 +54,7 @@ def sent(spark: SparkSession, rows: pa.Table) -> DataFrame:
     In one piece: classic Spark leaves out all rows behind a batch of Arrow that has none. Spark Connect does not take
     the columns of no rows from Arrow.
     """
-    return spark.createDataFrame(rows.combine_chunks() if rows.num_rows else [], from_arrow_schema(rows.schema))
+    return spark.createDataFrame(rows.combine_chunks() if rows.num_rows else [], spark_types(rows.schema))
 
 
 def read(spark: SparkSession, location: str, table: str) -> DataFrame:
@@ -109,9 +112,9 @@ class SparkReader:
         """Yield the rows of a query as tuples; see ``TableReader``."""
         return (tuple(row.values()) for row in self.rows(sql, **values))
 
-    def frame(self, sql: str, schema: StructType, **values: Value) -> DataFrame:
+    def frame(self, sql: str, schema: pa.Schema, **values: Value) -> DataFrame:
         """Return the rows of a query with these columns and types."""
-        casts = (f"CAST(`{field.name}` AS {field.dataType.simpleString()}) AS `{field.name}`" for field in schema)
+        casts = (f"CAST(`{each.name}` AS {sql_type(each.type)}) AS `{each.name}`" for each in schema)
         return self._frame(self._text(sql, values)).selectExpr(*casts)
 
     def folded(
@@ -120,12 +123,12 @@ class SparkReader:
         by: Sequence[str],
         order: Sequence[str],
         function: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-        schema: StructType,
+        schema: pa.Schema,
         **values: Value,
     ) -> DataFrame:
         """Return what a function makes of the rows of a query: those with the same ``by`` in one task, in ``order``."""
         rows = self._frame(self._text(sql, values)).repartition(*by)  # sorting by range would read all rows twice
-        return rows.sortWithinPartitions(*by, *order).mapInArrow(function, schema)
+        return rows.sortWithinPartitions(*by, *order).mapInArrow(function, spark_types(schema))
 
     def query(self, sql: str, **values: Value) -> DataFrame:
         """Return the rows of a query."""

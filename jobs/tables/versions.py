@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
+from jobs.tables.table import Table
 
 
 def versions(tables: Tables, wanted: Sequence[Table]) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""Parquet files that Python workers of Spark write into the folders of Delta tables, and their commits.
+"""Parquet files that tasks write into the folders of Delta tables, and their commits.
 
-A worker writes the rows that it has in columns already as they are, which takes a tenth of what the rows would take on
-the way through the JVM. A file belongs to its table only once it is committed; those of a task that failed, or of a run
-that was killed, never are, and VACUUM deletes them.
+A task, of this machine or of Spark's Python workers, writes the rows that it has in columns already as they are, which
+takes a tenth of what the rows would take on the way through the JVM. A file belongs to its table only once it is
+committed; those of a task that failed, or of a run that was killed, never are, and VACUUM deletes them.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Row
-from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, ShortType, StringType, StructField, StructType
 
 from coordinator_core.errors import InputError
-from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
+from jobs.tables.columns import INT, LONG, SHORT, STRING
+from jobs.tables.delta import INDEXED_COLUMNS, Tables
 from jobs.tables.engine import Rows
+from jobs.tables.table import Table
 
 if TYPE_CHECKING:
     from deltalake.table import ProtocolVersions
     from deltalake.transaction import RemoveAction
+    from pyspark.sql import DataFrame
 
 ROWS_TOGETHER: Final = 1 << 18
 """Number of rows of a table with an order that are sorted and written together: all that a task holds of it."""
@@ -38,17 +39,15 @@ BYTES_TOGETHER: Final = 64 << 20
 ROWS_A_GROUP: Final = 1 << 16
 """Number of rows in a row group: a question about one group reads few of them."""
 
-WRITTEN: Final = StructType(
-    [
-        StructField("table", StringType()),
-        StructField("path", StringType()),
-        StructField("size", LongType()),
-        StructField("stats", StringType()),
-    ]
-)
-"""Files as a task reports them: table, path within its folder, bytes, and statistics as Delta writes them (JSON)."""
 
-NESTED: Final = (ArrayType, MapType, StructType)
+class WrittenFile(NamedTuple):
+    """A file that a task has written: table, path in its folder, bytes, and statistics as Delta writes them (JSON)."""
+
+    table: str
+    path: str
+    size: int
+    stats: str
+
 
 TypedRows = Callable[[pa.RecordBatch], Iterable[tuple[Table, pa.RecordBatch]]]
 """Rows to the rows of tables that they become."""
@@ -83,14 +82,14 @@ class TableFile:
         if self._count >= (ROWS_TOGETHER if self._table.order else ROWS_A_GROUP) or self._bytes >= BYTES_TOGETHER:
             self._write()
 
-    def close(self) -> tuple[str, str, int, str]:
-        """Write what is left, and return the file as ``WRITTEN`` has it."""
+    def close(self) -> WrittenFile:
+        """Write what is left, and return the file."""
         self._write()
         assert self._writer is not None
         self._writer.close()
         path = self._folder / self._name
         stats = json.dumps(_stats(self._table, pq.read_metadata(path)))
-        return self._table.name, self._name, path.stat().st_size, stats
+        return WrittenFile(self._table.name, self._name, path.stat().st_size, stats)
 
     def _write(self) -> None:
         if not self._rows:
@@ -110,8 +109,8 @@ def _stats(table: Table, file: pq.FileMetaData) -> dict[str, Any]:
     most: dict[str, Any] = {}
     nulls: dict[str, int] = {}
     place = {file.schema.column(number).path: number for number in range(file.num_columns)}
-    for field in table.schema.fields[:INDEXED_COLUMNS]:
-        if not isinstance(field.dataType, (StringType, LongType, IntegerType, ShortType)):
+    for field in list(table.schema)[:INDEXED_COLUMNS]:
+        if field.type not in (STRING, LONG, INT, SHORT):
             continue
         groups = [file.row_group(number).column(place[field.name]).statistics for number in range(file.num_row_groups)]
         if not all(group is not None and group.has_null_count for group in groups):
@@ -133,19 +132,28 @@ def append(tables: Tables, table: Table, rows: Rows, transaction: str) -> None:
         tables.append(table, rows, transaction)
         return
     selected = rows.select(*table.schema.names)
-    if any(isinstance(field.dataType, NESTED) for field in table.schema) or not can_be_committed(tables, [table]):
+    if any(pa.types.is_nested(field.type) for field in table.schema) or not can_be_committed(tables, [table]):
         tables.append(table, selected, transaction)
         return
     commit(tables, table, write_files(selected, tables.location, lambda batch: [(table, batch)]), transaction)
 
 
-def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[Row]:
-    """Write the rows of tables that these rows become, and return the files, one for each task and table."""
-    return rows.mapInArrow(lambda batches: write_task(batches, location, typed_rows), WRITTEN).collect()
+def write_files(rows: DataFrame, location: str, typed_rows: TypedRows) -> list[WrittenFile]:
+    """Let Spark's tasks write the rows of tables that these rows become. Return the files, for each task and table."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = write_task(batches, location, typed_rows)
+        yield pa.RecordBatch.from_pylist([file._asdict() for file in files], WRITTEN)
+
+    reported = "table string, path string, size bigint, stats string"
+    return [WrittenFile(*file) for file in rows.mapInArrow(write, reported).collect()]
 
 
-def write_task(batches: Iterable[pa.RecordBatch], location: str, typed_rows: TypedRows) -> Iterator[pa.RecordBatch]:
-    """Write the rows of tables that the rows of one task become. Yield the files, one for each table.
+WRITTEN: Final = pa.schema({"table": STRING, "path": STRING, "size": LONG, "stats": STRING})
+
+
+def write_task(batches: Iterable[pa.RecordBatch], location: str, typed_rows: TypedRows) -> list[WrittenFile]:
+    """Write the rows of tables that the rows of one task become. Return the files, one for each table.
 
     Raises:
         InputError: the folder of a table cannot be written.
@@ -158,8 +166,7 @@ def write_task(batches: Iterable[pa.RecordBatch], location: str, typed_rows: Typ
                     files[table.name] = TableFile(Path(location), table)
                 files[table.name].add(rows)
     with _writing(location):
-        written = [file.close() for file in files.values()]
-    yield pa.RecordBatch.from_pylist([dict(zip(WRITTEN.names, file, strict=True)) for file in written], _REPORT)
+        return [file.close() for file in files.values()]
 
 
 @contextmanager
@@ -168,9 +175,6 @@ def _writing(location: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputError(f"the tables at {location} cannot be written: {error}") from error
-
-
-_REPORT: Final = pa.schema({"table": pa.string(), "path": pa.string(), "size": pa.int64(), "stats": pa.string()})
 
 
 def can_be_committed(tables: Tables, wanted: Iterable[Table]) -> bool:
@@ -193,13 +197,13 @@ def _is_plain(protocol: ProtocolVersions) -> bool:
     return bool(protocol.min_writer_version <= NEWEST_PLAIN)
 
 
-def commit(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
+def commit(tables: Tables, table: Table, files: Sequence[WrittenFile], transaction: str) -> None:
     """Append written files as one transaction, as ``Tables.append`` does it with rows."""
     if files:
         tables.commit(table, lambda: _commit_once(tables, table, files, f"{transaction}/{table.name}"), adds=True)
 
 
-def _commit_once(tables: Tables, table: Table, files: Sequence[Row], transaction: str) -> None:
+def _commit_once(tables: Tables, table: Table, files: Sequence[WrittenFile], transaction: str) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction
     from deltalake.transaction import AddAction
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
+from jobs.tables.table import Table
 
 COMPARED = (
     *(LOG_RECORDS, OFFSET_COMMITS, GROUP_RECORDS, CLUSTER_RECORDS, QUARANTINE, LOG_RANGES, COMMIT_SUMMARIES),

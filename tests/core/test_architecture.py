@@ -127,12 +127,11 @@ def test_the_drawing_is_what_is_imported() -> None:
 
 
 COLUMNS_OF_SPARK = {
-    "jobs/pipeline/commits/slices.py": "the commit pass",
-    "jobs/pipeline/commits/summaries.py": "the commit pass",
-    "jobs/pipeline/ingest.py": "ingest",
-    "jobs/pipeline/snapshots.py": "ingest",
-    "jobs/pipeline/typed_tables.py": "typed tables",
-    "jobs/sources/dump.py": "ingest",
+    "jobs/pipeline/on_spark/arrived.py": "typed tables",
+    "jobs/pipeline/on_spark/commits.py": "the commit pass",
+    "jobs/pipeline/on_spark/ingest.py": "ingest",
+    "jobs/pipeline/on_spark/slices.py": "the commit pass",
+    "jobs/sources/in_spark.py": "ingest",
     "jobs/sources/kafka_columns.py": "ingest",
     "jobs/tables/spark_reader.py": "the engine",
 }

@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 from jobs import settings
 from jobs.cli.app import app
 from jobs.tables import session
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
+from jobs.tables.table import Table
 from tests.jobs.conftest import SMALL
 
 

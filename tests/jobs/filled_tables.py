@@ -17,8 +17,9 @@ from coordinator_core.wire.record_codec import decode_record
 from jobs.pipeline import decode, ingest
 from jobs.sources.dump import open_dump
 from jobs.sources.segments import SegmentsReader
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.table import Table
 from tests.jobs.conftest import SAMPLE_LOGS
 
 TOPIC = "__consumer_offsets"

@@ -13,6 +13,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.spark_reader import spark_types
 
 
 def rows_of(tables: Tables) -> dict[str, list[str]]:
@@ -43,7 +44,7 @@ def decoded(tables: Tables, night: str) -> None:
         tables.read(LOG_RECORDS).select("cluster").distinct().withColumns({"job": F.lit("decode"), "records": F.lit(1)})
     )
     runs = ingested.unionByName(done, allowMissingColumns=True).withColumn("run_id", F.lit(night))
-    missing = {of.name: F.lit(None).cast(of.dataType) for of in RUNS.schema if of.name not in runs.columns}
+    missing = {of.name: F.lit(None).cast(of.dataType) for of in spark_types(RUNS.schema) if of.name not in runs.columns}
     tables.append(RUNS, runs.withColumns(missing), night)
 
 

@@ -17,9 +17,10 @@ from jobs.cli import console as console_module
 from jobs.cli.console import Console, LogFormat
 from jobs.cli.step_line import clock, description, times_text
 from jobs.pipeline.step_times import StepTimes, last_night
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.table import few
 
 KNOWN = {"step": "decode", "number": 2, "steps": 9, "records": 501_430, "seconds_left": 75.0}
 

@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 from typer.testing import CliRunner
 
 from coordinator_audit import CoordinatorAudit, delta_rs_views, duckdb_views
@@ -139,7 +138,8 @@ def test_each_column_of_milliseconds_is_a_time_or_a_duration() -> None:
 @pytest.mark.parametrize("table", CATALOG.values(), ids=lambda table: table.name)
 def test_a_view_adds_columns_of_new_names(table: Any) -> None:
     fields = {
-        field.name: field.dataType.names if isinstance(field.dataType, StructType) else [] for field in table.schema
+        field.name: [each.name for each in field.type] if pa.types.is_struct(field.type) else []
+        for field in table.schema
     }
     for dialect in (SPARK, DATAFUSION):
         added = re.findall(r" AS (\w+)(?=,| FROM)", view_query("t", fields, dialect))

@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 
 from jobs.checks.unchanged import AGE
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.history import HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
+from jobs.tables.table import Table
 from tests.kills.logs import write_logs
 from tests.kills.processes import UNDISTURBED, Ended, Fate, forked, run
 

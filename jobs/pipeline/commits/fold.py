@@ -92,6 +92,17 @@ NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
 Batches = Iterable[pa.RecordBatch]
 
 
+class News(NamedTuple):
+    """The log partitions that change; those in ``again`` from their beginning.
+
+    ``settles``: a new run has learned something of commits of earlier runs.
+    """
+
+    changed: Sequence[int] = ()
+    again: Sequence[int] = ()
+    settles: bool = False
+
+
 class PassOver(NamedTuple):
     """What all rows of one pass have in common. ``runs``: the runs that added the rows, oldest first."""
 
@@ -106,15 +117,23 @@ def summarizer(place: PassOver, states: pa.Table | None = None) -> Callable[[Bat
     Rows of all commits, from which it goes on, are among them, or in the columns of ``states``.
     """
 
+    def begun(partition: int) -> CommitPass:
+        commits = CommitPass(place, partition)
+        if states is not None:
+            of_partition = states.filter(pc.equal(states["log_partition"], partition))
+            commits.load(of_partition, of_partition)
+        return commits
+
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+        waiting = set() if states is None else set(states["log_partition"].to_pylist())
         for partition, chunks in _by_partition(batches):
-            commits = CommitPass(place, partition)
-            if states is not None:
-                of_partition = states.filter(pc.equal(states["log_partition"], partition))
-                commits.load(of_partition, of_partition)
+            waiting.discard(partition)
+            commits = begun(partition)
             for chunk in chunks:
                 yield from commits.feed(chunk)
             yield from commits.finish()
+        for partition in sorted(waiting):
+            yield from begun(partition).finish()
 
     return run
 

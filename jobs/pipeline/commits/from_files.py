@@ -9,7 +9,8 @@ group that has not been read yet can have an earlier one. Files in any other ord
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from heapq import heapify, heappop
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -19,17 +20,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import Row
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.wire.transactions import BY_CONTROL_TYPE
 from jobs.pipeline.commits.columns import Flags, Ints, flags, ints
 from jobs.pipeline.commits.fold import CHUNK_ROWS, INPUT, CommitPass, PassOver, What
-from jobs.tables import written_files
+from jobs.tables import tasks
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.table import Table
+from jobs.tables.written_files import WrittenFile, can_be_committed, write_task
 
 SOURCES: Final = {What.COMMIT: OFFSET_COMMITS, What.RECORD: GROUP_RECORDS, What.MARKER: LOG_RECORDS}
 """The table of each kind of row."""
@@ -47,7 +48,7 @@ OF_ROW: Final = ("cluster", "log_topic", "log_partition", "run_id")
 IS_MARKER: Final = ("control_type", "is_transactional")
 """Columns that say whether a row of ``log_records`` ends a transaction."""
 
-_COMMITS: Final = to_arrow_schema(OFFSET_COMMITS.schema)
+_COMMITS: Final = OFFSET_COMMITS.schema
 ROWS: Final = pa.schema(
     [
         pa.field("what", pa.int8()),
@@ -76,7 +77,7 @@ def slices_of(tables: Tables, records: Mapping[int, int], cores: int) -> list[Sl
     ``records``: the number of new records of each log partition. Each slice reads all rows of its log partition, so
     there are only as many as keep the ``cores`` busy.
     """
-    if not written_files.can_be_committed(tables, (*SOURCES.values(), COMMIT_SUMMARIES)):
+    if not can_be_committed(tables, (*SOURCES.values(), COMMIT_SUMMARIES)):
         return None
     files = {what: _files_of(tables, table) for what, table in SOURCES.items()}
     total = sum(records.values())
@@ -108,21 +109,15 @@ def _files_of(tables: Tables, table: Table) -> list[_File]:
     return [_File(str(place / action["path"]), *(action.get(name) for name in ends)) for action in actions]
 
 
-def write_files(tables: Tables, slices: Sequence[Slice], place: PassOver) -> list[Row]:
-    """Write the rows of ``commit_summaries`` that all commits become. Return the files as rows of ``WRITTEN``."""
-    if not slices:
-        return []
-    location = tables.location
+def write_files(tables: Tables, slices: Sequence[Slice], place: PassOver) -> list[WrittenFile]:
+    """Write the rows of ``commit_summaries`` that all commits become, and return the files."""
+    size = sum(Path(path).stat().st_size for of in slices for path in of.files[What.COMMIT])
+    return tasks.done(tables.session, slices, partial(_write, place=place, location=tables.location), size)
 
-    def sums(tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for task in tasks:
-            for number in task.column("id").to_pylist():
-                yield from summarized(slices[number], place)
 
-    def write(tasks: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return written_files.write_task(sums(tasks), location, lambda rows: [(COMMIT_SUMMARIES, rows)])
-
-    return tables.spark.range(0, len(slices), 1, len(slices)).mapInArrow(write, written_files.WRITTEN).collect()
+def _write(slices: Sequence[Slice], place: PassOver, location: str) -> list[WrittenFile]:
+    rows = (batch for of in slices for batch in summarized(of, place))
+    return write_task(rows, location, lambda batch: [(COMMIT_SUMMARIES, batch)])
 
 
 def summarized(of: Slice, place: PassOver) -> Iterator[pa.RecordBatch]:

@@ -7,13 +7,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from coordinator_core.records import COMMIT_TYPES
 from jobs.pipeline.commits.fold import (
     INPUT,
-    NEW,
+    OF_LOG,
     OF_PARTITION,
     PLACE,
     STATE,
     STATES,
+    News,
     PassOver,
     What,
     summarizer,
@@ -22,6 +24,7 @@ from jobs.pipeline.commits.state import SCHEMA
 from jobs.relations.commits import MARKER
 from jobs.tables.columns import COMMIT
 from jobs.tables.folder_reader import FolderReader
+from jobs.tables.reader import Value
 
 COLUMNS: Final = tuple(name for name in INPUT if name not in ("what", "run", "state"))
 KNOWN: Final = {
@@ -32,36 +35,81 @@ KNOWN: Final = {
 """Table, columns and condition of each kind of row of the input."""
 
 
+IS_REVISED: Final = (
+    f"{OF_LOG} AND run_id <= :done AND record_type IN ({', '.join(map(str, COMMIT_TYPES))}) "
+    "AND revised_by > :done AND revised_by <= :upto"
+)
+REVISED_PLACES: Final = f"SELECT log_partition, log_offset FROM $log_records WHERE {IS_REVISED}"
+"""The places of commits of earlier runs of which a new run has learned something."""
+
+PENDING_PLACES: Final = """
+SELECT log_partition, p.commit.log_offset AS log_offset FROM (
+  SELECT log_partition, each_of(pending) AS commit FROM $commit_summaries
+  WHERE cluster = :cluster AND log_topic = :topic AND hour_ms IS NULL AND cardinality(pending) > 0
+) AS p
+"""
+"""The places of commits that wait for the end of their transaction."""
+
+TAKEN_IN: Final = f"{OF_LOG} AND run_id <= :upto AND (run_id > :done OR log_partition IN :again)"
+"""Rows of new runs, and all of the log partitions that begin again."""
+
+SETTLED: Final = f"""
+SELECT o.* FROM $offset_commits AS o
+JOIN (SELECT DISTINCT * FROM ({REVISED_PLACES}) AS places) AS r
+  ON o.log_partition = r.log_partition AND o.log_offset = r.log_offset
+JOIN ({PENDING_PLACES}) AS w ON o.log_partition = w.log_partition AND o.log_offset = w.log_offset
+WHERE o.cluster = :cluster AND o.log_topic = :topic AND o.run_id <= :done
+AND NOT coalesce(o.log_partition IN :again, FALSE)
+"""
+"""Pending commits of earlier runs whose outcome has changed."""
+
+
 def _rows_of(what: What) -> str:
     table, known, which = KNOWN[what]
     columns = ", ".join(name if name in known else f"NULL AS {name}" for name in COLUMNS)
-    return f"SELECT {what.value} AS what, run_id, {columns} FROM ${table} WHERE {NEW} AND {which}"
+    return f"SELECT {what.value} AS what, run_id, {columns} FROM ${table} WHERE {TAKEN_IN} AND {which}"
 
 
-ROWS: Final = f"{' UNION ALL '.join(map(_rows_of, KNOWN))} ORDER BY log_partition, log_offset"
+NEW_ROWS: Final = " UNION ALL ".join(map(_rows_of, KNOWN))
+SETTLED_ROWS: Final = (
+    f"SELECT {What.SETTLED.value} AS what, :upto AS run_id, {', '.join(COLUMNS)} FROM ({SETTLED}) AS s"
+)
+IN_ORDER: Final = "SELECT * FROM ({rows}) AS found ORDER BY log_partition, log_offset"
 
 TOUCHED: Final = f"""
 SELECT {", ".join(f"s.{name} AS {name}" for name in (*OF_PARTITION, *STATE))}
-FROM $commit_summaries AS s JOIN (SELECT DISTINCT {", ".join(OF_PARTITION)} FROM $offset_commits WHERE {NEW}) AS n
+FROM $commit_summaries AS s JOIN (SELECT DISTINCT {", ".join(OF_PARTITION)} FROM ({{rows}}) AS n) AS n
 ON {" AND ".join(f"s.{name} = n.{name}" for name in OF_PARTITION)}
 WHERE s.cluster = :cluster AND s.log_topic = :topic AND s.hour_ms IS NULL
 """
+"""The states of the groups and partitions that rows are about."""
+
+ON: Final = f"""
+SELECT {", ".join((*OF_PARTITION, *STATE))} FROM $commit_summaries
+WHERE cluster = :cluster AND log_topic = :topic AND hour_ms IS NULL AND log_partition IN :changed
+AND log_partition NOT IN :again
+"""
+"""The states of log partitions that go on, while others begin again."""
 
 
-def summarized_here(tables: FolderReader, place: PassOver, done: str) -> pa.Table:
+def summarized_here(tables: FolderReader, place: PassOver, done: str, news: News) -> pa.Table:
     """Return the rows of ``commit_summaries`` that the runs after ``done`` add or change."""
-    given = {"cluster": place.cluster, "topic": place.log_topic, "done": done, "upto": place.runs[-1]}
-    rows = _table(tables, ROWS, given)
-    if not rows.num_rows:
+    given: dict[str, Value] = {"cluster": place.cluster, "topic": place.log_topic, "done": done}
+    given |= {"upto": place.runs[-1], "changed": news.changed, "again": news.again}
+    text = f"{NEW_ROWS} UNION ALL {SETTLED_ROWS}" if news.settles else NEW_ROWS
+    rows = _table(tables, IN_ORDER.format(rows=text), given)
+    if not rows.num_rows and not news.again:
         return SCHEMA.empty_table()
     run = pc.index_in(rows["run_id"], pa.array(place.runs, pa.string()))
     rows = rows.append_column("run", run).append_column("state", pa.nulls(rows.num_rows, pa.string()))
-    states = _table(tables, TOUCHED, given) if done else None
+    about = f"SELECT * FROM ({text}) AS about WHERE what IN ({What.COMMIT.value}, {What.SETTLED.value})"
+    of_states = ON if news.again else TOUCHED.format(rows=about)
+    states = _table(tables, of_states, given) if done else None
     passed = summarizer(place, states)
     return pa.Table.from_batches(passed(rows.select(list(INPUT)).to_batches()), SCHEMA)
 
 
-def _table(tables: FolderReader, sql: str, given: dict[str, str]) -> pa.Table:
+def _table(tables: FolderReader, sql: str, given: dict[str, Value]) -> pa.Table:
     """Return the rows of a query with the types of ``commit_summaries``, and texts as plain strings."""
     rows = pa.Table.from_batches(tables.batches(sql, **given))
     return rows.cast(pa.schema([_plain(field) for field in rows.schema]))

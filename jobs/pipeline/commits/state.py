@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.pipeline.commits.columns import (
     NULL,
@@ -28,7 +27,7 @@ from jobs.pipeline.commits.columns import (
 from jobs.tables.columns import COMMIT
 from jobs.tables.commits import COMMIT_SUMMARIES
 
-SCHEMA: Final = to_arrow_schema(COMMIT_SUMMARIES.schema)
+SCHEMA: Final = COMMIT_SUMMARIES.schema
 AT: Final = SCHEMA.field("first").type
 HELD: Final = SCHEMA.field("committed").type
 HELD_SCHEMA: Final = pa.schema(list(HELD))

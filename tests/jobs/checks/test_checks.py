@@ -8,7 +8,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
@@ -17,7 +16,7 @@ from coordinator_core.groups.log_partition import log_partition_of
 from jobs import settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES, Part, _of, measure, missing
+from jobs.checks.measures import MEASURES, Part, Row, _of, measure, missing
 from jobs.checks.validation import CheckRun, Result
 from jobs.pipeline.changed_groups import changed_groups
 from jobs.relations.replay import LATE, MOVED
@@ -32,15 +31,15 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
 
 
-def results(measured: pd.DataFrame, **chosen: object) -> list[Result]:
+def results(measured: list[Row], **chosen: object) -> list[Result]:
     """Of the shipped suites."""
     flags = {f"checks.{name}": value for name, value in chosen.items()}
     checked = CheckRun(None, measured, "run", NOW)
     return quality.evaluate(checked, "/nowhere", settings.load(environment={}, flags=flags).checks)
 
 
-def of_one_cluster(**measured: float | None) -> pd.DataFrame:
-    return pd.DataFrame([{"cluster": "c", **GOOD, **measured}]).astype(dict.fromkeys(MEASURES, float))
+def of_one_cluster(**measured: float | None) -> list[Row]:
+    return [{"cluster": "c", **GOOD, **measured}]
 
 
 def verdicts(**measured: float | None) -> dict[str, bool | None]:
@@ -68,7 +67,7 @@ def test_only_a_critical_failure_fails_the_run() -> None:
 
 def test_each_cluster_has_its_own_verdict() -> None:
     good, bad = of_one_cluster(), of_one_cluster(violations=2.0, notices=None).assign(cluster="d")
-    found = results(pd.concat([good, bad], ignore_index=True))
+    found = results([*good, *bad])
     assert len(found) == 2 * len(MEASURES)
     passed = {(result.check, result.cluster): result.passed for result in found}
     assert (passed["violations", "c"], passed["violations", "d"]) == (True, False)
@@ -100,8 +99,8 @@ def failing_and_unexpected(
 ) -> tuple[float | None, float]:
     flags: dict[str, Any] = {f"checks.findings.{name}": value for name, value in findings.items()}
     flags |= {"gates.min_level": level, "gates.accepted": [{"until": NOW.date(), "reason": "x"} | e for e in accepted]}
-    (row,) = measure(sample.tables, NOW, settings.load(flags=flags), "").frame.to_dict("records")
-    return (None if pd.isna(row["failing_findings"]) else row["failing_findings"]), row["unexpected_findings"]
+    (row,) = measure(sample.tables, NOW, settings.load(flags=flags), "").rows
+    return row["failing_findings"], row["unexpected_findings"]
 
 
 def test_findings_that_are_accepted_or_have_a_low_score_do_not_count(sample: CoordinatorAudit) -> None:
@@ -184,6 +183,6 @@ def test_questions_between_the_steps_have_the_same_answers_through_spark(
 def test_spark_measures_the_same(sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each measure is a query that Spark plans again."""
     chosen = settings.load(flags={"checks.findings.fail_on": ["any"]})
-    here = measure(sample.tables, NOW, chosen, "").frame.to_dict("records")
+    here = measure(sample.tables, NOW, chosen, "").rows
     monkeypatch.setattr(Tables, "is_here", lambda self: False)
-    assert repr(measure(sample.tables, NOW, chosen, "").frame.to_dict("records")) == repr(here)
+    assert repr(measure(sample.tables, NOW, chosen, "").rows) == repr(here)

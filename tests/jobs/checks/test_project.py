@@ -10,7 +10,6 @@ from typing import Any
 
 import great_expectations as gx
 import great_expectations.expectations as gxe
-import pandas as pd
 import pytest
 import requests
 from great_expectations.checkpoint import SlackNotificationAction
@@ -20,7 +19,7 @@ from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.api import CoordinatorAudit
 from jobs.checks import suites as quality
-from jobs.checks.measures import MEASURES
+from jobs.checks.measures import MEASURES, Row
 from jobs.checks.project import check_location, write_project
 from jobs.checks.validation import CheckRun, Result, write_measures
 from jobs.cli.app import app
@@ -35,9 +34,8 @@ REMOTE = re.compile(r"(?:src|<link[^>]*href)=[\"']?(?:https?:)?//|url\([\"']?(?:
 """What a browser would load from a server; a link that a reader may follow is none of it."""
 
 
-def measures(**changed: float | None) -> pd.DataFrame:
-    row = {"cluster": "c", **dict.fromkeys(MEASURES, 0.0), **changed}
-    return pd.DataFrame([row]).astype(dict.fromkeys(MEASURES, float))
+def measures(**changed: float | None) -> list[Row]:
+    return [{"cluster": "c", **dict.fromkeys(MEASURES, 0.0), **changed}]
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 
-import pandas as pd
 import pytest
 
 from jobs import settings
@@ -25,7 +24,7 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
 
     def measure(tables: Tables, now: datetime, chosen: settings.Settings, since: str) -> Any:
         read.append(now)
-        return Measures(pd.DataFrame([found], columns=["cluster", *MEASURES]), {"c": {"notices": "2 notices in g"}})
+        return Measures([found], {"c": {"notices": "2 notices in g"}})
 
     monkeypatch.setattr(unchanged, "measure", measure)
     monkeypatch.setattr(unchanged, "made_from", lambda *_, **__: inputs[0])
@@ -34,12 +33,12 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
     ages = []
     for hours, version in ((0, "version 1"), (3, "version 1"), (4, "version 1"), (5, "version 2")):
         inputs[0] = version
-        measures, happened, note = unchanged.measured(tables, NOW + timedelta(hours=hours), chosen, "")
-        assert happened == {"c": {"notices": "2 notices in g"}}
+        measures, happened, note, _ = unchanged.measured(tables, NOW + timedelta(hours=hours), chosen, "")
+        assert happened["c"]["notices"] == "2 notices in g"
         notes.append(note)
-        row = measures.iloc[0]
+        row = measures[0]
         ages.append(row["hours_since_last_record"])
-        assert pd.isna(row["absent_partitions"])
+        assert row["absent_partitions"] is None
         assert row["violations"] == 0
     assert ages == [2, 5, 6, 2]
     assert read == [NOW, NOW + timedelta(hours=5)]

@@ -161,9 +161,10 @@ def test_the_only_cluster_of_the_tables_is_taken_and_another_one_refused(sample:
 
 def test_several_clusters_are_listed(spark, tmp_path: Path) -> None:
     from jobs.tables.clusters import choose_cluster
-    from jobs.tables.delta import Tables, few
+    from jobs.tables.delta import Tables
     from jobs.tables.folder_reader import FolderReader
     from jobs.tables.log import RUNS
+    from jobs.tables.table import few
 
     tables = Tables(spark, str(tmp_path))
     tables.create(RUNS)

@@ -8,7 +8,6 @@ import shutil
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
@@ -113,7 +112,7 @@ def test_a_trend_says_what_an_earlier_night_lacked(tmp_path, comes):
 
 
 def write(folder, table, rows):
-    content = pa.Table.from_pylist(rows, to_arrow_schema(table.schema))
+    content = pa.Table.from_pylist(rows, table.schema)
     write_deltalake(str(folder / table.name), content)
 
 

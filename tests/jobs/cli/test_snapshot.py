@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from deltalake import write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 from typer.testing import CliRunner
 
 from coordinator_core.audit.rows import Verdict
@@ -200,7 +199,7 @@ def as_tables(rows, folder):
         for name, value in [*(row["configs"] or {}).items(), *([("missing", row["missing"])] if row["missing"] else [])]
     ]
     for table, found in ((END_OFFSETS, partitions), (SNAPSHOT_SETTINGS, settings)):
-        write_deltalake(f"{folder}/{table.name}", pa.Table.from_pylist(found, to_arrow_schema(table.schema)))
+        write_deltalake(f"{folder}/{table.name}", pa.Table.from_pylist(found, table.schema))
 
 
 def test_snapshots_in_the_tables_show_what_their_file_shows(cluster, tmp_path):

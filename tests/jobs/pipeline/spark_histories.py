@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.audit.folds.group_history import GroupHistory
-from jobs.pipeline.findings import by_group, history_rows, rows_read
+from jobs.pipeline.on_spark.findings import by_group, history_rows, rows_read
 from jobs.relations.commit_sums import topic_ends
 from jobs.relations.groups import gathered, kinds
 from jobs.relations.logs import LogFacts

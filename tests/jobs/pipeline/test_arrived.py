@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 
 import pyarrow as pa
 import pytest
 
-from jobs.pipeline import typed_tables
-from jobs.pipeline.decode_arrow import TYPED, arrow_schema, typed_rows
+from jobs.pipeline.decode_arrow import TYPED, typed_rows
+from jobs.pipeline.on_spark import arrived
+from jobs.pipeline.on_spark.arrived import pack, unpack
 from jobs.pipeline.row_identity import identified
-from jobs.pipeline.typed_tables import pack, unpack
-from jobs.sources.segments import SegmentsSource
+from jobs.sources.files import KNOWN_TOPICS
+from jobs.sources.segments import SegmentsReader
 from tests.jobs.conftest import SAMPLE_LOGS
 
 
 @pytest.fixture(scope="module")
 def log() -> list[pa.RecordBatch]:
     """The records of the samples, as ingest has them."""
-    source = SegmentsSource({"paths": json.dumps([str(SAMPLE_LOGS)])})
-    reader = source.reader(source.schema())
+    reader = SegmentsReader([str(SAMPLE_LOGS)], KNOWN_TOPICS, "__consumer_offsets")
     return [identified(batch, "c", "r") for ranges in reader.partitions() for batch in reader.read(ranges)]
 
 
@@ -35,9 +34,9 @@ def of_tables(batches: list[pa.RecordBatch]) -> dict[str, list[pa.RecordBatch]]:
     return found
 
 
-@pytest.mark.parametrize("limit", [typed_tables.STREAM_BYTES, 20_000, 1])
+@pytest.mark.parametrize("limit", [arrived.STREAM_BYTES, 20_000, 1])
 def test_rows_come_out_as_they_went_in(log: list[pa.RecordBatch], monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(typed_tables, "STREAM_BYTES", limit)
+    monkeypatch.setattr(arrived, "STREAM_BYTES", limit)
     some = [batch.slice(0, 3) for batch in log[:2]] if limit == 1 else log
     wanted: dict[str, list[pa.RecordBatch]] = defaultdict(list)
     for batch in some:
@@ -58,7 +57,7 @@ def test_rows_of_one_table_carry_no_nulls_of_others(log: list[pa.RecordBatch]) -
     wide = 0
     for batch in log:
         for table, rows in typed_rows(batch):
-            columns = {name: pa.nulls(rows.num_rows, pa.struct(list(arrow_schema(name)))) for name in TYPED}
+            columns = {name: pa.nulls(rows.num_rows, pa.struct(list(TYPED[name].schema))) for name in TYPED}
             columns[table.name] = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
             out = pa.BufferOutputStream()
             with pa.ipc.new_stream(out, (row := pa.RecordBatch.from_pydict(columns)).schema) as stream:

@@ -16,7 +16,7 @@ from coordinator_core.audit.folds.group_history import OpenTransaction, Partitio
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.record_fields.offset_commit import OffsetCommitRecord
 from coordinator_core.records import CoordinatorRecord, LogPosition, RecordType
-from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline import commit_summaries
 from jobs.queries.from_tables.commits import CommitsThen, GroupCommitsThen, commits_then, read_offsets, read_records
 from jobs.queries.from_tables.selection import Selection
 from jobs.relations.commit_sums import Summary, sums_of_group, topic_ends
@@ -24,13 +24,14 @@ from jobs.relations.groups import SUMS, given, rows_of
 from jobs.relations.log_extent import StoredLogExtent
 from jobs.relations.offsets import OFFSETS
 from jobs.relations.up_to_date import has_all_commits
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import TOPIC_HISTORY
 from jobs.tables.log import LOG_RECORDS, RUNS
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.spark_reader import SparkReader
+from jobs.tables.table import few
 
 GROUPS, EVENTS = 300, 40
 LOG_TOPIC, CLUSTER = "__consumer_offsets", "c"

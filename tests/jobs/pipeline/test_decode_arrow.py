@@ -14,9 +14,9 @@ from coordinator_core.wire.record_codec import decode_record, encode_key, encode
 from jobs.pipeline import decode_arrow
 from jobs.sources.files import FAMILIES, find_logs
 from jobs.sources.segments import SegmentsReader
-from jobs.tables.delta import Table
 from jobs.tables.log import LOG_RECORDS, QUARANTINE
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS, struct_columns
+from jobs.tables.table import Table
 from tests.jobs.conftest import SAMPLE_LOGS
 
 KEY = {"group": "g", "topic": "t", "partition": 3}

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from jobs.api import CoordinatorAudit
 from jobs.pipeline import findings
 from jobs.pipeline.findings import parts_here
+from jobs.pipeline.on_spark import findings as on_spark
 from jobs.settings import EngineLimits
 from jobs.tables.delta import Tables
 from jobs.tables.results import FINDINGS
@@ -22,8 +23,12 @@ def made(sample: CoordinatorAudit, changed: findings.Changed, parts: int | None)
     """The rows of the table, without what stays of it."""
     limits = sample.settings.findings
     if parts is None:
-        sample.tables.replace(FINDINGS, findings._in_spark(sample.tables, changed, limits))
-        rows = findings._with_those_of_clusters(sample.tables, changed, limits)
+        sample.tables.replace(FINDINGS, on_spark.of_groups(sample.tables, changed, limits))
+        found = {
+            name: findings._about_cluster(sample.tables, name, findings._that_count(sample.tables, name), limits)
+            for name in changed
+        }
+        rows = on_spark.with_clusters(sample.tables, found)
         assert isinstance(rows, DataFrame)
         rows = rows.toArrow()
         sample.tables.replace(FINDINGS, rows)

@@ -8,8 +8,9 @@ import pytest
 
 from coordinator_core.records import LogPosition
 from jobs.pipeline.replay import put_rows
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY
+from jobs.tables.table import few
 from tests.matrix.sources import ThisProcess
 
 

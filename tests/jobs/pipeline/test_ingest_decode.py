@@ -215,6 +215,6 @@ def test_timestamps_of_every_kind(spark: SparkSession, tmp_path: Path, timestamp
     frame = spark.range(1).selectExpr(*columns, "'LogAppendTime' AS timestampType")
     frame.write.parquet(str(tmp_path / "dump"))
     (dump,) = open_dump(spark, [str(tmp_path / "dump")])
-    row = dump.rows.first()
+    row = dump.load().first()
     assert row is not None
     assert (row.timestamp_ms, row.timestamp_type) == (expected, "LogAppendTime")

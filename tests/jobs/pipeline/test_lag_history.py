@@ -21,10 +21,10 @@ from jobs.settings import load
 from jobs.sources.end_offsets import all_ends
 from jobs.sources.files import find_logs
 from jobs.sources.snapshot_files import is_snapshot, read_topics
-from jobs.tables.delta import few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.night_rows import stored_nights
 from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.table import few
 from tests.core.builders import GroupLog
 from tests.jobs.logs import batch, write_segment
 

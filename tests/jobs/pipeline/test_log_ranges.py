@@ -9,9 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from jobs.pipeline.log_ranges import TO_ORDER
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import RUNS
+from jobs.tables.table import few
 
 
 def test_only_records_of_log_partitions_with_gaps_are_put_in_order(

@@ -24,7 +24,7 @@ from coordinator_core.errors import InputError
 from jobs import nightly_run, settings
 from jobs.cli.app import app
 from jobs.pipeline import ingest, maintenance
-from jobs.pipeline.commits import summaries as commit_summaries
+from jobs.pipeline.on_spark import commits as on_spark
 from jobs.sources import snapshot_files
 from jobs.sources.dump import open_dump
 from jobs.sources.files import Family, find_logs
@@ -39,6 +39,7 @@ from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY
+from jobs.tables.spark_reader import spark_types
 from jobs.tables.versions import versions
 from tests.jobs.cli.test_snapshot import listed
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -146,7 +147,7 @@ def test_nights_that_are_killed_are_made_good_by_the_next(
     nightly_run.run(tables, chosen(), Heard())
     for table in COMPARED:
         assert content(tables, table, "default") == content(undisturbed, table, "default"), table.name
-    summaries = (content(of, COMMIT_SUMMARIES, "default", commit_summaries.ALL) for of in (tables, undisturbed))
+    summaries = (content(of, COMMIT_SUMMARIES, "default", on_spark.ALL) for of in (tables, undisturbed))
     assert next(summaries) == next(summaries)
 
 
@@ -165,7 +166,7 @@ def test_a_step_that_nobody_knows_is_named(spark: SparkSession, tmp_path: Path) 
 
 def hold(tables: Tables, owner: LeaseOwner, until: datetime) -> None:
     tables.create(LEASES)
-    row = tables.spark.createDataFrame([(WRITER, owner.text, until - HOUR, until)], LEASES.schema)
+    row = tables.spark.createDataFrame([(WRITER, owner.text, until - HOUR, until)], spark_types(LEASES.schema))
     tables.replace(LEASES, row)
 
 

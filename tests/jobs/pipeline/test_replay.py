@@ -25,6 +25,7 @@ from jobs.api import CoordinatorAudit
 from jobs.formatting import plain
 from jobs.pipeline import findings as findings_job
 from jobs.pipeline import replay
+from jobs.pipeline.on_spark import findings as on_spark
 from jobs.queries.from_logs.history import group_histories
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import RebalanceFilter
@@ -32,11 +33,12 @@ from jobs.relations import groups as groups_relation
 from jobs.relations.replay import NOT_REPLAYED
 from jobs.settings import EngineLimits
 from jobs.sources.files import find_logs
-from jobs.tables.delta import Table, Tables
+from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.results import FINDINGS
 from jobs.tables.spark_reader import sent
+from jobs.tables.table import Table
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, sample_rows, take
 from tests.jobs.logs import write_segment
@@ -107,7 +109,7 @@ def test_findings_are_those_of_the_logs(sample):
 
 @pytest.mark.parametrize(
     "compute",
-    [partial(findings_job._here, parts=1), partial(findings_job._here, parts=3), findings_job._in_spark],
+    [partial(findings_job._here, parts=1), partial(findings_job._here, parts=3), on_spark.of_groups],
     ids=["here", "here in parts", "in Spark"],
 )
 def test_findings_of_groups_that_changed_complete_those_of_the_others(sample, compute):

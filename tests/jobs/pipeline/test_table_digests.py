@@ -102,11 +102,15 @@ def test_one_run_of_the_samples(sample: CoordinatorAudit, pytestconfig: pytest.C
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", LOGS)
-def test_three_nights_of_a_log_in_this_process(
-    name: str, spark: SparkSession, tmp_path: Path, pytestconfig: pytest.Config
-) -> None:
-    found = of_nights(spark, tmp_path, LOGS[name](tmp_path / "logs"))
+def test_three_nights_of_a_log_in_this_process(name: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    found = of_nights(None, tmp_path, LOGS[name](tmp_path / "logs"))
     compared(name, found, rewrite=pytestconfig.getoption("rewrite"))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", LOGS)
+def test_three_nights_of_a_log_with_spark_beside_this_process(name: str, spark: SparkSession, tmp_path: Path) -> None:
+    compared(name, of_nights(spark, tmp_path, LOGS[name](tmp_path / "logs")), rewrite=False)
 
 
 @pytest.mark.long

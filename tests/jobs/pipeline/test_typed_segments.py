@@ -16,12 +16,15 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.pipeline import ingest, typed_tables
+from jobs.pipeline.decode_arrow import TYPED
+from jobs.pipeline.on_spark import arrived
 from jobs.pipeline.row_identity import identified
 from jobs.sources.dump import open_dump
-from jobs.sources.dump_batches import ARROW_SCHEMA, SPARK_SCHEMA
+from jobs.sources.dump_batches import SCHEMA
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
+from jobs.tables.spark_reader import spark_types
 from jobs.tables.versions import versions
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC, content
@@ -32,7 +35,7 @@ IDENTIFY = partial(identified, cluster="c", run_id="r")
 
 def dumped(**columns: Any) -> dict[str, Any]:
     place = {"log_topic": TOPIC, "log_partition": 0, "log_offset": 7, "source": "/a/0.log", "place": 61}
-    return dict.fromkeys(SPARK_SCHEMA.names) | {"kind": "record", "key": b"\0\1g"} | place | columns
+    return dict.fromkeys(SCHEMA.names) | {"kind": "record", "key": b"\0\1g"} | place | columns
 
 
 CASES: list[tuple[dict[str, Any], int | None, str | None]] = [
@@ -52,7 +55,7 @@ CASES: list[tuple[dict[str, Any], int | None, str | None]] = [
 
 @pytest.mark.parametrize("cases", [CASES, CASES[:6], CASES[1:2], []], ids=["all", "placed", "no key", "none"])
 def test_what_identifies_rows(cases: list[tuple[dict[str, Any], int | None, str | None]]) -> None:
-    batch = pa.RecordBatch.from_pylist([row for row, *_ in cases], schema=ARROW_SCHEMA)
+    batch = pa.RecordBatch.from_pylist([row for row, *_ in cases], schema=SCHEMA)
     found = IDENTIFY(batch)
     assert found.schema.names == LOG_RECORDS.schema.names
     added = [(row["cluster"], row["run_id"], row["record_type"], row["stray"]) for row in found.to_pylist()]
@@ -64,7 +67,7 @@ def test_keys_have_the_hash_that_spark_gives_them(spark: SparkSession) -> None:
     rows = [row for row, *_ in CASES]
     asked = F.when(F.col("key").isNotNull(), F.xxhash64("key")).alias("hash")
     in_spark = [row.hash for row in frame(spark, rows).select(asked).collect()]
-    assert IDENTIFY(pa.RecordBatch.from_pylist(rows, schema=ARROW_SCHEMA)).column("key_hash").to_pylist() == in_spark
+    assert IDENTIFY(pa.RecordBatch.from_pylist(rows, schema=SCHEMA)).column("key_hash").to_pylist() == in_spark
 
 
 @pytest.fixture
@@ -77,7 +80,7 @@ def odd_log(tmp_path: Path) -> Path:
 
 
 def all_rows(tables: Tables) -> list[list[tuple[Any, ...]]]:
-    return [content(tables, table, "c") for table in typed_tables.TYPED.values()]
+    return [content(tables, table, "c") for table in TYPED.values()]
 
 
 def test_all_ways_fill_the_tables_alike(
@@ -88,11 +91,11 @@ def test_all_ways_fill_the_tables_alike(
         monkeypatch.setattr(written_files, "can_be_committed", lambda *_, can=writes_files: can)
         tables = Tables(spark, str(tmp_path / f"{reads_segments} {writes_files}"))
         dumps = open_dump(spark, [str(odd_log), str(SAMPLE_LOGS)])
-        ingest.run(tables, [dump if reads_segments else dump._replace(segments=None) for dump in dumps], "c")
+        ingest.run(tables, [dump if reads_segments else dump._replace(source=None) for dump in dumps], "c")
         found.append(all_rows(tables))
     assert found[0] == found[1]
     assert found[0] == found[2]
-    log = next(rows for rows, table in zip(found[0], typed_tables.TYPED.values(), strict=True) if table is LOG_RECORDS)
+    log = next(rows for rows, table in zip(found[0], TYPED.values(), strict=True) if table is LOG_RECORDS)
     assert len(log) > 3404
 
 
@@ -101,7 +104,7 @@ def test_rows_of_new_segments_do_not_come_through_spark(
     spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes_files: bool
 ) -> None:
     monkeypatch.setattr(written_files, "can_be_committed", lambda *_: writes_files)
-    monkeypatch.setattr(typed_tables, "write", lambda *_: pytest.fail("rows come through Spark"))
+    monkeypatch.setattr(arrived, "write", lambda *_: pytest.fail("rows come through Spark"))
     tables = Tables(spark, str(tmp_path / "tables"))
     ingest.run(tables, open_dump(spark, [str(odd_log)]), "c")
     assert len(all_rows(tables)[-1]) == 2
@@ -130,7 +133,7 @@ def test_nested_columns_stay_as_they_are(
         dumped(log_offset=number, headers=headers, extra=extra)
         for number, (headers, extra) in enumerate(zip(HEADERS, EXTRA, strict=True))
     ]
-    typed_tables.write(tables, frame(spark, rows), "r/0", IDENTIFY)
+    arrived.write(tables, frame(spark, rows), "r/0", IDENTIFY)
     found = tables.read(LOG_RECORDS).orderBy("log_offset").select("headers", "extra").collect()
     headers = [None if row.headers is None else [each and tuple(each) for each in row.headers] for row in found]
     assert headers == HEADERS
@@ -148,14 +151,14 @@ def test_no_nested_column_goes_to_python(spark: SparkSession, monkeypatch: pytes
     monkeypatch.setattr(written_files, "write_files", note)
     tables = Tables(spark, str(tmp_path))
     typed_tables.create(tables)
-    typed_tables.write(tables, frame(spark, [dumped()]).withColumn("more", F.lit(1)), "r/0", IDENTIFY)
+    arrived.write(tables, frame(spark, [dumped()]).withColumn("more", F.lit(1)), "r/0", IDENTIFY)
     (schema,) = sent
     assert "headers" in schema.names
     assert not [field.name for field in schema if isinstance(field.dataType, StructType | ArrayType | MapType)]
 
 
 def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
-    return spark.createDataFrame([tuple(row.values()) for row in rows], SPARK_SCHEMA)
+    return spark.createDataFrame([tuple(row.values()) for row in rows], spark_types(SCHEMA))
 
 
 def test_rows_of_spark_are_appended_once_by_workers_as_by_spark(
@@ -164,7 +167,7 @@ def test_rows_of_spark_are_appended_once_by_workers_as_by_spark(
     ranges = {"cluster": "c", "run_id": "r", "log_topic": TOPIC, "first_offset": 0, "leader_epoch": None}
     rows = spark.createDataFrame(
         [tuple((dict.fromkeys(LOG_RANGES.schema.names) | ranges | {"log_partition": at}).values()) for at in range(5)],
-        LOG_RANGES.schema,
+        spark_types(LOG_RANGES.schema),
     )
     found = []
     for way in ("workers", "spark"):

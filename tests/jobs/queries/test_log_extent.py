@@ -14,10 +14,11 @@ from jobs.report import stored
 from jobs.report.coverage import MOST_GAPS
 from jobs.report.data import Gap
 from jobs.settings import EngineLimits
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
-from jobs.tables.spark_reader import SparkReader
+from jobs.tables.spark_reader import SparkReader, spark_types
+from jobs.tables.table import few
 
 CLUSTER, TOPIC = "c", "__consumer_offsets"
 
@@ -49,7 +50,9 @@ def test_gaps_within_blocks_and_between_them(
     ]
     tables = Tables(spark, str(tmp_path), limits)
     tables.create(LOG_RECORDS)
-    frame = spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], LOG_RECORDS.schema)
+    frame = spark.createDataFrame(
+        [tuple(row.get(name) for name in names) for row in rows], spark_types(LOG_RECORDS.schema)
+    )
     tables.append(LOG_RECORDS, frame.repartition(3), "run")
     tables.create(RUNS)
     ledger = {"cluster": CLUSTER, "run_id": "run", "records": len(rows)}

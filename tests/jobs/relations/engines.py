@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.tables.catalog import CATALOG
-from jobs.tables.delta import Table, few
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import Value
 from jobs.tables.spark_reader import SparkReader, sent
+from jobs.tables.table import Table, few
 
 
 def write(home: Path, rows: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None:
@@ -25,7 +24,7 @@ def write(home: Path, rows: Mapping[Table, Iterable[Mapping[str, Any]]]) -> None
     """
     for table, of_table in rows.items():
         names = dict.fromkeys(table.schema.names)
-        made = DeltaTable.create(home / table.name, Schema.from_json(table.schema.json()))
+        made = DeltaTable.create(home / table.name, Schema.from_arrow(table.schema))
         write_deltalake(made, few(table, ({**names, **row} for row in of_table)), mode="append")
 
 
@@ -38,7 +37,7 @@ def through_spark(spark: SparkSession, home: Path) -> SparkReader:
     for place in home.iterdir():
         if (place / "_delta_log").is_dir():
             schema, rows = CATALOG[place.name].schema, pa.table(DeltaTable(place).to_pyarrow_table())
-            given = sent(spark, rows.cast(to_arrow_schema(schema))).coalesce(1)
+            given = sent(spark, rows.cast(schema)).coalesce(1)
             views[place.name] = f"{place.name}_of_{home.parent.name}_{home.name}".replace("-", "_")
             given.createOrReplaceTempView(views[place.name])
     return SparkReader(spark, str(home), {name: f"SELECT * FROM {view}" for name, view in views.items()})

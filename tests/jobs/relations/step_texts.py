@@ -25,7 +25,7 @@ REPLAY: Final[Mapping[str, Value]] = {
     **{"topics": REPLAYED_TOPICS, "groups": GROUP_TOPICS, "shares": SHARE_TOPICS},
     **{"version": 1, "news_ms": 1 << 62, "shown_ms": 1_795_257_500_000},
 }
-OF_LOG: Final[Mapping[str, Value]] = {**SPAN, "topic": GROUP_LOG}
+OF_LOG: Final[Mapping[str, Value]] = {**SPAN, "topic": GROUP_LOG, "again": []}
 ENDS: Final[Mapping[str, Value]] = {"cluster": CLUSTER, "types": commit_sums.END_TYPES}
 TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
     "changed_groups.GROUPS": (
@@ -35,8 +35,10 @@ TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
     "commit_sums.GROUP_ENDS_TEXT": (commit_sums.GROUP_ENDS_TEXT, ENDS),
     "commit_sums.REMOVALS": (commit_sums.REMOVALS, ENDS),
     "commit_sums.REWINDS": (commit_sums.REWINDS, ENDS),
-    "here.ROWS": (here.ROWS, OF_LOG),
-    "here.TOUCHED": (here.TOUCHED, OF_LOG),
+    "here.ROWS": (here.IN_ORDER.format(rows=here.NEW_ROWS), OF_LOG),
+    "here.SETTLED_ROWS": (here.SETTLED_ROWS, OF_LOG),
+    "here.TOUCHED": (here.TOUCHED.format(rows=here.NEW_ROWS), OF_LOG),
+    "here.ON": (here.ON, {**OF_LOG, "changed": [0, 1], "again": [1]}),
     "lag_history.ROWS": (lag_history.ROWS, SPAN),
     "log_ranges.BARE": (log_ranges.BARE, SPAN),
     "log_ranges.REVISED": (log_ranges.REVISED, SPAN),
@@ -59,8 +61,9 @@ TEXTS: Final[Mapping[str, tuple[str, Mapping[str, Value]]]] = {
     "summaries.ENDS": (summaries.ENDS, OF_LOG),
     "summaries.FIRSTS": (summaries.FIRSTS, OF_LOG),
     "summaries.NEW_COMMITS": (summaries.NEW_COMMITS, OF_LOG),
-    "summaries.NEW_RECORDS": (summaries.NEW_RECORDS, {**SPAN, "done": "", "upto": "run 1"}),
+    "summaries.NEW_RECORDS": (summaries.NEW_RECORDS, {**OF_LOG, "done": "", "upto": "run 1"}),
     "summaries.REVISED": (summaries.REVISED, OF_LOG),
+    "summaries.UNEXPECTED": (summaries.UNEXPECTED, OF_LOG),
 }
 
 

@@ -10,7 +10,6 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema, write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.records import LOG_TOPICS, Family
 from jobs.pipeline.commits.fold import PassOver
@@ -28,13 +27,13 @@ GROUP_LOG: Final = LOG_TOPICS[Family.GROUP]
 
 def put(location: Path, name: str, rows: pa.Table) -> None:
     """Append rows to a table; one that is not there is created, with the comments that real tables have."""
-    schema = Schema.from_json(CATALOG[name].schema.json())
+    schema = Schema.from_arrow(CATALOG[name].schema)
     write_deltalake(DeltaTable.create(location / name, schema, mode="ignore"), rows, mode="append")
 
 
 def append(location: Path, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Append rows to a table; columns that a row lacks are null. A table that is not there is created."""
-    table = pa.Table.from_pylist([*map(dict, rows)], to_arrow_schema(CATALOG[name].schema))
+    table = pa.Table.from_pylist([*map(dict, rows)], CATALOG[name].schema)
     put(location, name, table)
 
 
@@ -67,7 +66,7 @@ def fill(
             for table, rows in typed_rows(identified(batch, CLUSTER, run_id)):
                 found[table.name].append(rows)
     for name in ("offset_commits", "group_records", "cluster_records", "quarantine", "log_records"):
-        schema = to_arrow_schema(CATALOG[name].schema)
+        schema = CATALOG[name].schema
         put(location, name, pa.Table.from_batches(found[name], schema))
     ranges = _ranges(found["log_records"], run_id)
     append(location, "log_ranges", ranges)

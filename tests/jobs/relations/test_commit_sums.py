@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.findings.resets import PartitionRewind
 from coordinator_core.audit.folds.commits import PartitionCommits
@@ -160,7 +159,7 @@ def test_owner_and_rebalance_of_commits_that_went_back(spark: SparkSession, home
 
 
 def causes(home: Path, text: str = REMOVALS, reach: TopicReach = EVERYWHEN) -> list[tuple[str, str]]:
-    tables, schema = FolderReader(str(home)), to_arrow_schema(REMOVALS_SCHEMA)
+    tables, schema = FolderReader(str(home)), REMOVALS_SCHEMA
     fold = removal_rows(topic_ends(tables, CLUSTER), reach, lines_about_removals(tables, CLUSTER), schema)
     batches = tables.folded(text, (), fold, schema, **VALUES)
     return sorted((row["topic"], row["cause"]) for batch in batches for row in batch.to_pylist())

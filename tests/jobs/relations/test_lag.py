@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.audit.offsets.burrow import UNREAD, LagPoint, point_order
 from coordinator_core.groups.end_offsets import EndOffset
@@ -63,15 +62,13 @@ class Log:
 
     def here(self, text: str = LAG_SINCE, since_ms: int = 0) -> list[LagPoint]:
         """What this process finds."""
-        judged = lag_rows(self.reaches, to_arrow_schema(SCHEMA), cluster=CLUSTER, run_id="run 1")
-        rows = FolderReader(self.home).folded(
-            text, (*KEY, "time_ms"), judged, to_arrow_schema(SCHEMA), since=since_ms, **VALUES
-        )
+        judged = lag_rows(self.reaches, SCHEMA, cluster=CLUSTER, run_id="run 1")
+        rows = FolderReader(self.home).folded(text, (*KEY, "time_ms"), judged, SCHEMA, since=since_ms, **VALUES)
         return in_order(row for batch in rows for row in batch.to_pylist())
 
     def in_spark(self, spark: SparkSession, since_ms: int = 0) -> list[LagPoint]:
         """What Spark finds."""
-        judged = lag_rows(self.reaches, to_arrow_schema(SCHEMA), cluster=CLUSTER, run_id="run 1")
+        judged = lag_rows(self.reaches, SCHEMA, cluster=CLUSTER, run_id="run 1")
         reader = through_spark(spark, Path(self.home))
         rows = reader.folded(LAG_SINCE, KEY, ("time_ms",), judged, SCHEMA, since=since_ms, **VALUES)
         return in_order(row.asDict(recursive=True) for row in rows.collect())
@@ -195,7 +192,7 @@ def test_the_api_says_what_commits_alone_show(spark: SparkSession, cases: Path) 
 
 def at_a_time(home: Path, text: str = LAG_AT) -> list[tuple[Any, ...]]:
     reaches = log_reaches(FolderReader(str(home)), CLUSTER)
-    schema = to_arrow_schema(SCHEMA)
+    schema = SCHEMA
     judged = lag_rows(reaches, schema, cluster=CLUSTER, run_id="run 1")
     batches = FolderReader(str(home)).folded(text, (*KEY, "time_ms"), judged, schema, at=AT_MS, **VALUES)
     found = [row for batch in batches for row in batch.to_pylist()]

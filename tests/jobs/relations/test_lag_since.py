@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.records import GROUP_LOG
 from jobs.relations.lag import KEY, LAG_SINCE, lag_rows
@@ -71,7 +70,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def points(home: Path, since_ms: int) -> dict[str, list[tuple[Any, ...]]]:
-    tables, schema = FolderReader(str(home)), to_arrow_schema(LAG_HISTORY.schema)
+    tables, schema = FolderReader(str(home)), LAG_HISTORY.schema
     judged = lag_rows(log_reaches(tables, "c"), schema, cluster="c", run_id="run 1")
     batches = tables.folded(LAG_SINCE, (*KEY, "time_ms"), judged, schema, since=since_ms, cluster="c", log=GROUP_LOG)
     rows = [row for batch in batches for row in batch.to_pylist()]

@@ -33,10 +33,10 @@ from jobs.relations.moment import NEVER_MS
 from jobs.relations.share_state import rests_on_share_state
 from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.table import Table
 from tests.jobs.relations.engines import of_both, write
 from tests.shared_data import ROOT
 

@@ -8,13 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from coordinator_core.wire.batch_format import ENDS_WITHIN
 from jobs.relations.logs import lost_before_records, lost_records
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
+from jobs.tables.table import Table
 
 LOG = "__consumer_offsets"
 
@@ -39,7 +38,7 @@ def lost(folder: Path, *runs: dict[str, Any], has_start: bool = True) -> list[tu
     ranges = [{"run_id": each["run_id"], "first_offset": each["first_offset"], "has_start": has_start} for each in runs]
     for table, rows in ((RUNS, runs), (LOG_RANGES, ranges)):
         content = [{**of_all, **each} for each in rows]
-        write_deltalake(folder / table.name, pa.Table.from_pylist(content, to_arrow_schema(table.schema)))
+        write_deltalake(folder / table.name, pa.Table.from_pylist(content, table.schema))
     found = lost_records(FolderReader(str(folder)), "c").ranges
     return sorted(found.get((LOG, 0), ()))
 
@@ -94,7 +93,7 @@ def test_bytes_behind_the_last_record_are_lost_unless_a_file_ends_in_them(
     }
     for table, of_table in rows.items():
         content = [{**place, **row} for row in of_table]
-        write_deltalake(tmp_path / table.name, pa.Table.from_pylist(content, to_arrow_schema(table.schema)))
+        write_deltalake(tmp_path / table.name, pa.Table.from_pylist(content, table.schema))
     tables = FolderReader(str(tmp_path))
     assert lost_records(tables, "c").ranges == ({(LOG, 0): is_lost} if is_lost else {})
     assert lost_before_records(tables, "c").ranges == {}

@@ -12,16 +12,17 @@ from typing import Any, Final
 import pytest
 
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG
+from jobs.pipeline import commit_summaries as summaries
 from jobs.pipeline import log_ranges
-from jobs.pipeline.commits import here, summaries
+from jobs.pipeline.commits import here
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.table import Table
 from tests.jobs.relations.test_step_questions import OTHER, Row, reader, run
 
-GIVEN: Final = {"cluster": "c", "topic": GROUP_LOG, "done": "1", "upto": "3"}
+GIVEN: Final = {"cluster": "c", "topic": GROUP_LOG, "done": "1", "upto": "3", "again": []}
 NEW: Final[Row] = {"run_id": "2", "log_offset": 5}
 OTHER_LOG: Final[Row] = {"log_topic": CONNECT_LOG}
 NOT_NEW: Final = (OTHER, OTHER_LOG, {"run_id": "1"}, {"run_id": "4"}, {"log_offset": None})
@@ -37,7 +38,7 @@ def partitions(tables: FolderReader, text: str) -> set[Any]:
     return {row["log_partition"] for row in tables.rows(text, **GIVEN)}
 
 
-@pytest.mark.parametrize("text", [summaries.FIRSTS, here.ROWS])
+@pytest.mark.parametrize("text", [summaries.FIRSTS, here.NEW_ROWS])
 @pytest.mark.parametrize(
     ("table", "row", "others"),
     [
@@ -92,9 +93,13 @@ def test_new_commits_are_counted_by_partition_and_touch_what_was_summarized(tmp_
     sums: list[Row] = [{**commit, "log_partition": row["log_partition"]} for row in commits[:-1]]
     others: list[Row] = [{"hour_ms": 0}, OTHER, OTHER_LOG, {"group_id": "h"}, {"topic": "u"}, {"partition": 1}]
     sums += [{**commit, "log_partition": 0, **other} for other in others]
-    tables = reader(tmp_path, {OFFSET_COMMITS: commits, COMMIT_SUMMARIES: sums})
+    others_new: dict[Table, list[Row]] = {GROUP_RECORDS: [], LOG_RECORDS: []}
+    tables = reader(tmp_path, {OFFSET_COMMITS: commits, COMMIT_SUMMARIES: sums, **others_new})
     assert {row["log_partition"]: row["commits"] for row in tables.rows(summaries.NEW_COMMITS, **GIVEN)} == {0: 2, 1: 1}
-    assert sorted(row["log_partition"] for row in tables.rows(here.TOUCHED, **GIVEN)) == [0, 1]
+    assert sorted(row["log_partition"] for row in tables.rows(here.TOUCHED.format(rows=here.NEW_ROWS), **GIVEN)) == [
+        0,
+        1,
+    ]
 
 
 def test_records_that_new_runs_have_decoded_are_summed_up(tmp_path: Path) -> None:

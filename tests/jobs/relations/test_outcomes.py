@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.pipeline.transaction_outcomes import CHANGE
 from jobs.relations.gaps import GAPS, NEVER_COMPACTED, listed
@@ -133,7 +132,7 @@ def test_rows_have_the_key_of_the_log(stores: list[Store]) -> None:
 
 
 def test_a_log_with_the_outcomes_that_were_decided_leaves_nothing(stores: list[Store], tmp_path: Path) -> None:
-    schema, home = to_arrow_schema(CHANGE), shutil.copytree(stores[1].home, tmp_path / "tables")
+    schema, home = CHANGE, shutil.copytree(stores[1].home, tmp_path / "tables")
     made = pa.Table.from_batches(FolderReader(str(home)).folded(DECIDED, (), iter, schema, **VALUES), schema)
     local = LocalTable.open(str(home / "log_records"))
     assert local is not None

@@ -28,12 +28,12 @@ from jobs.relations.replay import (
 )
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, REPLAYED
 from jobs.tables.log import LOG_RANGES, QUARANTINE
 from jobs.tables.reader import TableReader
 from jobs.tables.records import GROUP_RECORDS
+from jobs.tables.table import Table
 from tests.jobs.relations.engines import through_spark, write
 
 CLUSTER, VERSION = "c", "7"

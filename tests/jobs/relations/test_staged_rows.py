@@ -11,9 +11,9 @@ import pytest
 from coordinator_core.records import CONNECT_LOG
 from jobs.pipeline.replay import STATE_VERSION, Span, _Run, _stored_states
 from jobs.pipeline.replayed import GROUPS, MARKS, Replayed
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, REPLAYED
+from jobs.tables.table import Table
 from tests.jobs.relations.test_step_questions import OTHER, Row, reader, tables
 
 STATE: Row = {"group_id": "g", "state": "{}", "log_partition": 1, "log_offset": 7, "timestamp_ms": 9}

@@ -13,13 +13,13 @@ from coordinator_core.cluster.snapshot_settings import METADATA_VERSION, MISSING
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, RecordType
 from jobs.pipeline import nights
 from jobs.pipeline.changed_groups import changed_groups
-from jobs.pipeline.commits import slices
 from jobs.pipeline.decode import pass_on
 from jobs.pipeline.decoded_runs import decoded_runs, newest_run, newest_runs, runs_behind
 from jobs.pipeline.ingest import _within
 from jobs.pipeline.lag_history import _since as lag_since
 from jobs.pipeline.log_ranges import TO_ORDER
 from jobs.pipeline.offsets import _stored as stored_offsets
+from jobs.pipeline.on_spark import slices
 from jobs.pipeline.replay import STATE_VERSION, Span, _Run
 from jobs.pipeline.runs import FLOORS, LedgerBalance, Undecoded, balance, last_offsets, unaccounted, undecoded
 from jobs.pipeline.snapshots import NEEDLESS
@@ -29,7 +29,6 @@ from jobs.pipeline.typed_tables import has_any
 from jobs.relations.gaps import listed
 from jobs.sources.dump import DumpExtent
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
@@ -37,6 +36,7 @@ from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.records import CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
+from jobs.tables.table import Table
 from tests.jobs.relations.engines import write
 
 Row = dict[str, Any]
@@ -389,12 +389,11 @@ def test_a_dump_may_repeat_known_records_from_its_first_offsets_on(tmp_path: Pat
 
 @pytest.mark.parametrize("revised_by", ["1", "3", None])
 def test_nothing_is_passed_on_where_a_run_learned_nothing(tmp_path: Path, revised_by: str | None) -> None:
-    """It would ask Spark, which is not there."""
     pass_on(tables(tmp_path, {LOG_RECORDS: [{**REPEATED, "revised_by": revised_by}]}), "2")
 
 
 def test_what_a_run_learned_is_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(AttributeError, match="in_spark"):
+    with pytest.raises(AttributeError, match="made"):
         pass_on(tables(tmp_path, {LOG_RECORDS: [{**REPEATED, "revised_by": "2"}]}), "2")
 
 

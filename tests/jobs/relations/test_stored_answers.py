@@ -15,10 +15,10 @@ from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.queries.interface import CURRENT, OwnedBy, RebalanceFilter
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
 from jobs.tables.results import FINDINGS
+from jobs.tables.table import Table
 from tests.jobs.relations.engines import write
 
 Row = dict[str, Any]

@@ -10,10 +10,10 @@ import pytest
 from coordinator_core.records import LOG_TOPICS, Family, RecordType
 from jobs.relations.up_to_date import has_all_commits, has_all_records
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.delta import Table
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS
 from jobs.tables.records import OFFSET_COMMITS
+from jobs.tables.table import Table
 from tests.jobs.relations.engines import write
 
 COMMIT, METADATA = RecordType.OFFSET_COMMIT.value, RecordType.GROUP_METADATA.value

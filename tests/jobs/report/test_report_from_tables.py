@@ -17,6 +17,7 @@ from jobs.tables.delta import Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.reader import TableReader
 from jobs.tables.results import GROUP_OFFSETS
+from jobs.tables.spark_reader import spark_types
 from jobs.versions import software_version
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.queries.same_answers import folder_reader, spark_reader
@@ -50,7 +51,7 @@ def test_the_end_offsets_are_those_of_the_last_time(spark, tmp_path):
     for run_id, rows in kept.items():
         told = [dict(zip(names, row, strict=True), run_id=run_id) for row in rows]
         given = [tuple(map(each.get, GROUP_OFFSETS.schema.names)) for each in told]
-        tables.append(GROUP_OFFSETS, spark.createDataFrame(given, GROUP_OFFSETS.schema), run_id)
+        tables.append(GROUP_OFFSETS, spark.createDataFrame(given, spark_types(GROUP_OFFSETS.schema)), run_id)
     assert [end.offset for end in stored_ends(FolderReader(tables.location), "c").values()] == [7]
 
 

@@ -23,9 +23,11 @@ from pyspark.sql import DataFrame, SparkSession
 from jobs.tables import conflicts, lease
 from jobs.tables.catalog import CATALOG
 from jobs.tables.conflicts import CONFLICT, ConflictError
-from jobs.tables.delta import Table, Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.lease import LEASES, WRITER, LeaseLostError, LeaseOwner, held
 from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.spark_reader import columns_of, spark_types
+from jobs.tables.table import Table, few
 
 pytestmark = pytest.mark.long
 HOUR = timedelta(hours=1)
@@ -71,7 +73,7 @@ def slow(tables: Tables, rows: pa.Table, gate: Path) -> DataFrame:
                 time.sleep(0.05)
             yield batch
 
-    return tables.spark.createDataFrame(rows).mapInArrow(wait, DUMPED_FILES.schema)
+    return tables.spark.createDataFrame(rows).mapInArrow(wait, spark_types(DUMPED_FILES.schema))
 
 
 def while_writing(
@@ -255,9 +257,8 @@ def test_what_asks_for_the_time_fits_the_columns_of_each_table(
 ) -> None:
     tables = Tables(spark, str(tmp_path))
     tables.check_lease = lambda *, ask=False: datetime.now(UTC) + HOUR
-    plain = [(field.name, field.dataType.simpleString()) for field in table.schema]
-    found = tables.commit(table, lambda: tables._in_spark(few(table, [])))
-    assert [(field.name, field.dataType.simpleString()) for field in found.schema] == plain
+    found = tables.commit(table, lambda: tables._there(table)._in_spark(few(table, [])))
+    assert columns_of(found) == table.schema
 
 
 @pytest.mark.skipif(REMOTE in os.environ, reason="this is the session of Spark Connect")

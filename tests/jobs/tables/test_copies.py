@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.settings import EngineLimits
 from jobs.tables import copies
 from jobs.tables.catalog import writing
 from jobs.tables.copies import TableCopies, row_bytes
-from jobs.tables.delta import Table, Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, REPLAYED
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.spark_reader import SparkReader
+from jobs.tables.table import Table, few
 
 AT = datetime(2026, 11, 24, 1, 2, 3, tzinfo=UTC)
 STEPS = "SELECT number, started_at, counts FROM $nightly_steps ORDER BY number"
@@ -118,7 +118,7 @@ def test_a_table_with_many_rows_of_few_bytes_is_read_by_spark(
 
 @pytest.mark.parametrize("table", [REPLAYED, HISTORY["assignments"]], ids=lambda table: table.name)
 def test_rows_of_nulls_take_as_many_bytes_as_their_types_say(table: Table) -> None:
-    schema = to_arrow_schema(table.schema)
+    schema = table.schema
     # As Spark makes them: all fields of a null struct have their bytes.
     rows = pa.Table.from_batches([pa.RecordBatch.from_pylist([dict.fromkeys(schema.names)] * 1000, schema)])
     assert rows.nbytes / 2 <= 1000 * row_bytes(table.schema) <= 5 * rows.nbytes

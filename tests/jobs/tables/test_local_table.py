@@ -9,15 +9,15 @@ from deltalake import DeltaTable, Field, Schema
 from deltalake.fs import DeltaStorageHandler
 from deltalake.schema import PrimitiveType
 
-from jobs.tables.delta import few
 from jobs.tables.history import HISTORY
 from jobs.tables.local_table import LocalTable
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.table import few
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> str:
-    DeltaTable.create(str(tmp_path / "files"), Schema.from_json(DUMPED_FILES.schema.json()))
+    DeltaTable.create(str(tmp_path / "files"), Schema.from_arrow(DUMPED_FILES.schema))
     return str(tmp_path / "files")
 
 
@@ -43,7 +43,7 @@ def test_no_thread_of_arrow_needs_the_interpreter_to_read_rows(tmp_path: Path, m
 
     monkeypatch.setattr(DeltaStorageHandler, "from_table", from_table)
     place = str(tmp_path / "a folder, größer")
-    DeltaTable.create(place, Schema.from_json(DUMPED_FILES.schema.json()))
+    DeltaTable.create(place, Schema.from_arrow(DUMPED_FILES.schema))
     opened(place).append(files(a=1), "run/files")
     opened(place).append(files(b=2), "another run/files")
     assert sizes(place) == {"a": 1, "b": 2}
@@ -81,7 +81,7 @@ def test_a_table_that_has_changed_meanwhile_is_not_replaced(place: str) -> None:
 
 def test_rows_of_history_are_merged_by_positions(tmp_path: Path) -> None:
     table, place = HISTORY["rebalances"], str(tmp_path / "rebalances")
-    DeltaTable.create(place, Schema.from_json(table.schema.json()))
+    DeltaTable.create(place, Schema.from_arrow(table.schema))
 
     def row(offset: int | None, outcome: str) -> dict[str, object]:
         at = {"partition": None if offset is None else 1, "offset": offset, "timestamp_ms": 5}
@@ -97,7 +97,7 @@ def test_rows_of_history_are_merged_by_positions(tmp_path: Path) -> None:
 
 def test_a_table_that_only_spark_can_write_is_left_to_it(tmp_path: Path) -> None:
     place = str(tmp_path / "steps")
-    schema = Schema.from_json(NIGHTLY_STEPS.schema.json())
+    schema = Schema.from_arrow(NIGHTLY_STEPS.schema)
     DeltaTable.create(place, schema, configuration={"delta.minWriterVersion": "7", "delta.minReaderVersion": "3"})
     assert LocalTable.open(place) is None
     assert LocalTable.open(str(tmp_path / "none")) is None

@@ -14,9 +14,10 @@ from pyspark.sql import Row, SparkSession
 
 from jobs.pipeline.decode_arrow import arrow_schema
 from jobs.tables import written_files
-from jobs.tables.delta import INDEXED_COLUMNS, Table, Tables
+from jobs.tables.delta import INDEXED_COLUMNS, Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.table import Table
 from jobs.tables.written_files import WRITTEN, TableFile
 
 
@@ -24,7 +25,7 @@ from jobs.tables.written_files import WRITTEN, TableFile
 def tables(tmp_path: Path) -> Tables:
     """Tables in a folder, for which nothing asks Spark."""
     for table in (OFFSET_COMMITS, GROUP_RECORDS, LOG_RECORDS):
-        DeltaTable.create(str(tmp_path / table.name), Schema.from_json(table.schema.json()))
+        DeltaTable.create(str(tmp_path / table.name), Schema.from_arrow(table.schema))
     return Tables(cast(SparkSession, None), str(tmp_path))
 
 

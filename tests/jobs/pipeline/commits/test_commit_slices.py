@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from jobs.pipeline import log_ranges
+from jobs.pipeline import commit_summaries, log_ranges
 from jobs.pipeline.commits import from_files
-from jobs.pipeline.commits import slices as commit_slices
-from jobs.pipeline.commits import summaries as commit_summaries
 from jobs.pipeline.commits.fold import What
+from jobs.pipeline.on_spark import slices as commit_slices
 from jobs.settings import EngineLimits
-from jobs.tables.delta import Tables, few
+from jobs.tables.delta import Tables
 from jobs.tables.log import RUNS
+from jobs.tables.table import few
 from tests.jobs.pipeline.commits.test_commit_summaries import CLUSTER, LOG_TOPIC, RUN_IDS, log_of, put, summaries
 
 SLICED = "what int, log_partition int, group_id string, topic string, partition int, producer_id long"

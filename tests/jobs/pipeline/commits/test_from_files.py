@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,12 +16,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import Row as SQLRow
 from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.pipeline import decode, runs, typed_tables
-from jobs.pipeline.commits import from_files, summaries
+from jobs.pipeline import commit_summaries as summaries
+from jobs.pipeline import compared, decode, runs, typed_tables
+from jobs.pipeline.commits import from_files
 from jobs.pipeline.commits.fold import PassOver, What
 from jobs.pipeline.commits.from_files import SOURCES, WANTED, Slice
+from jobs.pipeline.row_identity import identified
 from jobs.settings import EngineLimits
 from jobs.sources.files import KNOWN_TOPICS
 from jobs.sources.segments import SegmentsReader
@@ -53,7 +55,7 @@ def write(place: Path, rng: random.Random, rows: list[Row]) -> dict[What, list[s
     """Write rows to files, each in row groups of any size and order; some files have statistics, others have none."""
     files: dict[What, list[str]] = {}
     for what, table in SOURCES.items():
-        schema, mine = to_arrow_schema(table.schema), [stored(row) for row in rows if row["what"] == what]
+        schema, mine = table.schema, [stored(row) for row in rows if row["what"] == what]
         mine += [row | other for row in mine[:5] for other in OTHERS]
         if what is What.MARKER:
             mine += [row | {"control_type": None, "is_transactional": False} for row in mine[:3]]
@@ -149,7 +151,8 @@ def first_night(place: Path, rows: int) -> dict[str, list[str]]:
     typed_tables.create(tables)
     tables.create(RUNS)
     segments = SegmentsReader([str(SAMPLE_LOGS)], KNOWN_TOPICS, LOG_TOPIC, 1 << 16)
-    typed_tables.write_segments(tables, segments, CLUSTER, "run", "run/0")
+    identify = partial(identified, cluster=CLUSTER, run_id="run")
+    typed_tables.commit(tables, compared.written(tables, segments, identify), "run/0")
     runs.account_ingest(tables, "run", CLUSTER)
     decode.run(tables)
     return {name: as_text(DeltaTable(str(place / name)).to_pyarrow_table().to_pylist()) for name in SUMMED_UP}

@@ -1,0 +1,213 @@
+"""A night where Spark and Java are not installed: the same tables, whatever comes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from coordinator_core.errors import InputError
+from coordinator_core.wire.batch_writer import NewRecord, encode_batch
+from jobs.cli.app import app
+from jobs.pipeline import compared, decode, grown, ingest
+from jobs.pipeline.decode_arrow import TYPED
+from jobs.sources import segments
+from jobs.sources.dump import open_dump
+from jobs.tables import tasks
+from jobs.tables.delta import Tables
+from jobs.tables.log import LOG_RECORDS, RUNS
+from tests.digests import of_tables
+from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.filled_tables import TOPIC
+from tests.jobs.logs import write_segment
+from tests.shared_data import ROOT
+
+BLOCKED = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("pyspark", "py4j", "delta", "pandas", "great_expectations"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name in ("pyspark", "great_expectations") else found(name)
+from coordinator_audit.__main__ import main
+main()
+"""
+
+
+def night(home: Path, dump: Path) -> str:
+    """A night by a process that finds no Spark, no Java, no pandas and no Great Expectations."""
+    words = ["nightly", str(dump), "--tables", str(home / "tables"), "--report", str(home / "report.html")]
+    done = subprocess.run(
+        [sys.executable, "-c", BLOCKED, *words, "--cluster", "c"],
+        env={**{name: value for name, value in os.environ.items() if name != "JAVA_HOME"}, "PATH": ""},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "engine: local" in done.stderr
+    return done.stderr
+
+
+def as_archive(place: Path) -> Path:
+    with tarfile.open(place / "logs.tar.gz", "w:gz") as archive:
+        archive.add(SAMPLE_LOGS, "logs")
+    return place / "logs.tar.gz"
+
+
+def as_json_lines(place: Path) -> Path:
+    place.mkdir(exist_ok=True)
+    result = CliRunner().invoke(app, ["--json", "dump", str(SAMPLE_LOGS)])
+    assert result.exit_code == 0
+    (place / "records.jsonl").write_text(result.stdout)
+    return place / "records.jsonl"
+
+
+@pytest.mark.parametrize("kind", ["segments", "an archive", "JSON lines"])
+def test_a_night_without_spark_fills_the_tables_as_spark_does(kind: str, spark: SparkSession, tmp_path: Path) -> None:
+    dump = {"segments": lambda _: SAMPLE_LOGS, "an archive": as_archive, "JSON lines": as_json_lines}[kind](tmp_path)
+    night(tmp_path, dump)
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+    tables = Tables(spark, str(tmp_path / "spark"))
+    ingest.run(tables, open_dump(spark, [str(dump)]), "c")
+    decode.run(tables)
+    mine, by_spark = of_tables(str(tmp_path / "tables"), dump), of_tables(tables.location, dump)
+    names = [f"table {name}" for name in (*TYPED, "log_ranges", "commit_summaries")]
+    assert {name: mine[name] for name in names} == {name: by_spark[name] for name in names}
+    second = night(tmp_path, dump)
+    assert "ingest done" in second
+    assert "records 0" in second
+    assert of_tables(str(tmp_path / "tables"), dump)["table log_records"] == mine["table log_records"]
+
+
+def batch(first: int, key: bytes = b"\0\1k", time_ms: int = 5) -> bytes:
+    return encode_batch([NewRecord(first + number, time_ms, key, None, ()) for number in range(3)])
+
+
+def taken(tables: Tables, *dumps: Path) -> list[tuple[Any, ...]]:
+    """Take dumps in, and return the records of the tables."""
+    ingest.run(tables, open_dump(tables.session, [str(dump) for dump in dumps]), "c")
+    rows = tables.engine().rows("SELECT log_offset, kind, source, place, key_hash FROM $log_records")
+    return sorted((row["log_offset"] is None, row["log_offset"], row["kind"], row["place"]) for row in rows)
+
+
+def read_again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note what is compared record by record."""
+    found: list[str] = []
+    take = compared.take
+    monkeypatch.setattr(compared, "take", lambda *given: found.append(given[-1]) or take(*given))
+    return found
+
+
+def test_a_segment_that_has_grown_is_read_from_where_the_tables_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, log, tables = read_again(monkeypatch), tmp_path / f"{TOPIC}-0", Tables(None, str(tmp_path / "tables"))
+    write_segment(log, [batch(0), batch(3)])
+    assert len(taken(tables, tmp_path)) == 6
+    write_segment(log, [batch(0), batch(3), batch(6), batch(9)])
+    ranges = []
+    behind = grown._behind
+    monkeypatch.setattr(grown, "_behind", lambda *of: ranges.append(behind(*of)) or ranges[-1])
+    assert [row[1] for row in taken(tables, tmp_path)] == list(range(12))
+    assert ranges == [2 * len(batch(0))]
+    assert slow == []
+    assert len(taken(tables, tmp_path)) == 12, "nothing is new"
+    assert slow == []
+
+
+def test_bytes_that_end_a_copy_again_are_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy is often made in the middle of a batch: the next one has it whole, or ends in it, too."""
+    slow, log, tables = read_again(monkeypatch), tmp_path / f"{TOPIC}-0", Tables(None, str(tmp_path / "tables"))
+    write_segment(log, [batch(0), batch(3)[:40]])
+    assert [row[2] for row in taken(tables, tmp_path)] == ["record"] * 3 + ["damaged"]
+    write_segment(log, [batch(0), batch(3)[:50]])
+    assert [row[2] for row in taken(tables, tmp_path)] == ["record"] * 3 + ["damaged"]
+    write_segment(log, [batch(0), batch(3)])
+    assert [row[2] for row in taken(tables, tmp_path)] == ["record"] * 6 + ["damaged"]
+    assert slow == []
+
+
+@pytest.mark.parametrize("changed", ["first", "border", "place"])
+def test_a_file_that_is_not_the_one_that_was_taken_in_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    slow, log, tables = read_again(monkeypatch), tmp_path / f"{TOPIC}-0", Tables(None, str(tmp_path / "tables"))
+    write_segment(log, [batch(0), batch(3), batch(6)])
+    taken(tables, tmp_path)
+    other = {
+        "first": [batch(0, b"\0\1other"), batch(3), batch(6), batch(9)],
+        "border": [batch(0), batch(3), batch(6, time_ms=7), batch(9)],
+        "place": [batch(3), batch(6), batch(9)],
+    }[changed]
+    write_segment(log, other)
+    if changed == "place":  # compaction has removed the first batch
+        assert [row[1] for row in taken(tables, tmp_path)] == list(range(12))
+    else:
+        with pytest.raises(InputError, match="has a different record than"):
+            taken(tables, tmp_path)
+        assert len(list(tables.engine().rows("SELECT log_offset FROM $log_records"))) == 9
+    assert len(slow) == 1
+
+
+def test_copies_and_dumps_of_a_consumer_make_one_log(tmp_path: Path) -> None:
+    """Each record once; what only the segments tell is added to rows of the dump of a consumer."""
+    tables, consumed = Tables(None, str(tmp_path / "tables")), tmp_path / "consumed.jsonl"
+    rows = [
+        {"topic": TOPIC, "partition": 0, "offset": at, "timestamp": 5, "key": "AAFr", "value": None} for at in range(4)
+    ]
+    consumed.write_text("\n".join(map(json.dumps, rows)))
+    assert [row[1] for row in taken(tables, consumed)] == [0, 1, 2, 3]
+    for name in ("a", "b"):
+        write_segment(tmp_path / name / f"{TOPIC}-0", [batch(0), batch(3)])
+    assert [row[1] for row in taken(tables, tmp_path / "a", tmp_path / "b")] == [0, 1, 2, 3, 4, 5]
+    bases = "SELECT log_offset, batch_base FROM $log_records ORDER BY log_offset"
+    assert list(tables.engine().tuples(bases)) == [(0, 0), (1, 0), (2, 0), (3, 3), (4, 3), (5, 3)]
+
+
+def test_two_copies_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    for name, key in (("a", b"\0\1k"), ("b", b"\0\1other")):
+        write_segment(tmp_path / name / f"{TOPIC}-0", [batch(0, key)])
+    with pytest.raises(InputError, match=r"offset 0: .*/b/.* has a different record than .*/a/"):
+        taken(Tables(None, str(tmp_path / "tables")), tmp_path / "a", tmp_path / "b")
+
+
+def test_processes_of_this_machine_read_large_dumps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for name, size in (("one", 1 << 40), ("many", 0)):
+        monkeypatch.setattr(tasks, "ALONE_BYTES", size)
+        monkeypatch.setattr(segments, "TASK_BYTES", 10_000)
+        monkeypatch.setattr(os, "cpu_count", lambda: 2)
+        tables = Tables(None, str(tmp_path / name))
+        ingest.run(tables, open_dump(None, [str(SAMPLE_LOGS)]), "c")
+        found.append(of_tables(tables.location, SAMPLE_LOGS))
+        found[-1].pop("table runs")
+    assert found[0] == found[1]
+    assert len(DeltaTable(str(tmp_path / "many" / LOG_RECORDS.name)).file_uris()) == 2
+
+
+def test_a_run_that_was_killed_before_its_records_counted_is_taken_back(tmp_path: Path) -> None:
+    killed, whole = Tables(None, str(tmp_path / "killed")), Tables(None, str(tmp_path / "whole"))
+    for tables in (killed, whole):
+        ingest.run(tables, open_dump(None, [str(SAMPLE_LOGS)]), "c")
+        decode.run(tables)
+    for table in (LOG_RECORDS, RUNS):
+        DeltaTable(str(tmp_path / "killed" / table.name)).delete()
+    for tables in (killed, whole):
+        ingest.run(tables, open_dump(None, [str(SAMPLE_LOGS)]), "c")
+    names = [f"table {name}" for name in TYPED]
+    after, expected = (of_tables(tables.location, SAMPLE_LOGS) for tables in (killed, whole))
+    assert {name: after[name] for name in names} == {name: expected[name] for name in names}
