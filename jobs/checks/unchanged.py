@@ -95,6 +95,6 @@ def judged_before(checked: CheckRun) -> list[Result]:
                 return []
             result = result._replace(observed=age, passed=None if age is None else age <= float(bound[1]))
         if result.cluster is not None:
-            result = result._replace(happened=(said or result.happened) if result.passed is False else None)
+            result = result._replace(happened=None if result.passed else said or result.happened)
         results.append(result)
     return results
