@@ -38,8 +38,8 @@ def results(measured: list[Row], **chosen: object) -> list[Result]:
     return quality.evaluate(checked, "/nowhere", settings.load(environment={}, flags=flags).checks)
 
 
-def of_one_cluster(**measured: float | None) -> list[Row]:
-    return [{"cluster": "c", **GOOD, **measured}]
+def of_one_cluster(cluster: str = "c", **measured: float | None) -> list[Row]:
+    return [{"cluster": cluster, **GOOD, **measured}]
 
 
 def verdicts(**measured: float | None) -> dict[str, bool | None]:
@@ -66,7 +66,7 @@ def test_only_a_critical_failure_fails_the_run() -> None:
 
 
 def test_each_cluster_has_its_own_verdict() -> None:
-    good, bad = of_one_cluster(), of_one_cluster(violations=2.0, notices=None).assign(cluster="d")
+    good, bad = of_one_cluster(), of_one_cluster(cluster="d", violations=2.0, notices=None)
     found = results([*good, *bad])
     assert len(found) == 2 * len(MEASURES)
     passed = {(result.check, result.cluster): result.passed for result in found}

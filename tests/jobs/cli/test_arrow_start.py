@@ -12,8 +12,8 @@ import pytest
 from jobs.cli.app import COMMANDS, INVESTIGATE
 from tests.jobs.conftest import SAMPLE_LOGS
 
-QUESTIONS = [name for name, entry in COMMANDS.items() if entry.panel == INVESTIGATE and name != "watch"]
-"""``watch`` asks a running cluster."""
+QUESTIONS = [name for name, entry in COMMANDS.items() if entry.panel == INVESTIGATE and name not in {"watch", "serve"}]
+"""``watch`` asks a running cluster, ``serve`` runs until it is ended."""
 
 
 def test_arrow_does_not_import_pandas_and_pandas_still_can_be_imported():

@@ -189,9 +189,9 @@ def test_absent_partitions_are_counted_and_empty_ones_are_not(spark, tmp_path: P
     audit.decode()
     now = datetime(2026, 1, 1, tzinfo=UTC)
     absent = {
-        partitions: measure(audit.tables, now, load(flags={"checks.offsets_partitions": partitions}), "")
-        .frame.iloc[0]
-        .absent_partitions
+        partitions: measure(audit.tables, now, load(flags={"checks.offsets_partitions": partitions}), "").rows[0][
+            "absent_partitions"
+        ]
         for partitions in (5, 3, None)
     }
     assert absent == {5: 3, 3: 1, None: 1}

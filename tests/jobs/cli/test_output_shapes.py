@@ -15,7 +15,7 @@ from tests.shared_data import ROOT
 
 SAMPLES = str(ROOT / "data" / "samples" / "logs")
 CASES = str(ROOT / "data" / "samples" / "assignor_cases.jsonl")
-NOT_LINES = {"metrics", "schema"}
+NOT_LINES = {"metrics", "schema", "serve"}
 """Commands that print another format."""
 
 RUNS = [

@@ -78,7 +78,7 @@ class CommitLog:
             value = {"offset": committed, "metadata": "", "commitTimestamp": at.timestamp_ms}
             value |= {"topicId": topic_id} if topic_id else {}
             value |= {"expireTimestamp": expires} if expires is not None else {}
-            row |= {"committed_offset": committed, "commit_timestamp": at.timestamp_ms}
+            row |= {"committed_offset": committed, "metadata": "", "commit_timestamp": at.timestamp_ms}
             row |= {"topic_id": topic_id, "expire_timestamp": expires, "producer_id": -1}
         if producer is not None:
             row |= {"producer_id": producer, "outcome": "open"}

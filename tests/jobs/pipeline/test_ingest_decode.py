@@ -212,6 +212,7 @@ def test_a_parquet_file_without_key_is_refused(spark: SparkSession, tmp_path: Pa
 def test_timestamps_of_every_kind(spark: SparkSession, tmp_path: Path, timestamp: str, expected: int) -> None:
     """pandas writes them without a time zone; its users name the timestamp type."""
     columns = ["encode('k', 'UTF-8') AS key", "encode('v', 'UTF-8') AS value", f"{timestamp} AS timestamp"]
+    columns += ["0 AS partition", "id AS offset"]
     frame = spark.range(1).selectExpr(*columns, "'LogAppendTime' AS timestampType")
     frame.write.parquet(str(tmp_path / "dump"))
     (dump,) = open_dump(spark, [str(tmp_path / "dump")])
