@@ -78,7 +78,9 @@ def report_of_logs(
     """Return the report about log files; ``noted`` sees each history on its way."""
     warnings: list[str] = []
     lines = source.broker_logs().read(logs, warnings.append)
-    listed = source.listed_topics(logs) or lines.topics()
+    listed = source.listed_topics(logs)
+    if listed is None:
+        listed = lines.topics()
     with source.console.step(f"reading {len(logs)} logs"):
         covered = list(coverage(logs))
         there = {(log.topic, log.partition) for log in covered}

@@ -213,7 +213,8 @@ class LogAnswers:
         """
         if self._lines is None:
             self._lines = self.brokers.read(self.logs, self.warn)
-            self.listed = self.listed or self._lines.topics()
+            if self.listed is None:  # one without topics is false, and may have settings
+                self.listed = self._lines.topics()
         return self._lines
 
     def knowledge(self) -> Knowledge:

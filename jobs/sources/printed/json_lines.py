@@ -77,6 +77,8 @@ def _texts(stream: Any) -> Iterator[bytes]:
 def _values(line: bytes) -> Iterator[bytes]:
     """Yield the objects of a line: it may be part of a list, or the whole list."""
     text = line.strip(AROUND)
+    if not text and len(line.strip()) > len(b"[]"):
+        text = line  # more than the beginning or the end of a list: it is damage, and not lost
     while text:
         end = len(text)
         if text.find(b"}", 0, -1) >= 0 and len(text) < MOST_LINE_BYTES:

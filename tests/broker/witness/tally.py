@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from coordinator_core.durations import duration
 from coordinator_core.history.causes import DEPARTED
 from jobs.queries.from_logs.brokers import BrokerLogs
 from jobs.queries.from_logs.history import group_histories
@@ -40,6 +41,8 @@ def judged(recording: Path, *, with_broker_log: bool = True) -> list[Judged]:
     found = []
     for group, client, how, words in (each.values() for each in json.loads((recording / "truth.json").read_text())):
         told = said.get((group, client), [])
+        if words.endswith(" ms"):
+            words = duration(int(words.removesuffix(" ms")))
         kinds = {kind for kind, _ in told}
         if not told or kinds & DEPARTED:
             verdict = "unknown"
