@@ -39,7 +39,6 @@ HOUR = timedelta(hours=1)
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tables:
     """Tables that this process writes; Spark is not asked for anything."""
     monkeypatch.setattr(Tables, "is_here", lambda self: True)
-    monkeypatch.setattr(lease, "is_remote", lambda: False)
     return Tables(cast(SparkSession, None), str(tmp_path))
 
 

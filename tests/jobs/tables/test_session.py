@@ -31,7 +31,7 @@ def test_a_java_that_is_missing_or_too_old_is_named(tmp_path: Path, script: str 
     ran = subprocess.run(
         [sys.executable, "-m", "jobs", "decode", "--tables", str(tmp_path / "tables")],
         cwd=SAMPLE_LOGS.parents[2],
-        env=os.environ | {"JAVA_HOME": str(tmp_path)},
+        env=os.environ | {"JAVA_HOME": str(tmp_path), "COORDINATOR_AUDIT_ENGINE__RUNNER": "spark"},
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +57,7 @@ def test_a_night_on_a_folder_that_is_not_there_fails_before_spark_starts(tmp_pat
     ran = subprocess.run(
         [sys.executable, "-m", "jobs", "nightly", str(tmp_path / "nowhere"), "--tables", str(tmp_path / "tables")],
         cwd=SAMPLE_LOGS.parents[2],
-        env=os.environ | {"JAVA_HOME": str(tmp_path)},
+        env=os.environ | {"JAVA_HOME": str(tmp_path), "COORDINATOR_AUDIT_ENGINE__RUNNER": "spark"},
         capture_output=True,
         text=True,
         check=False,
