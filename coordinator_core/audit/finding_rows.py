@@ -184,8 +184,9 @@ class FindingKind(StrEnum):
         "Settings of the group itself lie outside of their bounds: brokers use the bound instead. A snapshot "
         "shows the bounds of the brokers; those that are the defaults of Kafka's releases are named, and are no reason "
         "by themselves. It is a warning where the sessions of members end before the next heartbeat.")
-    GROUP_FULL = ("group_full", Level.WARNING, 4, "members", "group.max.size or group.TYPE.max.size of the brokers",
-        "The group has as many members as a snapshot says that brokers allow: another member is refused.")
+    GROUP_FULL = ("group_full", Level.WARNING, 4, "members", "any",
+        "The group has as many members as a snapshot says that brokers allow (group.max.size, group.TYPE.max.size): "
+        "another member is refused.")
     ROLLING_DEPLOY = ("rolling_deploy", Level.NOTICE, 4, "rebalances", "rolling_deploy_rebalances",
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
         "membership (KIP-345) would have avoided the rebalances.")

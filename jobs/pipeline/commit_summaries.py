@@ -15,7 +15,7 @@ from typing import Final
 
 from coordinator_core.records import GROUP_LOG
 from jobs.pipeline.commits import from_files
-from jobs.pipeline.commits.fold import NEW, News, PassOver
+from jobs.pipeline.commits.fold import NEW, CommitNews, PassOver
 from jobs.pipeline.commits.here import IS_REVISED, PENDING_PLACES, REVISED_PLACES, summarized_here
 from jobs.pipeline.decoded_runs import decoded_runs, newest_runs
 from jobs.relations.commits import MARKER
@@ -99,7 +99,7 @@ class _Update:
 
     def run(self) -> None:
         place = PassOver(self._cluster, LOG_TOPIC, self._runs)
-        news = self._news() if self._done else News()
+        news = self._news() if self._done else CommitNews()
         if self._done and not news.changed:
             return
         ((records,),) = self._found.tuples(NEW_RECORDS, again=news.again, **self._given)
@@ -133,7 +133,7 @@ class _Update:
         written_files.commit(self._tables, COMMIT_SUMMARIES, files, self._runs[-1])
         return True
 
-    def _news(self) -> News:
+    def _news(self) -> CommitNews:
         """Return which log partitions have something new, and which of them begin again."""
         firsts = {row["log_partition"]: row["first"] for row in self._found.rows(FIRSTS, **self._given)}
         ends = {row["log_partition"]: row["end"] for row in self._found.rows(ENDS, **self._given)}
@@ -141,7 +141,7 @@ class _Update:
         revised = {row["log_partition"] for row in self._found.rows(REVISED, **self._given)}
         if revised:
             again |= {row["log_partition"] for row in self._found.rows(UNEXPECTED, **self._given)}
-        return News(sorted(firsts.keys() | revised), sorted(again), bool(revised))
+        return CommitNews(sorted(firsts.keys() | revised), sorted(again), bool(revised))
 
 
 def _cores(master: str | None) -> int:

@@ -21,7 +21,7 @@ Warn = Callable[[str], None]
 
 
 @dataclass
-class Taken:
+class TakenSnapshots:
     """The number of snapshots that were taken so far."""
 
     count: int
@@ -30,7 +30,7 @@ class Taken:
 @contextmanager
 def around(
     tables: Tables, paths: Iterable[str], config: Mapping[str, str], cluster: str, warn: Warn
-) -> Iterator[Taken]:
+) -> Iterator[TakenSnapshots]:
     """Take a snapshot of each cluster among the paths, and another one when the block ends without an error.
 
     ``config`` has settings of librdkafka. A snapshot that cannot be taken is a warning.
@@ -49,7 +49,7 @@ def around(
         return True
 
     answering = [servers for servers in live_servers(paths) if take(servers, "begin", warn)]
-    taken = Taken(len(answering))
+    taken = TakenSnapshots(len(answering))
     yield taken
     # What a cluster does not give was said before.
     taken.count += sum(take(servers, "end", lambda message: None) for servers in answering)

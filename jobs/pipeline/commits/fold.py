@@ -92,7 +92,7 @@ NEW: Final = f"{OF_LOG} AND run_id > :done AND run_id <= :upto"
 Batches = Iterable[pa.RecordBatch]
 
 
-class News(NamedTuple):
+class CommitNews(NamedTuple):
     """The log partitions that change; those in ``again`` from their beginning.
 
     ``settles``: a new run has learned something of commits of earlier runs.

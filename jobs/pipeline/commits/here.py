@@ -15,7 +15,7 @@ from jobs.pipeline.commits.fold import (
     PLACE,
     STATE,
     STATES,
-    News,
+    CommitNews,
     PassOver,
     What,
     summarizer,
@@ -92,7 +92,7 @@ AND log_partition NOT IN :again
 """The states of log partitions that go on, while others begin again."""
 
 
-def summarized_here(tables: FolderReader, place: PassOver, done: str, news: News) -> pa.Table:
+def summarized_here(tables: FolderReader, place: PassOver, done: str, news: CommitNews) -> pa.Table:
     """Return the rows of ``commit_summaries`` that the runs after ``done`` add or change."""
     given: dict[str, Value] = {"cluster": place.cluster, "topic": place.log_topic, "done": done}
     given |= {"upto": place.runs[-1], "changed": news.changed, "again": news.again}

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from coordinator_core.records import COMMIT_TYPES, GROUP_LOG
-from jobs.pipeline.commits.fold import INPUT, OF_PARTITION, PLACE, STATE, News, PassOver, What, summarizer
+from jobs.pipeline.commits.fold import INPUT, OF_PARTITION, PLACE, STATE, CommitNews, PassOver, What, summarizer
 from jobs.pipeline.on_spark import slices as commit_slices
 from jobs.relations.commits import MARKER
 from jobs.tables.columns import PLACED
@@ -36,7 +36,7 @@ MOST_OFFSETS: Final = 1 << 44
 """No log partition has as many offsets: log partition and offset fit in one number, by which Spark sorts fastest."""
 
 
-def summarized(tables: Tables, place: PassOver, done: str, news: News) -> DataFrame:
+def summarized(tables: Tables, place: PassOver, done: str, news: CommitNews) -> DataFrame:
     """Return the rows of ``commit_summaries`` that the runs after ``done`` add or change."""
     return _Pass(tables, place, done).run(news)
 
@@ -49,7 +49,7 @@ class _Pass:
         self._runs = place.runs
         self._done = done
 
-    def run(self, news: News) -> DataFrame:
+    def run(self, news: CommitNews) -> DataFrame:
         if not self._done:
             return self._pass(self._rows())
         if not news.again:

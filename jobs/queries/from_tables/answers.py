@@ -210,7 +210,7 @@ class StoredAnswers:
         """From the records of the group."""
         from coordinator_core.audit.targets.rounds import in_order, rounds
 
-        self.warn_once(of_shares=False)
+        self.warn_once(group_id, of_shares=False)
         then = StoredMoment(self.tables, self.cluster, AsOf(), group_id)
         topics = then.topics()
         of_groups = (rounds(records, group, topics, self.audit) for group, records in then.records())

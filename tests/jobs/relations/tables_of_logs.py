@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema, write_deltalake
 
 from coordinator_core.records import LOG_TOPICS, Family
-from jobs.pipeline.commits.fold import News, PassOver
+from jobs.pipeline.commits.fold import CommitNews, PassOver
 from jobs.pipeline.commits.here import summarized_here
 from jobs.pipeline.decode_arrow import typed_rows
 from jobs.pipeline.row_identity import identified
@@ -78,7 +78,7 @@ def fill(
     for name in ("assignments", "group_epochs", "topic_history", "group_states", "rebalances", "memberships"):
         append(location, name, [])
     place = PassOver(CLUSTER, GROUP_LOG, [run_id])
-    put(location, "commit_summaries", summarized_here(FolderReader(str(location)), place, "", News()))
+    put(location, "commit_summaries", summarized_here(FolderReader(str(location)), place, "", CommitNews()))
 
 
 def add_another_cluster(location: Path) -> None:
