@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
-from jobs.pipeline.commit_summaries import TASKS, _tasks
+from jobs.pipeline.on_spark.commits import TASKS, _tasks
 from jobs.tables import engine, session
 from tests.clients.matrix import CLIENTS
 from tests.shared_data import ROOT

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from coordinator_core.records import GROUP_LOG
 from jobs.pipeline import changed_groups, lag_history, log_ranges, runs, snapshots
-from jobs.pipeline.commits import here, summaries
+from jobs.pipeline import commit_summaries as summaries
+from jobs.pipeline.commits import here
 from jobs.pipeline.log_ranges import NEW
 from jobs.relations import commit_sums, logs, offsets, outcomes, replay
 from jobs.relations.gaps import NEVER_COMPACTED

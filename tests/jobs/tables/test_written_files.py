@@ -12,7 +12,6 @@ import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import Row, SparkSession
 
-from jobs.pipeline.decode_arrow import arrow_schema
 from jobs.tables import written_files
 from jobs.tables.delta import INDEXED_COLUMNS, Tables
 from jobs.tables.log import LOG_RECORDS
@@ -30,7 +29,7 @@ def tables(tmp_path: Path) -> Tables:
 
 
 def batch(table: Table, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(table.name))
+    return pa.RecordBatch.from_pylist(rows, schema=table.schema)
 
 
 def written(tables: Tables, table: Table, *batches: pa.RecordBatch) -> Row:

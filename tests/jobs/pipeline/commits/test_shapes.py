@@ -8,10 +8,10 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
-from jobs.pipeline.commits.slices import SLICE_ROWS
 
-from jobs.pipeline.commit_summaries import TASKS
 from jobs.pipeline.on_spark import slices as commit_slices
+from jobs.pipeline.on_spark.commits import TASKS
+from jobs.pipeline.on_spark.slices import SLICE_ROWS
 from jobs.tables.delta import Tables
 
 BILLION = 10**9
