@@ -111,7 +111,7 @@ def topics_at_end(tables: TableReader, cluster: str) -> TopicsAtEnd:
 def counted_lives(tables: TableReader, cluster: str) -> list[CountedLife]:
     """Return the topics over each interval of their history, with their numbers of partitions, by topic and offset."""
     rows = tables.rows(
-        "SELECT t.topic AS topic, t.since.timestamp_ms AS since_ms, t.until.timestamp_ms AS until_ms, "
+        "SELECT t.topic AS topic, coalesce(t.since.timestamp_ms, -1) AS since_ms, t.until.timestamp_ms AS until_ms, "
         "t.partitions AS partitions FROM $topic_history AS t WHERE t.cluster = :cluster ORDER BY topic, t.since.offset",
         cluster=cluster,
     )
