@@ -326,3 +326,19 @@ def test_a_commit_that_names_its_member_in_its_metadata_is_of_that_member():
     assert [(step.committer, step.commits) for step in steps] == [("a", 1), ("a", 1), ("b", 1), (None, 1)]
     assert [step.missing for step in steps][1:3] == [None, None], "it is known which of the two owners committed"
     assert steps[3].missing == TWO_OWNERS
+
+
+@pytest.mark.parametrize(
+    ("committer", "cause"),
+    [("b", StepCause.NOT_OWNER), ("a", StepCause.UNKNOWN), ("not a member", StepCause.UNKNOWN)],
+)
+def test_a_member_that_did_not_own_the_partition_sets_it_back(committer, cause):
+    """As a member of a franz-go client that has lost it, and still commits what it had read."""
+    log = GroupLog()
+    records = [generation(log, 1, a=[0], b=[1]), log.commit("orders", 0, 10, metadata="a")]
+    records += [log.commit("orders", 0, 5, metadata=committer)]
+    *_, rewound = steps_of(records)
+    assert (rewound.kind, rewound.owner, rewound.cause) == ("rewound", "a", cause)
+    if cause == StepCause.NOT_OWNER:
+        assert (rewound.committer, rewound.detail) == ("b", "b committed, a owned the partition")
+        assert rewound.missing is None
