@@ -7,7 +7,7 @@ since it was taken in is read from where the tables end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 from coordinator_core.errors import InputError
 from jobs.pipeline import typed_tables
 from jobs.pipeline.decode_arrow import typed_rows
-from jobs.pipeline.row_identity import CONTENT, DETAILS, EARLIER_LEADER, LATER_LEADER, OTHER_LOG
+from jobs.pipeline.row_identity import CONTENT, DETAILS, EARLIER_LEADER, LATER_LEADER, OTHER_LOG, Identify
 from jobs.sources.dump import Dump
 from jobs.sources.dump_batches import LogSource
 from jobs.tables import tasks
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.written_files import WrittenFile, write_task
-
-Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Makes rows of ``log_records`` from those of a dump; see ``row_identity``."""
 
 Flags = NDArray[np.bool_]
 

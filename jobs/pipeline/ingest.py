@@ -13,7 +13,7 @@ from functools import partial
 
 from jobs.pipeline import compared, grown, runs, typed_tables
 from jobs.pipeline.decode_arrow import TYPED
-from jobs.pipeline.row_identity import identified
+from jobs.pipeline.row_identity import Identify, identified
 from jobs.pipeline.runs import RunRow
 from jobs.pipeline.transaction_outcomes import settle
 from jobs.sources.dump import Dump, DumpExtent
@@ -62,7 +62,7 @@ def ingest(tables: Tables, dumps: list[Dump], cluster: str, run_id: str) -> None
 
 
 def _take(tables: Tables, dump: Dump, cluster: str, run_id: str, transaction: str) -> None:
-    identify: compared.Identify = partial(identified, cluster=cluster, run_id=run_id)
+    identify: Identify = partial(identified, cluster=cluster, run_id=run_id)
     writes_files = dump.source is not None and written_files.can_be_committed(tables, TYPED.values())
     if dump.extents is None:
         assert dump.source is not None

@@ -6,6 +6,7 @@ one that decodes what Spark has read. Only rows that are compared with others be
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -15,17 +16,14 @@ import xxhash
 
 from jobs.pipeline.decode_arrow import rows_of
 from jobs.sources.files import SNAPSHOT_SUFFIX
+from jobs.sources.segments import OF_BATCH
 from jobs.tables.log import LOG_RECORDS
 
+Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""Makes rows of ``log_records`` from those of a dump, as ``identified`` does with a cluster and a run."""
+
 DETAILS: Final = (
-    "batch_base",
-    "batch_last",
-    "leader_epoch",
-    "compression",
-    "producer_id",
-    "producer_epoch",
-    "sequence",
-    "is_transactional",
+    *OF_BATCH,
     "outcome",
     "timestamp_type",
     "source",

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline import typed_tables
 from jobs.pipeline.decode_arrow import TYPED, TableRows, typed_rows
+from jobs.pipeline.row_identity import Identify
 from jobs.sources.dump_batches import LogSource
 from jobs.sources.in_spark import in_tasks
 from jobs.tables import written_files
@@ -26,9 +27,6 @@ from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import ARRIVED
 from jobs.tables.spark_reader import spark_types
-
-Identify = Callable[[pa.RecordBatch], pa.RecordBatch]
-"""Makes rows of ``log_records`` from those of a dump; see ``row_identity``."""
 
 
 def write(tables: Tables, rows: DataFrame, transaction: str, identify: Identify | None = None) -> None:

@@ -10,8 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from jobs.pipeline.on_spark import arrived
-from jobs.pipeline.on_spark.arrived import Identify
-from jobs.pipeline.row_identity import CONTENT, DETAILS, EARLIER_LEADER, LATER_LEADER, OTHER_LOG
+from jobs.pipeline.row_identity import CONTENT, DETAILS, EARLIER_LEADER, LATER_LEADER, OTHER_LOG, Identify
 from jobs.sources.dump import Dump
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
