@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from deltalake import Schema, write_deltalake
+from deltalake import write_deltalake
 
 from jobs.report.render import served_page
 from jobs.serve.from_tables import ServedTables
@@ -104,7 +104,7 @@ def _make(folder: Path, groups: int, rebalances: int) -> None:
             outcome=_same("converged", each),
             is_open=_same(False, each),
             began_before_ms=times,
-            causes=_lists(each),
+            causes=_causes(each),
             behind=_lists(each),
             revocations=_lists(each),
             skipped_generations=_same(0, each),
@@ -213,7 +213,7 @@ def _make(folder: Path, groups: int, rebalances: int) -> None:
 
 def _write(folder: Path, name: str, rows: int, **columns: Any) -> None:
     """Append rows with these columns to a table; the others are null, but for the cluster."""
-    schema = pa.schema(Schema.from_json(CATALOG[name].schema.json()).to_arrow())
+    schema = CATALOG[name].schema
     columns = {"cluster": _same("c", rows), **columns}
     made = []
     for field in schema:
@@ -232,6 +232,14 @@ def _write(folder: Path, name: str, rows: int, **columns: Any) -> None:
 
 
 def _as(array: pa.Array, kind: pa.DataType, rows: int) -> pa.Array:
+    if isinstance(array, pa.ListArray):
+        fields = [
+            array.values.field(field.name)
+            if field.name == "kind"
+            else _as(_lists(len(array.values)), field.type, len(array.values))
+            for field in kind.value_type
+        ]
+        return pa.ListArray.from_arrays(array.offsets, pa.StructArray.from_arrays(fields, fields=list(kind.value_type)))
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return pa.ListArray.from_arrays(pa.array(np.zeros(rows + 1, dtype=np.int32)), pa.nulls(0, kind.value_type))
     return array.cast(kind)
@@ -248,6 +256,14 @@ def _same(value: Any, rows: int) -> pa.Array:
 
 def _lists(rows: int) -> pa.Array:
     return pa.nulls(rows)
+
+
+def _causes(rows: int) -> pa.Array:
+    """One cause for each rebalance, two for each tenth."""
+    ends = np.arange(1, rows + 1) + np.arange(1, rows + 1) // 10
+    kinds = pa.array(["member_joined", "member_left", "topic_grown"]).take(pa.array(np.arange(ends[-1]) % 3))
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    return pa.ListArray.from_arrays(offsets, pa.StructArray.from_arrays([kinds], names=["kind"]))
 
 
 def _positions(offsets: Any, times: Any) -> pa.Array:

@@ -26,6 +26,7 @@ from jobs.cli.json_schema import DIALECT, Schema, SchemaMaker
 from jobs.nightly_run import StepRun
 from jobs.pipeline.replay import ReplaySummary
 from jobs.queries.group_rows import TABLE_OF
+from jobs.serve.site import ANSWERS
 from jobs.simulate.partition import WrittenPartition
 from jobs.tables.night_rows import NightRow
 
@@ -96,18 +97,21 @@ SHAPES: Final[Mapping[str, Sequence[LineShape]]] = {
 """The kinds of lines of each command. ``metrics`` is not here: its formats are those of Prometheus."""
 
 
-def output_schema(command: str) -> Schema:
-    """Return the JSON Schema (draft 2020-12) of one line that a command prints with ``--json``.
+def output_schema(name: str) -> Schema:
+    """Return the JSON Schema (draft 2020-12) of one line that a command prints with ``--json``, or of what ``serve``
+    answers at an address such as ``/api/groups``.
 
     Raises InputError for a command that does not print lines of JSON.
     """
-    if command not in SHAPES:
-        raise InputError(f"the command {command!r} prints no JSON lines: use {', '.join(SHAPES)}")
     maker = SchemaMaker()
-    kinds = [_kind(maker, shape) for shape in SHAPES[command]]
-    body = kinds[0] if len(kinds) == 1 else {"oneOf": kinds}
+    if name in ANSWERS:
+        title, body = f"The answer of coordinator-audit serve at {name}", maker.of(ANSWERS[name])
+    elif name in SHAPES:
+        kinds = [_kind(maker, shape) for shape in SHAPES[name]]
+        title, body = f"A line of coordinator-audit {name} --json", kinds[0] if len(kinds) == 1 else {"oneOf": kinds}
+    else:
+        raise InputError(f"the command {name!r} prints no JSON lines: use {', '.join([*SHAPES, *ANSWERS])}")
     definitions = {"$defs": maker.definitions} if maker.definitions else {}
-    title = f"A line of coordinator-audit {command} --json"
     return {"$schema": DIALECT, "title": title, **body, **definitions}
 
 

@@ -134,7 +134,7 @@ def build(
         opened += [
             Opened(row.at.timestamp_ms, row.outcome, str(family(row))) for row in rebalances if row.at.timestamp_ms >= 0
         ]
-        worst += _worst(rebalances, groups[-1])
+        worst += worst_of(rebalances, groups[-1])
     # Histories come in the order of the log or of the tables; among equals, what the report has must not depend on it.
     groups.sort(key=_most_urgent)
     worst.sort(key=lambda pair: pair[1].group_id)
@@ -172,7 +172,7 @@ def build(
         activity=activity,
         families=counts(line.family for line in opened),
         commits=commits,
-        lag=_highest_lags(groups),
+        lag=highest_lags((group.line.group_id, group.lag) for group in groups),
         worst=tuple(rebalance for _, rebalance in nlargest(MOST_WORST, worst, key=lambda pair: badness(pair[0]))),
         groups=tuple(groups[:MOST_GROUPS]),
         nights=tuple(source.nights[-MOST_NIGHTS:]),
@@ -209,7 +209,7 @@ def _most_urgent(group: GroupDetail) -> tuple[int, float, int, str]:
     return rank, -group.line.score, -group.line.rebalances, group.line.group_id
 
 
-def _worst(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:
+def worst_of(rebalances: Sequence[RebalanceRow], group: GroupDetail) -> Iterator[tuple[RebalanceRow, Worst]]:
     """Yield the worst rebalance of the group, if it has one and it is among these."""
     if group.worst is None:
         return
@@ -250,19 +250,19 @@ def _with_commits(groups: Sequence[GroupDetail]) -> tuple[list[GroupDetail], tup
     return suited, coarsened(every, length)
 
 
-def _highest_lags(groups: Iterable[GroupDetail]) -> tuple[GroupLag, ...]:
+def highest_lags(by_group: Iterable[tuple[str, Sequence[LagLine]]]) -> tuple[GroupLag, ...]:
     """Return the highest lag of a partition over time of the groups whose lag was the highest."""
     lags = []
-    for group in groups:
+    for group_id, lines in by_group:
         highest: dict[int, int | None] = {}
-        for line in group.lag:
+        for line in lines:
             for time, lag in zip(line.times_ms, line.lags, strict=True):
                 known = highest.get(time)
                 highest[time] = known if lag is None else max(lag, known or 0)
         most = max((value for value in highest.values() if value is not None), default=None)
         if most is not None:
             times = tuple(sorted(highest))
-            lags.append((most, GroupLag(group.line.group_id, times, tuple(highest[time] for time in times))))
+            lags.append((most, GroupLag(group_id, times, tuple(highest[time] for time in times))))
     return tuple(lag for _, lag in nlargest(MOST_LAGGING, lags, key=lambda pair: pair[0]))
 
 
@@ -273,13 +273,17 @@ def _own_length(commits: Sequence[CommitCount], shortest: int) -> int:
     return fitting_length(min(times), max(times), least) if times else least
 
 
+def bucket_length(first_ms: int, last_ms: int) -> int:
+    """Return the length (ms) of the intervals of a chart over this time."""
+    span = last_ms - first_ms
+    return next((each for each in BUCKETS_MS if span // each < MOST_BUCKETS - 1), span // (MOST_BUCKETS - 1) + 1)
+
+
 def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
     """Count rebalances by interval. Return the length of an interval (ms), and the intervals with any."""
     if not opened:
         return BUCKETS_MS[0], ()
-    first, last = min(opened).time_ms, max(opened).time_ms
-    span = last - first
-    length = next((each for each in BUCKETS_MS if span // each < MOST_BUCKETS - 1), span // (MOST_BUCKETS - 1) + 1)
+    length = bucket_length(min(opened).time_ms, max(opened).time_ms)
     outcomes: defaultdict[int, Counter[str]] = defaultdict(Counter)
     families: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for time, outcome, of_family in opened:

@@ -40,9 +40,15 @@ def stored_report(
     Findings and rebalances are those from ``since_ms`` to ``until_ms`` (None: all).
     """
     known = stored_knowledge(tables, settings.cluster)
+    source = stored_header(tables, settings, known)._replace(since_ms=since_ms, until_ms=until_ms)
+    return build(report_histories(tables, settings.cluster), settings.findings, source, known.shows_all_since)
+
+
+def stored_header(tables: TableReader, settings: Settings, known: Knowledge) -> ReportHeader:
+    """Return the source of a report of all times."""
     covered = list(stored_coverage(tables, settings.cluster))
     there = {(log.topic, log.partition) for log in covered}
-    source = ReportHeader(
+    return ReportHeader(
         cluster=settings.cluster,
         software=software_version(),
         made_ms=time.time_ns() // 1_000_000,
@@ -54,10 +60,7 @@ def stored_report(
         lags=stored_lags(tables, settings.cluster),
         nights=stored_nights(tables, settings.cluster),
         checks=list(stored_checks(tables, settings.cluster)),
-        since_ms=since_ms,
-        until_ms=until_ms,
     )
-    return build(report_histories(tables, settings.cluster), settings.findings, source, known.shows_all_since)
 
 
 VERDICTS: Final = {True: "passed", False: "failed", None: "unknown"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
@@ -10,16 +11,32 @@ from typing import Any, Final
 
 from coordinator_core.audit.finding_rows import FindingRow, listed, urgency
 from coordinator_core.audit.folds.commit_counts import HOUR_MS, CommitCount, coarsened, fitting_length
+from coordinator_core.audit.folds.two_logs import by_log
 from coordinator_core.errors import InputError
-from coordinator_core.records import Family
+from coordinator_core.groups.end_offsets import NewestEnds
+from coordinator_core.history.rows import RebalanceRow
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.relations.groups import report_histories
+from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import topics_at_end
 from jobs.relations.up_to_date import newest_run_in
-from jobs.report.build import BUCKETS_MS, MOST_BUCKETS, MOST_FINDINGS, MOST_NIGHTS, bands_of, reported_features
-from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, Report
+from jobs.report.build import (
+    MOST_FINDINGS,
+    MOST_NIGHTS,
+    MOST_WARNINGS,
+    MOST_WORST,
+    bands_of,
+    bucket_length,
+    highest_lags,
+    reported_features,
+    worst_of,
+)
+from jobs.report.causes import FAMILY_OF, CauseFamily, most_frequent
+from jobs.report.coverage import absent
+from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, Report, Worst
 from jobs.report.group_page import detail
-from jobs.report.stored import stored_checks, stored_coverage, stored_ends
+from jobs.report.stored import stored_ends, stored_header
+from jobs.report.worst import STUCK_MS, badness
 from jobs.serve.from_logs import MOST_FOUND
 from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
@@ -27,11 +44,8 @@ from jobs.serve.offsets import offsets_at
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
-from jobs.sources.files import FAMILIES
-from jobs.tables.night_rows import stored_nights
-from jobs.tables.reader import TableReader
+from jobs.tables.reader import TableReader, Value
 from jobs.tables.row_reader import reader
-from jobs.versions import software_version
 
 REFRESH_S: Final = 60.0
 """The tables are opened again after so long: a night may have filled them further."""
@@ -82,10 +96,53 @@ SELECT r.group_id AS group_id,
 FROM $rebalances AS r WHERE r.cluster = :cluster AND r.group_id IN :groups
 AND r.group_id >= :low AND r.group_id <= :high GROUP BY r.group_id
 """
-OUTCOMES: Final = """
-SELECT r.at.timestamp_ms - r.at.timestamp_ms % :length AS since_ms, r.outcome AS outcome, count(*) AS rebalances
-FROM $rebalances AS r WHERE r.cluster = :cluster GROUP BY r.at.timestamp_ms - r.at.timestamp_ms % :length, r.outcome
+WITHOUT_TIME: Final = -1
+INTERVAL: Final = (
+    f"CASE WHEN r.at.timestamp_ms < 0 THEN {WITHOUT_TIME} ELSE r.at.timestamp_ms - r.at.timestamp_ms % :length END"
+)
+TIMES: Final = """
+SELECT min(r.at.timestamp_ms) AS first_ms, max(r.at.timestamp_ms) AS last_ms
+FROM $rebalances AS r WHERE r.cluster = :cluster AND r.at.timestamp_ms >= 0
 """
+OUTCOMES: Final = f"""
+SELECT {INTERVAL} AS since_ms, r.outcome AS outcome, count(*) AS rebalances
+FROM $rebalances AS r WHERE r.cluster = :cluster GROUP BY {INTERVAL}, r.outcome
+"""
+KEY: Final = "since_ms, group_id, group_type, log_partition, log_offset"
+NAMED: Final = " ".join(f"WHEN '{kind}' THEN '{of}'" for kind, of in FAMILY_OF.items() if of is not CauseFamily.UNKNOWN)
+FAMILIES: Final = f"""
+SELECT {KEY}, family FROM (
+  SELECT {KEY}, CASE cause.kind {NAMED} END AS family FROM (
+    SELECT {KEY}, each_of(causes) AS cause FROM (
+      SELECT {INTERVAL} AS since_ms, r.group_id AS group_id, r.group_type AS group_type,
+        r.at.partition AS log_partition, r.at.offset AS log_offset, r.causes AS causes
+      FROM $rebalances AS r WHERE r.cluster = :cluster AND r.at.timestamp_ms >= 0 AND cardinality(r.causes) {{number}}
+    ) AS r
+  ) AS each_cause
+) AS named WHERE family IS NOT NULL
+"""
+CAUSES: Final = f"""
+SELECT since_ms, family, count(*) AS rebalances FROM (
+  SELECT since_ms, family FROM ({FAMILIES.format(number="= 1")}) AS alone
+  UNION ALL
+  SELECT since_ms, CASE WHEN min(family) = max(family) THEN min(family) ELSE '{CauseFamily.SEVERAL}' END AS family
+  FROM ({FAMILIES.format(number="> 1")}) AS together GROUP BY {KEY}
+) AS of_rebalance GROUP BY since_ms, family
+"""
+"""Rebalances by the family of their causes, as ``family`` has it; those of which no cause is known are not here.
+
+Most have one cause: only the others have to be told apart, which takes memory for each.
+"""
+MOST_TOLD: Final = 1_000_000
+"""Of more rebalances than these, causes are not counted, but outcomes alone: 2 million take 5 s of a processor."""
+WORST: Final = f"""
+SELECT r.group_id AS group_id FROM $rebalances AS r
+WHERE r.cluster = :cluster AND NOT coalesce(r.group_id IN :seen, FALSE)
+ORDER BY CASE WHEN r.outcome = 'open' AND r.duration_min_ms >= {STUCK_MS} THEN 1 ELSE 0 END DESC,
+  coalesce(r.idle_ms, 0) DESC, coalesce(r.duration_min_ms, 0) DESC, coalesce(r.units_moved, 0) DESC, r.group_id LIMIT 1
+"""
+"""The group with the worst rebalance, as ``badness`` has it, but for those that were seen."""
+VERDICTS: Final = "SELECT verdict, count(*) AS targets FROM $target_audits WHERE cluster = :cluster GROUP BY verdict"
 COMMITS: Final = """
 SELECT hour_ms, CAST(sum(written) AS BIGINT) AS records FROM $commit_summaries
 WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 GROUP BY hour_ms
@@ -256,18 +313,17 @@ class ServedTables:
 
     def _made(self, tables: TableReader) -> Report:
         cluster = self._cluster
-        covered = list(stored_coverage(tables, cluster))
-        first = min((log.first_ms for log in covered if log.first_ms >= 0), default=None)
-        last = max((log.last_ms for log in covered), default=None) if first is not None else None
-        span = 0 if first is None or last is None else last - first
-        length = next((each for each in BUCKETS_MS if span // each < MOST_BUCKETS - 1), span // (MOST_BUCKETS - 1) + 1)
-        buckets: dict[int, list[Count]] = {}
-        for row in tables.rows(OUTCOMES, cluster=cluster, length=length):
-            if row["since_ms"] >= 0:
-                buckets.setdefault(row["since_ms"], []).append(Count(row["outcome"], row["rebalances"]))
-        outcomes: dict[str, int] = {}
-        for name, count in (each for counts in buckets.values() for each in counts):
-            outcomes[name] = outcomes.get(name, 0) + count
+        known = stored_knowledge(tables, cluster)
+        source = stored_header(tables, self._settings, known)
+        at_end = topics_at_end(tables, cluster)
+        first = min((log.first_ms for log in source.coverage if log.first_ms >= 0), default=None)
+        last = max((log.last_ms for log in source.coverage), default=None) if first is not None else None
+        length, activity, unnamed = self._activity(tables)
+        outcomes, families = Counter[str](), Counter[str]()
+        for _, of_outcome, of_family in activity:
+            outcomes.update(dict(of_outcome))
+            families.update(dict(of_family))
+        outcomes.update(unnamed)
         found = self._findings(tables)
         commits = [
             CommitCount(row["hour_ms"], HOUR_MS, row["records"]) for row in tables.rows(COMMITS, cluster=cluster)
@@ -275,41 +331,71 @@ class ServedTables:
         commit_length = fitting_length(commits[0].since_ms, commits[-1].since_ms, HOUR_MS) if commits else HOUR_MS
         return Report(
             format=FORMAT,
-            software=software_version(),
+            software=source.software,
             cluster=cluster,
-            made_ms=time.time_ns() // 1_000_000,
+            made_ms=source.made_ms,
             first_ms=first,
             last_ms=last,
-            coverage=tuple(covered),
-            absent=(),
-            warnings=(),
-            warnings_seen=0,
-            topics_known=any(FAMILIES[log.topic] is Family.METADATA for log in covered),
-            types=_counts(tables.rows(TYPES, cluster=cluster), "name", "groups"),
-            outcomes=tuple(Count(name, outcomes[name]) for name in sorted(outcomes, key=lambda name: -outcomes[name])),
-            verdicts=_counts(
-                tables.rows(
-                    "SELECT verdict, count(*) AS targets FROM $target_audits WHERE cluster = :cluster GROUP BY verdict",
-                    cluster=cluster,
-                ),
-                "verdict",
-                "targets",
-            ),
+            coverage=tuple(source.coverage),
+            absent=tuple(absent(source.coverage, at_end.partitions, source.empty)),
+            warnings=tuple(source.warnings[:MOST_WARNINGS]),
+            warnings_seen=len(source.warnings),
+            topics_known=source.topics_known,
+            types=_counts(tables, TYPES, cluster=cluster),
+            outcomes=most_frequent(outcomes),
+            verdicts=_counts(tables, VERDICTS, cluster=cluster),
             findings_seen=len(found),
-            kinds=_counts(({"kind": row.kind, "one": 1} for row in found), "kind", "one"),
+            kinds=most_frequent(Counter(str(row.kind) for row in found)),
             findings=tuple(sorted(found, key=urgency)[:MOST_FINDINGS]),
             bucket_ms=length,
-            activity=tuple(Bucket(since, tuple(sorted(buckets[since])), ()) for since in sorted(buckets)),
-            families=(),
+            activity=activity,
+            families=most_frequent(families),
             commits=coarsened(commits, commit_length),
-            worst=(),
-            lag=(),
+            worst=tuple(self._worst(tables, source.ends)),
+            lag=highest_lags(source.lags.items()),
             groups=(),
-            nights=tuple(stored_nights(tables, cluster)[-MOST_NIGHTS:]),
+            nights=tuple(source.nights[-MOST_NIGHTS:]),
             bands=tuple(bands_of(found)),
-            checks=tuple(stored_checks(tables, cluster)),
-            features=reported_features(topics_at_end(tables, cluster)),
+            checks=tuple(source.checks),
+            features=reported_features(at_end),
         )
+
+    def _activity(self, tables: TableReader) -> tuple[int, tuple[Bucket, ...], Counter[str]]:
+        """Return how long an interval is (ms), the rebalances in each, and the outcomes of those without a time.
+
+        Every rebalance is counted by the engine: what comes here is a row for each interval and name.
+        """
+        ((first, last),) = tables.tuples(TIMES, cluster=self._cluster)
+        length = bucket_length(first or 0, last or 0)
+        outcomes, families = defaultdict[int, Counter[str]](Counter), defaultdict[int, Counter[str]](Counter)
+        for since, outcome, rebalances in tables.tuples(OUTCOMES, cluster=self._cluster, length=length):
+            outcomes[since][outcome] += rebalances
+        unnamed = outcomes.pop(WITHOUT_TIME, Counter[str]())
+        if sum(each.total() for each in outcomes.values()) <= MOST_TOLD:
+            for since, family, rebalances in tables.tuples(CAUSES, cluster=self._cluster, length=length):
+                families[since][family] += rebalances
+            for since, of_outcome in outcomes.items():
+                if without := of_outcome.total() - families[since].total():
+                    families[since][CauseFamily.UNKNOWN] += without
+        return (
+            length,
+            tuple(
+                Bucket(since, most_frequent(outcomes[since]), most_frequent(families[since]))
+                for since in sorted(outcomes)
+            ),
+            unnamed,
+        )
+
+    def _worst(self, tables: TableReader, ends: NewestEnds) -> Iterator[Worst]:
+        """Yield the worst rebalances, of one group each: only these groups are read."""
+        seen: list[str] = []
+        while len(seen) < MOST_WORST and (row := next(tables.tuples(WORST, cluster=self._cluster, seen=seen), None)):
+            seen.append(row[0])
+        worst: list[tuple[RebalanceRow, Worst]] = []
+        for history in report_histories(tables, self._cluster, seen):
+            rebalances = [row for part in by_log(history) for row in part.rebalances]
+            worst += worst_of(rebalances, detail(history, self._settings.findings, ends))
+        yield from (each for _, each in sorted(worst, key=lambda pair: badness(pair[0]), reverse=True))
 
     def _findings(self, tables: TableReader) -> list[FindingRow]:
         if not tables.exists("findings"):
@@ -318,8 +404,5 @@ class ServedTables:
         return listed(map(read, tables.rows("SELECT * FROM $findings WHERE cluster = :cluster", cluster=self._cluster)))
 
 
-def _counts(rows: Any, name: str, count: str) -> tuple[Count, ...]:
-    total: dict[str, int] = {}
-    for row in rows:
-        total[row[name]] = total.get(row[name], 0) + row[count]
-    return tuple(Count(each, total[each]) for each in sorted(total, key=lambda each: (-total[each], each)))
+def _counts(tables: TableReader, sql: str, **values: Value) -> tuple[Count, ...]:
+    return most_frequent(Counter(dict(tables.tuples(sql, **values))))

@@ -22,6 +22,17 @@ LONGEST_TEXT: Final = 500
 JSON: Final = "application/json"
 
 
+ANSWERS: Final[Mapping[str, Any]] = {
+    "/api/overview": Report,
+    "/api/groups": GroupsPage,
+    "/api/group": GroupDetail,
+    "/api/offsets": tuple[ServedOffset, ...],
+    "/api/settings": ServedSettings,
+    "/api/search": tuple[FoundRow, ...],
+}
+"""What the answer of each address is, as JSON."""
+
+
 class Answer(NamedTuple):
     """The answer to a request."""
 
