@@ -20,7 +20,9 @@ from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.rows import Basis, Verdict
 from coordinator_core.coordinator import describe_api
 from coordinator_core.groups.describe import describe
+from coordinator_core.history.causes import CauseKind
 from coordinator_core.records import Fields
+from coordinator_core.simulator.scenario import Scenario
 from jobs.api import CoordinatorAudit
 from jobs.cli.app import app
 from jobs.environment import PREFIX
@@ -28,6 +30,7 @@ from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_tables.answers import StoredAnswers
 from jobs.relations.moment import AsOf
 from jobs.settings import load
+from jobs.simulate.partition import simulate_here
 from jobs.sources.files import find_logs
 from jobs.tables.folder_reader import FolderReader
 from tests.core.audit.transcribed import TRANSCRIPTS, RecordedPlay, played
@@ -259,6 +262,21 @@ def test_warm_up_tasks_until_they_are_active(written: Callable[..., Written]) ->
     found = {row.kind for row in of.answers.findings(GROUP)}
     assert FindingKind.EMPTY_MEMBERS not in found
     assert FindingKind.IMBALANCE not in found
+
+
+@pytest.mark.parametrize("restores", [50_000, 2_500])
+def test_many_warm_up_tasks_are_no_storm_and_leave_nobody_without_work(tmp_path: Path, restores: int) -> None:
+    """The document makes each one that caught up a rebalance; until then tasks stay where their state is."""
+    streams = {"stateful": True, "restores": restores}
+    group = {"type": "streams", "topics": ["t"], "members": 2, "streams": streams, "events": [{"at": "5m", "join": 2}]}
+    scenario = {"cluster": {"partitions": 1, "profile": "kip-1071"}, "topics": {"t": {"partitions": 48}}}
+    list(simulate_here(Scenario(lasts="20m", groups={"g": group}, **scenario), 0, tmp_path / "logs", "segments"))
+    answers = LogAnswers(find_logs([tmp_path / "logs"]), only_topics_missing, lambda: load(environment=environment()))
+    history = answers.history("g")
+    assert history is not None
+    warmed = [row for row in history.rebalances if {cause.kind for cause in row.causes} == {CauseKind.WARMUP_CAUGHT_UP}]
+    assert (len(warmed) > load(environment={}).findings.storm_rebalances) is (restores == 50_000)
+    assert [row.kind for row in answers.findings("g")] == []
 
 
 def test_configurations_are_causes_and_inputs(written: Callable[..., Written]) -> None:
