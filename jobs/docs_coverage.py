@@ -73,6 +73,7 @@ class Capability(_Strict):
     about: str
     state: Literal["done", "differs", "open"]
     commands: list[str] = []
+    code: list[str] = []
     tests: list[str] = []
     why: str = ""
 
@@ -83,6 +84,7 @@ class Addition(_Strict):
     about: str
     state: Literal["done", "differs", "open"]
     commands: list[str] = []
+    code: list[str] = []
     tests: list[str] = []
     why: str = ""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from jobs.cli.app import COMMANDS
 from jobs.docs_coverage import Addition, Capability, DocumentSection, KafkaTestClass, documents, kafka_tests
+from tests.claims.flips import defined
 from tests.shared_data import ROOT
 
 ROWS = {
@@ -38,11 +41,20 @@ def check_tests_exist(tests: list[str]) -> None:
         assert f"\ndef {function}(" in text if function else text, test
 
 
+@pytest.mark.parametrize("claim", [each for each in CLAIMS if not isinstance(each, DocumentSection)], ids=named)
+def test_the_code_that_does_it_exists(claim: Capability | Addition) -> None:
+    """``python -m tests.claims`` makes it false, and says whether the tests notice."""
+    for code in claim.code:
+        file, _, symbol = code.partition("::")
+        assert defined(ast.parse((ROOT / file).read_text(encoding="utf-8")), symbol), code
+
+
 @pytest.mark.parametrize("claim", CLAIMS, ids=named)
 def test_what_is_done_is_tested_and_what_is_not_has_a_reason(claim: Claim) -> None:
     if isinstance(claim, DocumentSection) or claim.state == "done":
         assert claim.tests
         assert claim.commands
+        assert isinstance(claim, DocumentSection) or claim.code
     else:
         assert claim.why.endswith(".")
 
