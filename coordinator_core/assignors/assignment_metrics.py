@@ -65,7 +65,7 @@ def measure(spec: GroupSpecs, image: TopicImage, assignment: Assignment[Any]) ->
         moved += known - stay
         fresh += len(work) - known
         rack = getattr(had, "rack_id", None)
-        if rack is not None:
+        if rack:
             misses += sum(_misses_rack(image, unit, rack) for unit in work)
     return AssignmentMetrics(
         members=len(loads),

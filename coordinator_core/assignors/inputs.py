@@ -134,7 +134,7 @@ class ClassicMemberSpec:
     """One member of a classic group as its leader sees it.
 
     ``owned`` and ``user_data`` are None if the member sent none; ``generation`` is None before subscription version 2
-    or if it is absent.
+    or if it is absent. ``rack_id`` is empty if librdkafka has none: its sticky assignor takes that for a rack.
     """
 
     topics: Sequence[str]

@@ -110,9 +110,11 @@ CLIENTS: Mapping[str, Mapping[str, ClientAssignor]] = {
         ),
     },
     "librdkafka": {
-        "range": RangeProfile(two_static_by_instance, by_racks=True),
+        "range": RangeProfile(two_static_by_instance, by_racks=True, together_by_racks=True),
         "roundrobin": RoundRobin(two_static_by_instance),
-        "cooperative-sticky": Sticky(owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns),
+        "cooperative-sticky": Sticky(
+            owned_data, newest_key_first, None, IN_LIBRDKAFKA, unplanned_returns, empty_rack=True
+        ),
     },
     "franz-go": {"range": RangeProfile(), "roundrobin": RoundRobin()},
     "sarama": {"range": RangeProfile(by_id), "roundrobin": RoundRobin(by_id, by_text)},

@@ -38,7 +38,7 @@ def subscribed_member(subscription: ConsumerProtocolSubscription, instance_id: s
         generation=generation if generation >= 0 else None,
         user_data=subscription.get("userData"),
         instance_id=instance_id,
-        rack_id=subscription.get("rackId") or None,
+        rack_id=subscription.get("rackId"),
     )
 
 

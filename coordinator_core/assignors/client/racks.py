@@ -14,11 +14,16 @@ from coordinator_core.cluster.image import TopicImage
 class Racks:
     """One bit per rack: ``of_member[m]`` (0: the member has none) and ``of_partition[p]`` (0: none known)."""
 
-    def __init__(self, view: LeaderView, image: TopicImage | None) -> None:
-        """Take the racks of members and topics; without an image none counts, as for assignors that know of none."""
+    def __init__(self, view: LeaderView, image: TopicImage | None, *, empty_is_one: bool = False) -> None:
+        """Take the racks of members and topics; without an image none counts, as for assignors that know of none.
+
+        ``empty_is_one``: the empty name is that of a rack, in which no replica is (librdkafka).
+        """
         bits: dict[str, int] = {}
-        known = image is not None
-        self.of_member: list[int] = [_bit(bits, spec.rack_id) if known and spec.rack_id else 0 for spec in view.specs]
+        named = [spec.rack_id for spec in view.specs] if image is not None else [None] * len(view.specs)
+        self.of_member: list[int] = [
+            _bit(bits, name) if name or (empty_is_one and name is not None) else 0 for name in named
+        ]
         self.of_partition: list[int] = [0] * view.partitions.total
         self._counts: dict[int, int] = {}
         if image is None or not any(self.of_member):

@@ -24,13 +24,16 @@ class RangeProfile:
     """A range assignor.
 
     ``members`` is the order in which members are given their ranges. ``last_runs``: members are lost as kafka-python
-    loses them. ``by_racks``: racks count (KIP-881). ``larger_last``: member i of m gets the partitions from i * n / m
-    on, so that the last members get one more, and not the first ones.
+    loses them. ``by_racks``: racks count (KIP-881). ``together_by_racks``: of topics with the same members and numbers
+    of partitions, partition n goes first to members in a rack, even where racks make no difference (librdkafka).
+    ``larger_last``: member i of m gets the partitions from i * n / m on, so that the last members get one more, and not
+    the first ones.
     """
 
     members: MemberOrder = static_first
     last_runs: bool = False
     by_racks: bool = False
+    together_by_racks: bool = False
     larger_last: bool = False
 
     def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
@@ -44,11 +47,11 @@ class RangeProfile:
                 _give_larger_last(view.partitions.of_topic(topic), members, work)
             return Assignment(view.result(work))
         shares = [_TopicShares(view, racks, topic, members) for topic, members in subscribers.items() if members]
-        by_racks = any(topic.by_racks for topic in shares)
+        by_racks = self.together_by_racks or any(topic.by_racks for topic in shares)
         if by_racks:
             for alike in _copartitioned(shares):
                 if len(alike) > 1:
-                    _assign_together(alike, work)
+                    _assign_together(alike, work, only_in_racks=self.together_by_racks)
                 elif alike[0].by_racks:
                     alike[0].assign_ranges(work, alike[0].rack_matches)
         for topic_shares in shares:
@@ -125,9 +128,13 @@ def _copartitioned(shares: list[_TopicShares]) -> list[list[_TopicShares]]:
     return list(groups.values())
 
 
-def _assign_together(topics: list[_TopicShares], work: list[list[int]]) -> None:
-    """Give partition n of all the topics to the first member whose rack matches each of them."""
-    open_members = list(topics[0].members)
+def _assign_together(topics: list[_TopicShares], work: list[list[int]], *, only_in_racks: bool) -> None:
+    """Give partition n of all the topics to the first member whose rack matches each of them.
+
+    ``only_in_racks``: a member without a rack matches none, else it matches all.
+    """
+    in_racks = (member for member in topics[0].members if topics[0].racks.of_member[member] or not only_in_racks)
+    open_members = list(in_racks)
     for number in range(len(topics[0].partitions)):
         for member in open_members:
             if all(t.room(member) > 0 and t.rack_matches(member, t.partitions[number]) for t in topics):

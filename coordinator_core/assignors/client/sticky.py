@@ -37,8 +37,9 @@ class Sticky:
 
     ``read`` says what members own, ``claims`` which of that counts. ``equal`` assigns where all members subscribe to
     the same (None: the general algorithm does), ``general`` are the rules of the general one. ``hand_over``: what
-    changes its owner is given in two rounds. ``by_racks``: racks count (KIP-881). ``reads_once``: where subscriptions
-    differ, user data is lost that was read before that showed (Kafka 2.6 to 2.8).
+    changes its owner is given in two rounds. ``by_racks``: racks count (KIP-881). ``empty_rack``: an empty name counts
+    as one (librdkafka). ``reads_once``: where subscriptions differ, user data is lost that was read before that showed
+    (Kafka 2.6 to 2.8).
     """
 
     read: Reader
@@ -47,12 +48,13 @@ class Sticky:
     general: GeneralRules = GeneralRules()  # noqa: RUF009 -- it is frozen
     hand_over: HandOver | None = None
     by_racks: bool = True
+    empty_rack: bool = False
     reads_once: bool = False
 
     def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
         """Assign by what members own; ``memory`` is the largest generation that the leader has seen."""
         view = LeaderView(spec.members, image)
-        racks = Racks(view, image if self.by_racks else None)
+        racks = Racks(view, image if self.by_racks else None, empty_is_one=self.empty_rack)
         by_racks = racks.matter(range(len(view.members)), range(view.partitions.total))
         data = [self.read(member) for member in view.specs]
         if self.reads_once and len(compared := before_a_difference(view)) < len(view.order):

@@ -134,7 +134,7 @@ class LeaderViews:
         settled = self.own if asked_for is None else self.own & {*asked_for}
         self.outside = self.names - settled - assigned
         self.assigns_all = assigns_all
-        self.with_racks = any(member.rack_id is not None for member in members.values())
+        self.with_racks = any(member.rack_id for member in members.values())
         self.missing: str | None = None
 
     def possible(self, floor: tuple[int, int] | None) -> Iterator[PossibleView]:

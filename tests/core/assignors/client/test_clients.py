@@ -156,6 +156,40 @@ def test_librdkafka_gives_back_what_is_owned_and_no_longer_there() -> None:
     assert ("gone", 0) in run("librdkafka", "cooperative-sticky", members)["m1"]
 
 
+def in_racks(**racks: str) -> dict[str, ClassicMemberSpec]:
+    return {member: ClassicMemberSpec(["t", "u"], rack_id=rack) for member, rack in racks.items()}
+
+
+def everywhere(*counts: int, racks: tuple[str, ...] = ("a", "b")) -> TopicImage:
+    return TopicImage.of([Topic(name, name, n, (racks,) * n) for name, n in zip("tu", counts, strict=False)])
+
+
+def test_librdkafka_gives_topics_of_as_many_partitions_to_members_in_racks_first() -> None:
+    """Even where each partition is in each rack, so that racks make no difference."""
+    members = in_racks(m1="", m2="a")
+    assert run("librdkafka", "range", members, everywhere(2, 2)) == {
+        "m1": [("t", 1), ("u", 1)],
+        "m2": [("t", 0), ("u", 0)],
+    }
+    assert run("librdkafka", "range", members, everywhere(2, 3))["m1"] == [("t", 0), ("u", 0), ("u", 1)]
+    assert run(JAVA, "range", members, everywhere(2, 2))["m1"] == [("t", 0), ("u", 0)]
+
+
+def test_a_member_without_a_rack_is_in_none_for_the_sticky_assignor_of_librdkafka() -> None:
+    """It loses what it owns. For Kafka's own, and if it wrote no rack at all, it is in every rack."""
+    image = TopicImage.of([Topic("t", "t", 3, (("a",), ("a",), ("b",)))])
+
+    def given_to_m1(client: str, rack: str | None) -> list[tuple[str, int]]:
+        m1, m2 = (
+            ClassicMemberSpec(["t"], owned=[("t", number)], generation=3, rack_id=rack)
+            for number, rack in enumerate((rack, "a"))
+        )
+        return run(client, "cooperative-sticky", {"m1": m1, "m2": m2}, image, order=("t",))["m1"]
+
+    assert given_to_m1("librdkafka", "") == [("t", 2)]
+    assert given_to_m1("librdkafka", None) == given_to_m1(JAVA, "") == [("t", 0), ("t", 2)]
+
+
 @pytest.mark.parametrize("client", ["librdkafka", "kafka-python", *JAVA_CLIENTS])
 def test_what_another_member_owns_is_withheld(client: str) -> None:
     members = {"m1": owner(["b-1"], *(("b-1", n) for n in range(3))), "m2": owner(["b-1"])}
