@@ -134,8 +134,13 @@ If an assignment lists a topic several times, franz-go, sarama, kafka-go and kaf
 clients put the entries together. `owners` and `history` give a member only what its client reads.
 
 If not all members subscribe to a topic, the round robin of kafkajs and of @platformatic/kafka leaves its partitions
-out, or gives them to members that do not want them (finding `unwanted_partitions`). kafka-python gives nothing to
-some members of a group that has both static and dynamic ones.
+out, or gives them to members that do not want them (finding [`targets_wrong`](findings.md#targets_wrong)).
+kafka-python gives nothing to some members of a group that has both static and dynamic ones.
+
+The cooperative-sticky of librdkafka takes a member of librdkafka without `client.rack` for one in a rack of its own,
+once other members have racks in which only some of the partitions have replicas: it takes from that member what it
+owns, gives it other partitions to make up for that, and so on, in each generation. The group rebalances without end
+(finding [`rebalance_storm`](findings.md#rebalance_storm)). Set `client.rack` for all members, or for none.
 """
 CLIENTS_ASSIGN: Final = """
 ## What they assign
@@ -156,6 +161,12 @@ else `invalid`:
 franz-go has an option, BalanceRacks, to prefer partitions whose leader is in a member's rack (KIP-881), even to keeping
 what members have. Where it leads and members have racks, its range is judged in this way too, and its sticky assignors
 may take more.
+
+The rack-affinity of kafka-go is computed for brokers without racks. With racks, it walks over them in the order of a Go
+map, so that most of its assignments are only checked. Other round robin assignors, and range of other clients than
+Java, librdkafka and franz-go, take no notice of racks. librdkafka prefers a member's rack as Java does, with two
+exceptions: its cooperative-sticky as above; and where its range gives topics of the same members and numbers of
+partitions together, it gives to members without a rack last, and even if each partition is in each rack.
 
 What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
@@ -38,7 +39,8 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
     Those of which the log has no time are left out.
     """
-    rows = [row for row in _in_order(history) if row.at.timestamp_ms >= 0 and _disturbs(row)]
+    in_order = [row for row in _in_order(history) if row.at.timestamp_ms >= 0]
+    rows = [row for before, row in pairwise([None, *in_order]) if row is not None and _disturbs(row, before)]
     stretch: list[RebalanceRow] = []
     known: set[int] = set()
     begin, following, most = 0, 0, 0
@@ -63,13 +65,20 @@ def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceR
         yield _storm(history, limits, rows, most)
 
 
-def _disturbs(row: RebalanceRow) -> bool:
+def _disturbs(row: RebalanceRow, before: RebalanceRow | None) -> bool:
     """Whether a rebalance disturbs members that had work: not the second half of one, which gives out what the first
     half took away, nor one with which a group begins or ends to have members.
+
+    One that gives out has no second half: if the next one gives out, too, the members pass partitions round.
     """
     if row.members_before == 0 or row.members_after == 0:
         return False
-    return not row.causes or any(cause.kind not in SECOND_HALF for cause in row.causes)
+    goes_on = bool(row.causes) and all(cause.kind in SECOND_HALF for cause in row.causes)
+    return not goes_on or (before is not None and _hands_over(before) and _hands_over(row))
+
+
+def _hands_over(row: RebalanceRow) -> bool:
+    return {cause.kind for cause in row.causes} == {CauseKind.PARTITIONS_REVOKED}
 
 
 def _is_ordinary(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow]) -> bool:
@@ -87,7 +96,7 @@ def _is_ordinary(history: GroupHistory, limits: Thresholds, rows: Sequence[Rebal
                 counter[history.client(cause.member_id) or ""] += 1
             elif cause.kind not in SECOND_HALF:
                 unexplained = 1
-        other += unexplained or not row.causes
+        other += unexplained or not row.causes or _hands_over(row)
     size = max((row.members_after or 0 for row in rows), default=0)
     clients = len(came.keys() | went.keys())
     repeated = sum(max(count - TWICE, 0) for counter in (came, went) for count in counter.values())

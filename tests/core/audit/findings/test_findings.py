@@ -73,6 +73,16 @@ def test_a_storm_names_the_member_that_drives_it() -> None:
     assert found(FindingKind.REBALANCE_STORM, rebalances=rows[:9]) == []
 
 
+def test_members_that_pass_partitions_round_make_a_storm() -> None:
+    """One rebalance in which partitions are handed over belongs to the one before, the next ones do not."""
+    kinds = ["member_joined"] + ["partitions_revoked"] * 17
+    rows = [rebalance(e, at(e), causes=(cause(kind, "m0", at(e)),)) for e, kind in enumerate(kinds, 2)]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=rows)
+    assert (storm.value, storm.evidence[1]) == (17, at(4))
+    in_turn = [row._replace(causes=rows[n % 2].causes) for n, row in enumerate(rows)]
+    assert found(FindingKind.REBALANCE_STORM, rebalances=in_turn) == []
+
+
 def test_nothing_goes_on_in_a_group_that_is_deleted_or_has_no_members() -> None:
     """Although its last rebalance is of a short time ago."""
     rows = [rebalance(e, at(e), causes=(cause("member_joined", f"m{e % 2}", at(e)),)) for e in range(2, 18)]
