@@ -37,6 +37,11 @@ CODECS: Final[dict[bytes, Callable[[IO[bytes]], Any]]] = {
 }
 """How packed files begin, and what unpacks them."""
 
+UTF16_MARKS: Final = ((codecs.BOM_UTF16_LE, 3), (codecs.BOM_UTF16_BE, 2))
+"""How a text in UTF-16 begins, and which of its bytes is the first zero: each text that is read begins in ASCII. Other
+bytes that begin so are damage of what they stand in.
+"""
+
 PIECE: Final = 1 << 16
 """Bytes of UTF-16 that are converted at a time."""
 
@@ -74,12 +79,12 @@ def opened(path: str | Path) -> Any:
     head = raw.peek(8)[:8]
     stream: Any = next((unpack(raw) for begin, unpack in CODECS.items() if head.startswith(begin)), raw)
     try:
-        mark = stream.peek(4)[:3]
+        head = stream.peek(4)[:4]
     except (*DAMAGED, OSError):  # whoever reads it finds that, too
         return stream
-    if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if any(head.startswith(mark) and head.find(b"\0") == at for mark, at in UTF16_MARKS):
         return io.BufferedReader(_FromUtf16(stream))
-    if mark == codecs.BOM_UTF8:
+    if head.startswith(codecs.BOM_UTF8):
         stream.read(3)
     return stream
 

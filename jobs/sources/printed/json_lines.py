@@ -88,12 +88,12 @@ def _values(line: bytes) -> Iterator[bytes]:
 
 
 def _end_of_value(text: bytes) -> int:
-    """Return where the first of several objects ends; where that is not known, all of it is one."""
+    """Return where the first of several objects ends; where that is not known, or no object follows, all is one."""
     given = text.decode("utf-8", "surrogateescape")
     try:
         json.loads(given)
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data":
+        if error.msg == "Extra data" and given[error.pos :].lstrip(AROUND.decode()).startswith("{"):
             return len(given[: error.pos].encode("utf-8", "surrogateescape"))
     except (ValueError, RecursionError):
         pass
