@@ -32,7 +32,7 @@ def decompress(codec: int, data: bytes | memoryview, *, magic: int = 2) -> bytes
         LogFormatError: the bytes are damaged, they expand to more than MAX_BATCH_BYTES, or Kafka has no such codec.
     """
     if codec >= len(CODECS):
-        raise LogFormatError(f"compression codec {codec} is none of Kafka's")
+        raise LogFormatError(f"compression codec {codec} is not known: it is newer than this tool, or damage")
     name = CODECS[codec]
     try:
         if name == "none":

@@ -121,6 +121,8 @@ def _state(judged: JudgedGroup, step: Reconciliation) -> None:
     member, kind = step.member, step.kind
     if not kind.exclusive or member.member_epoch == LEAVE_GROUP_STATIC_MEMBER_EPOCH or _is_copy(judged, step):
         return
+    if _is_new(step):
+        return
     if bool(step.revoking) != (member.state == kind.unrevoked):
         count = sum(len(units) for units in step.revoking.values())
         detail = f"state {member.state} with {count} to be revoked"
@@ -129,6 +131,11 @@ def _state(judged: JudgedGroup, step: Reconciliation) -> None:
     if waits and step.target is not None and not any(minus(step.target, step.assigned)):
         detail = f"state {member.state}, but it lacks nothing of its target"
         judged.broken(Rule.STATE_AGAINST_ASSIGNMENT, step.at, member.member_id, detail)
+
+
+def _is_new(step: Reconciliation) -> bool:
+    """Whether the member is in a state that is not known here: what holds in it is not known either."""
+    return step.member.state not in (step.kind.stable, step.kind.unrevoked, step.kind.unreleased)
 
 
 def _is_copy(judged: JudgedGroup, step: Reconciliation) -> bool:
@@ -151,7 +158,7 @@ def _content(judged: JudgedGroup, step: Reconciliation) -> None:
     target, assigned, member_id = step.target, step.assigned, step.member.member_id
     if target is None or step.member.member_epoch <= 0:
         return
-    if assigned != target:
+    if assigned != target and not _is_new(step):
         if step.before is not None:
             strange = list(minus(assigned, target, step.before.held))
             if strange:

@@ -8,6 +8,7 @@ from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Pro
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.inputs import EpochState
 from coordinator_core.audit.targets.operation import TargetOperation
+from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.streams.configs import shows_kip_1071
@@ -26,6 +27,9 @@ METADATA_VERSIONS: tuple[tuple[int, Release, Release], ...] = (
 newest of these releases. A broker registers the highest level that it supports: that of its release, or a later one
 where ``unstable.feature.versions.enable`` is set (29 with 4.1, 30 with 4.2). 3.9 stands for all before 4.0.
 """
+
+NEWEST_LEVEL = 33
+"""The level of ``metadata.version`` of 4.4.0 (4.4-IV2)."""
 
 OLDEST, NEWEST = METADATA_VERSIONS[-1][1], METADATA_VERSIONS[0][2]
 
@@ -70,7 +74,11 @@ class Releases(NamedTuple):
 
 def releases(history: TopicHistory | None, at_ms: int) -> Releases | None:
     """Return the releases of the brokers, by the metadata versions that they support; None: not known."""
-    levels = None if history is None else history.broker_levels(at_ms)
+    return None if history is None else releases_of(history.broker_levels(at_ms))
+
+
+def releases_of(levels: Levels | None) -> Releases | None:
+    """Return the releases of brokers that support these levels; None: not known."""
     if levels is None:
         return None
     oldest = OLDEST if levels.oldest is None else _releases(levels.oldest).oldest
@@ -98,7 +106,7 @@ def may_be_preview(state: EpochState, history: TopicHistory | None, at_ms: int) 
 def may_be_newer(history: TopicHistory | None, at_ms: int) -> bool:
     """Whether a broker may have been of a release that is not known here: it supports a level that none has."""
     levels = None if history is None else history.broker_levels(at_ms)
-    return levels is not None and (levels.newest or 0) > METADATA_VERSIONS[0][0]
+    return levels is not None and (levels.newest or 0) > NEWEST_LEVEL
 
 
 def has_several_releases(history: TopicHistory | None) -> bool:

@@ -17,7 +17,7 @@ from coordinator_core.assignors.profiles import profile
 from coordinator_core.assignors.registry import assign
 from coordinator_core.audit.rows import TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
-from coordinator_core.audit.targets.releases import Releases, profile_names, releases
+from coordinator_core.audit.targets.releases import Releases, may_be_newer, profile_names, releases
 from coordinator_core.cluster.image import Topic, TopicImage
 from coordinator_core.cluster.metadata_hash import group_hash, topic_hash
 from coordinator_core.cluster.snapshot_settings import LevelRun, Levels, SnapshotSettings
@@ -68,6 +68,11 @@ def test_releases_by_the_metadata_versions_that_brokers_support(
     levels: tuple[int, ...], known: Releases | None
 ) -> None:
     assert releases(history(*levels), 10**6) == known
+
+
+def test_a_level_above_that_of_the_newest_release_is_of_a_later_one() -> None:
+    """4.4.0 supports 33 (4.4-IV2), and 34 with unstable features."""
+    assert [may_be_newer(history(level), 10**6) for level in (32, 33, 34)] == [False, False, True]
 
 
 @pytest.mark.parametrize(
