@@ -155,6 +155,12 @@ class FindingKind(StrEnum):
         "A broker's application log says that the coordinator could not load a log partition, and none has since: the "
         "clients of its groups cannot join, commit or fetch offsets. It is about the cluster, one for each partition; "
         "asked for one group, it is about the group.")
+    WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before", "any",
+        "Records stand in the log in an order that the release of the brokers cannot load: the next broker that "
+        "becomes the coordinator of that log partition leaves its groups without one. It is about the cluster, one for "
+        "each partition; asked for one group, it is about the group.")
+    MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before", "any",
+        "As will_not_load, where the log leaves open whether brokers are of a release with the fault.")
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
         "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")

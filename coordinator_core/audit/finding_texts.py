@@ -28,6 +28,16 @@ FINDING_TEXTS: Final = {
         "Look at the errors of the broker that are quoted: it could not load the partition, or was not its leader.",
         "Proven by the broker's log.",
     ),
+    "will_not_load": FindingTexts(
+        "From the next start or move of a coordinator on, groups of that partition cannot commit, join or rebalance.",
+        "Upgrade the brokers before they are restarted, or delete the group that is named if it is not needed.",
+        "Proven by the order of the records and what brokers registered.",
+    ),
+    "may_not_load": FindingTexts(
+        "None, if the brokers are of a release that has the fault no more.",
+        "Look at the brokers' release, in the first lines of their logs; upgrade if it has the fault.",
+        "The order of the records is proven; which release the brokers are of is not in the log.",
+    ),
     "commits_by_turns": FindingTexts(
         "Each job goes on where the other one was: records are read twice, or not at all.",
         "Give each job its own group id.",

@@ -384,6 +384,7 @@ class FollowedGroups:
             reach=reach,
             away=self._away,
             features=self.topics.brokers.features(from_start=reach.begins_with_cluster),
+            levels=self.topics.broker_levels(None),
             seen_ms=self._leaders.seen_ms,
         )
 

@@ -32,6 +32,8 @@ SAME_MINUTE_MS = 60_000
 """Storms that begin within this time of the first one began together; so long before it, its cause may have ended."""
 MOST_NAMED = 5
 """A finding names at most this many groups."""
+OF_LOG_PARTITIONS: Final = (FindingKind.NO_COORDINATOR, FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
+"""Kinds of findings about a log partition, which are made from those of its groups."""
 COVERED: Final[Mapping[str, frozenset[str]]] = {
     str(FindingKind.REBALANCE_STORM): frozenset(
         map(
@@ -44,7 +46,7 @@ COVERED: Final[Mapping[str, frozenset[str]]] = {
             ),
         )
     ),
-    str(FindingKind.NO_COORDINATOR): frozenset((str(FindingKind.NO_COORDINATOR),)),
+    **{str(kind): frozenset((str(kind),)) for kind in OF_LOG_PARTITIONS},
 }
 """By kind of a finding about many groups at once, which is made from those of each: what it covers. In a storm, the
 members of a group come and go.
@@ -104,7 +106,7 @@ def about_cluster(
     away = list(coordinator_away(signs.lives, topics, limits))
     still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
     made_from = list(of_groups)
-    storms = [*_without_coordinator(made_from), *_storms(made_from, limits, [*away, *still])]
+    storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, [*away, *still])]
     return [*away, *still, *(storm.row for storm in storms)], storms
 
 
@@ -114,22 +116,25 @@ def marked(rows: Iterable[FindingRow], storms: Sequence[CoveredRows]) -> Iterato
         yield row._replace(covered=any(storm.covers(row) for storm in storms))
 
 
-def _without_coordinator(rows: Iterable[FindingRow]) -> Iterator[CoveredRows]:
-    """Yield one finding for each log partition that could not be loaded, from those of its groups."""
+def _of_log_partitions(rows: Iterable[FindingRow], lives: Iterable[GroupLife]) -> Iterator[CoveredRows]:
+    """Yield one finding for each log partition that could not be loaded, or will not be, from those of its groups."""
 
-    def place(row: FindingRow) -> str:
-        return row.subject or ""
+    def place(row: FindingRow) -> tuple[str, str]:
+        return row.kind, row.subject or ""
 
-    of_kind = (row for row in rows if row.kind == FindingKind.NO_COORDINATOR)
-    by_group = sorted(of_kind, key=lambda row: (place(row), row.group_id or ""))
-    for subject, same in groupby(by_group, key=place):
+    there = sorted({(f"{life.topic}-{life.partition}", life.group_id) for life in lives})
+    by_group = sorted(
+        (row for row in rows if row.kind in OF_LOG_PARTITIONS), key=lambda row: (*place(row), row.group_id)
+    )
+    for (kind, subject), same in groupby(by_group, key=place):
         told = list(same)
         groups = sorted({row.group_id or "" for row in told})
+        of_place = groups if kind == FindingKind.NO_COORDINATOR else [group for at, group in there if at == subject]
         finding = make_finding(
-            FindingKind.NO_COORDINATOR,
+            FindingKind(kind),
             max(row.value for row in told),
             told[0].threshold,
-            f"{counted(len(groups), 'group')} ({first_of(groups)}): {told[0].detail}",
+            f"{counted(len(of_place), 'group')} ({first_of(of_place)}): {told[0].detail}",
             [at for row in told for at in row.evidence[:1]],
             subject=subject,
             since_ms=min(row.since_ms for row in told),

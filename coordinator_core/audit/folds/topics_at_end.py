@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator_core.cluster.broker_history import FeatureLevel
 from coordinator_core.cluster.coordinators_away import NEVER_AWAY, AwayByPartition, coordinators_away
 from coordinator_core.cluster.given_topics import NO_REACH, TopicReach
-from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, SnapshotSettings
+from coordinator_core.cluster.snapshot_settings import NO_SNAPSHOTS, Levels, SnapshotSettings
 from coordinator_core.cluster.topic_history import GroupSettings, TopicHistory
 
 EarlierCounts = Mapping[str, tuple[tuple[int, int], ...]]
@@ -56,6 +56,7 @@ class TopicsAtEnd(NamedTuple):
     ``seen_ms``: when a watch asked last who leads these partitions; -1: the metadata log tells it.
     ``settings``: what is set for each group itself; ``snapshots``: what snapshots show of the brokers' settings.
     ``earlier``: the numbers of partitions before.
+    ``levels``: the bounds of ``metadata.version`` among the brokers; None: not known.
     """
 
     partitions: Mapping[str, int] = MappingProxyType({})
@@ -66,6 +67,7 @@ class TopicsAtEnd(NamedTuple):
     settings: Mapping[str, GroupSettings] = MappingProxyType({})
     snapshots: SnapshotSettings = NO_SNAPSHOTS
     earlier: EarlierCounts = MappingProxyType({})
+    levels: Levels | None = None
 
     @classmethod
     def of(cls, topics: TopicHistory | None, reach: TopicReach | None = None) -> TopicsAtEnd:
@@ -79,6 +81,7 @@ class TopicsAtEnd(NamedTuple):
             features=brokers.features(from_start=known.begins_with_cluster),
             settings=topics.settings_of_groups(),
             snapshots=topics.snapshots,
+            levels=topics.broker_levels(None),
         )
         return at_end.counted(
             CountedLife(

@@ -1,0 +1,64 @@
+"""Records in the log with which brokers of a release cannot load a log partition: known faults of Kafka.
+
+Only records that lie so in a log at rest count (KAFKA-20254). Those that a coordinator meets in that order alone where
+the log is compacted while it loads (KAFKA-19862, KAFKA-21117) may lie so in a copy that was made meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.targets.releases import releases_of
+from coordinator_core.cluster.clocks import utc
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.records import GROUP_LOG, LogPosition
+from coordinator_core.wire.schema import broker_log_faults
+
+
+def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
+    """Yield that commits of a streams group stand before its first record, where brokers are of a release with the
+    fault: it takes them for those of a group without members, which is of another type.
+    """
+    first, begin = _first_commit(history), _begin(history)
+    known = releases_of(history.topics.levels)
+    if first is None or begin is None or known is None or not _is_before(first, begin):
+        return
+    for fault in broker_log_faults():
+        of_log = fault.get("log")
+        if of_log is None or known.newest < tuple(of_log["first"]) or known.oldest > tuple(of_log["last"]):
+            continue
+        is_certain = tuple(of_log["first"]) <= known.oldest and known.newest <= tuple(of_log["all"])
+        place = f"{GROUP_LOG}-{begin.partition}"
+        partitions = sum(_is_before(commit.first, begin) for commit in history.commits)
+        whose = "brokers are of such a release" if is_certain else "the metadata log leaves open which release it is"
+        yield history.finding(
+            FindingKind.WILL_NOT_LOAD if is_certain else FindingKind.MAY_NOT_LOAD,
+            partitions,
+            1,
+            f"{of_log['releases']} cannot load {place} ({fault['issue']}, mended: {fault['mended']}), and {whose}: "
+            f"since {utc(begin.timestamp_ms)} commits of streams group {history.group_id} for "
+            f"{counted(partitions, 'partition')} stand before its first other record "
+            f"({begin.partition}:{begin.offset})",
+            [first, begin],
+            subject=place,
+            is_open=True,
+        )
+
+
+def _first_commit(history: GroupHistory) -> LogPosition | None:
+    return min((commit.first for commit in history.commits), key=lambda at: at.offset, default=None)
+
+
+def _begin(history: GroupHistory) -> LogPosition | None:
+    """Return the first record of a group that was a streams group from its beginning on; None: it was not."""
+    if not history.epochs or any(row.group_type != GroupType.STREAMS for row in history.epochs):
+        return None
+    records = [*(row.opened for row in history.epochs), *(row.joined for row in history.memberships)]
+    return min(records, key=lambda at: at.offset)
+
+
+def _is_before(at: LogPosition, begin: LogPosition) -> bool:
+    return at.partition == begin.partition and at.offset < begin.offset

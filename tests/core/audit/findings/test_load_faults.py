@@ -1,0 +1,50 @@
+"""Records in the log that brokers of a release cannot load (KAFKA-20254)."""
+
+from __future__ import annotations
+
+import pytest
+
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.all_findings import findings_of_cluster
+from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
+from coordinator_core.cluster.snapshot_settings import Levels
+from jobs.settings import load
+from tests.core.audit.findings.test_findings import commits
+from tests.core.audit.histories import at, epoch
+
+LIMITS = load(environment={}).findings
+KINDS = (FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
+
+
+def found(level: int | None, group_type: str = "STREAMS", first: int = 3, begin: int = 5) -> list[FindingRow]:
+    topics = NO_TOPICS._replace(levels=None if level is None else Levels(level, level))
+    rows = [epoch(2, at(begin), group_type=group_type)]
+    given = GroupHistory("g", 60_000, rows, commits=[commits(first=at(first), last=at(first))], topics=topics)
+    found = findings_of_cluster([given], LIMITS)
+    return [row for row in found if row.kind in KINDS and not row.covered]
+
+
+@pytest.mark.parametrize(
+    ("level", "kinds"),
+    [
+        (None, []),
+        (24, []),  # 4.0
+        (27, [FindingKind.WILL_NOT_LOAD]),  # 4.1
+        (29, [FindingKind.MAY_NOT_LOAD]),  # 4.2, of which 4.2.1 has the fault no more
+        (31, []),  # 4.3
+        (33, []),
+    ],
+)
+def test_commits_before_the_records_of_their_streams_group(level: int | None, kinds: list[FindingKind]) -> None:
+    rows = found(level)
+    assert [row.kind for row in rows] == kinds
+    for row in rows:
+        assert (row.group_id, row.subject, row.value) == (None, "__consumer_offsets-0", 1)
+        assert row.detail.startswith("1 group (g): Kafka 4.1.0 to 4.2.0 cannot load __consumer_offsets-0 (KAFKA-20254")
+        assert "since 1970" in row.detail
+
+
+@pytest.mark.parametrize(("group_type", "first", "begin"), [("STREAMS", 7, 5), ("CONSUMER", 3, 5), ("CLASSIC", 3, 5)])
+def test_other_groups_are_loaded(group_type: str, first: int, begin: int) -> None:
+    assert not found(27, group_type, first, begin)
