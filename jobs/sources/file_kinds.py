@@ -29,6 +29,10 @@ def _beginning(begins: bytes, what: str, do: str) -> FileKind:
 
 
 TAKE_LOG: Final = "give the segment beside it (.log)"
+FORMATTERS: Final = (
+    "give the segments, or what kafka-console-consumer prints with --formatter "
+    "org.apache.kafka.tools.consumer.OffsetsMessageFormatter, and once more with GroupMetadataMessageFormatter"
+)
 UNPACK: Final = "unpack it, and give what is in it"
 
 KINDS: Final = (
@@ -49,8 +53,9 @@ KINDS: Final = (
     _beginning(rb"%PDF-|\x89PNG|\xff\xd8\xff", "a document or picture", "give the text or the segment that it shows"),
     _beginning(rb"(CreateTime|LogAppendTime|NoTimestampType):-?\d+\t|Partition:\d+\t",
         "output of the console consumer without a formatter, which loses bytes",
-        "print it with --formatter org.apache.kafka.tools.consumer.OffsetsMessageFormatter, and once more with "
-        "GroupMetadataMessageFormatter"),
+        FORMATTERS),
+    _beginning(rb"\0[\x01-\x1f]", "keys or values as bytes, as the console consumer prints them without a formatter",
+        FORMATTERS),
     _beginning(rb"\s*<(!DOCTYPE|html|\?xml)", "a web page", "give the file that it links"),
     _beginning(rb"(\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} \d{1,2} \d\d:\d\d:\d\d |\{\"(@timestamp|log)\":)",
         "an application log", "give it as --broker-log if it is a broker's"),

@@ -217,7 +217,8 @@ def find_logs(
 
     From folders and archives, two kinds of files are taken: ``*.log`` in the folder of one of the ``topics``, and files
     with the name of a segment outside any topic's folder. With ``snapshots``, KRaft snapshots are taken too. A folder
-    without any may have files of printed records. ``warn`` is told what is left out, and what printed records lack.
+    without any may have archives, and one without these files of printed records. ``warn`` is told what is left out,
+    and what printed records lack.
 
     Raises:
         InputError: a path does not exist, cannot be read, or contains no such file.
@@ -229,12 +230,15 @@ def find_logs(
         left_out = _LeftOut()
         try:
             logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
-            printed = [] if logs else _printed_in(path)
-            packed = [] if logs or printed else _archives_in(path)
-            for beside in _beside(path, wanted) if logs else ():
-                warn(f"{beside}: left out, as there are segments beside it: name it to read it")
+            beside = _beside(path, wanted) if logs else []
+            packed = [] if logs else _archives_in(path)
             left_out = _LeftOut() if packed else left_out
             logs += [log for archive in packed for log in _logs_in(archive, wanted, left_out, warn)]
+            printed = _printed_in(path) if packed or not logs else []
+            if packed and logs:
+                beside, printed = printed, []
+            for file in beside:
+                warn(f"{file}: left out, as there are segments beside it: name it to read it")
         except OSError as error:
             raise InputError(f"{path or 'an empty path'}: {error.strerror or error}") from None
         if not logs and not printed:

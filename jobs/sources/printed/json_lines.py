@@ -22,6 +22,7 @@ from coordinator_core.errors import CoordinatorAuditError, InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.printed_record import printed_key, printed_value
 from jobs.sources.bounded_text import MOST_LINE_BYTES, PIECE, json_value
+from jobs.sources.file_kinds import FORMATTERS
 from jobs.sources.packed import DAMAGED, opened
 from jobs.sources.printed.printed_rows import PrintedPlace, Row, damaged, integer, place_of
 
@@ -203,6 +204,8 @@ def _bytes(record: dict[str, Any], name: str) -> bytes | None:
     try:
         return b64decode(text, validate=True)
     except ValueError as error:
+        if "tstype" in record:
+            raise InputError(f"{name}: kcat prints bytes as text, which loses some: {FORMATTERS}") from error
         raise InputError(f"{name}: invalid base64: {error}") from error
 
 

@@ -56,7 +56,7 @@ def test_the_names_that_kcat_gives() -> None:
     row = json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "dg=="}).encode())
     assert (row["key"], row["value"], row["timestamp_ms"], row["timestamp_type"]) == (b"k", b"v", 7, "CreateTime")
     assert row["extra"] == {"broker": "1"}
-    with pytest.raises(InputError, match=r"payload: .*base64"):
+    with pytest.raises(InputError, match=r"payload: kcat prints bytes as text"):
         json_lines.parse(json.dumps({**line, "key": "aw==", "payload": "\0\3\0"}).encode())
 
 

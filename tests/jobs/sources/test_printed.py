@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import tarfile
 import zipfile
 from base64 import b64encode
@@ -17,7 +18,7 @@ from coordinator_core.wire.batch_format import Damage
 from coordinator_core.wire.batches import read_rows
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
 from coordinator_core.wire.log_columns import LOG_COLUMNS
-from jobs.sources.files import KNOWN_TOPICS, LogFile, find_logs
+from jobs.sources.files import KNOWN_TOPICS, LogFile, find_group_logs, find_logs
 from jobs.sources.log_reader import LogRow, log_rows
 from jobs.sources.segments import Ranges, SegmentsReader
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -362,10 +363,38 @@ def test_what_lies_beside_segments_or_in_an_archive_is_named(tmp_path: Path) -> 
     warnings: list[str] = []
     find_logs([tmp_path], warn=warnings.append)
     assert warnings == [f"{tmp_path / 'dump.txt'}: left out, as there are segments beside it: name it to read it"]
+    with tarfile.open(tmp_path / "copy.tar", "w") as tar:
+        tar.add(tmp_path / LOG.parent.name, LOG.parent.name)
+    shutil.rmtree(tmp_path / LOG.parent.name)
+    of_archive: list[str] = []
+    (log,) = find_logs([tmp_path], warn=of_archive.append)
+    assert (log.path, of_archive) == (str(tmp_path / "copy.tar"), warnings)
     with tarfile.open(tmp_path / "dump.tar", "w") as tar:
         tar.add(tmp_path / "dump.txt", "dump.txt")
     with pytest.raises(InputError, match=r"dump.txt: output of kafka-dump-log in an archive: unpack it"):
         find_logs([tmp_path / "dump.tar"])
+
+
+def test_printed_bytes_are_refused_with_what_to_print_instead(tmp_path: Path) -> None:
+    """The console consumer without a formatter, and kcat -J, which prints bytes as text."""
+    raw, kcat = tmp_path / "raw.txt", tmp_path / "kcat.jsonl"
+    raw.write_bytes(b"\0\x01\0\x01g\0\x01t\0\0\0\0\t\0\x03\0\0\0\0\0\0\0\x05\n" * 3)
+    with pytest.raises(InputError, match="as the console consumer prints them without a formatter: give the segments"):
+        find_group_logs([raw], print)
+    record = {
+        "topic": GROUP_LOG,
+        "partition": 0,
+        "offset": 0,
+        "tstype": "create",
+        "ts": 1,
+        "key": "\0\1",
+        "payload": "x",
+    }
+    kcat.write_text(json.dumps(record))
+    (log,) = find_logs([kcat])
+    (damage,) = log.parts()
+    assert isinstance(damage, Damage)
+    assert "kcat prints bytes as text, which loses some: give the segments" in damage.cause
 
 
 @pytest.mark.parametrize(
