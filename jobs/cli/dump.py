@@ -25,9 +25,11 @@ from coordinator_core.wire.batch_format import (
     ReadAt,
     read_header,
 )
+from coordinator_core.wire.batch_records import LogRecord
 from coordinator_core.wire.batches import read_columns, read_rows
 from coordinator_core.wire.json_lines import Lines, Place, lines
 from coordinator_core.wire.kafka_text import FORMATTERS, batch_line, formatted, record_line
+from coordinator_core.wire.log_columns import LogRow
 from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
@@ -85,9 +87,8 @@ def dump(
     """Print the records of log segments, each log partition in offset order.
 
     Of several copies of a log partition, as of several brokers, a record is printed once, unless --doubles is given;
-    each line of JSON names the folder of its copy. Only the format of kafka-dump-log, which shows files, prints
-    all copies. Damaged batches are reported on
-    standard error and skipped; the exit code is then 1.
+    each line of JSON names the folder of its copy, and what kafka-dump-log would print names its file. Damaged batches
+    are reported on standard error and skipped; the exit code is then 1.
     """
     if jsonl and style is Format.KAFKA:
         raise typer.BadParameter("--jsonl and --format kafka cannot be used together")
@@ -110,7 +111,7 @@ def dump(
             with log.open() as read_at:
                 watched = _watched(read_at, advance)
                 if formatter is Formatter["dump-log"]:
-                    printer.dump_log(log, watched)
+                    printer.dump_log(log, watched, seen)
                 else:
                     printer.formatted(log, watched, formatter.value, seen)
     printer.out.flush()
@@ -147,6 +148,16 @@ def _without_printed(rows: pa.RecordBatch, seen: set[int]) -> pa.RecordBatch:
         is_new.append(hash(row) not in seen)
         seen.add(hash(row))
     return rows.filter(pa.array(is_new, pa.bool_()))
+
+
+def _is_new(row: LogRow, seen: set[int] | None) -> bool:
+    """Return whether no copy before had a record, or a batch without records, and note it in ``seen``; None: it is."""
+    if seen is None:
+        return True
+    known = hash((row.offset, row.key, row.value) if isinstance(row, LogRecord) else (row.base_offset, row.last_offset))
+    is_new = known not in seen
+    seen.add(known)
+    return is_new
 
 
 def _parts(log: LogFile, advance: Callable[[int], None]) -> Iterator[pa.RecordBatch | Damage]:
@@ -220,8 +231,8 @@ class Printer:
                 self.out.write(part.text.on_end(low, low + ROWS_A_WRITE))
         self.undecoded(log, errors)
 
-    def dump_log(self, log: LogFile, read_at: ReadAt) -> None:
-        """Print the log in the format of kafka-dump-log."""
+    def dump_log(self, log: LogFile, read_at: ReadAt, seen: set[int] | None = None) -> None:
+        """Print the log in the format of kafka-dump-log, without the records that are ``seen``."""
         self.print(f"Dumping {log.name}")
         if log.segment == "bootstrap.checkpoint":
             self.print("KRaft bootstrap snapshot")
@@ -237,14 +248,17 @@ class Printer:
                     self.print(batch_line(read_header(row.data, 0, row.position), valid=False))
                 self.damaged(log, row)
                 continue
-            header = row if isinstance(row, BatchHeader) else row.batch
-            if header is not batch:
-                batch = header
-                self.print(batch_line(batch))
-            if not isinstance(row, BatchHeader):
+            if isinstance(row, LogRecord):
                 if row.offset != last + 1:
                     gaps.append(f"  {last} is followed by {row.offset}")
                 last = row.offset
+            if not _is_new(row, seen):
+                continue
+            header = row.batch if isinstance(row, LogRecord) else row
+            if header is not batch:
+                batch = header
+                self.print(batch_line(batch))
+            if isinstance(row, LogRecord):
                 self.print(record_line(row, log.family))
         if gaps:
             self.gaps += [f"Non-consecutive offsets in {log.name}", *gaps]
@@ -258,12 +272,7 @@ class Printer:
         for row in read_rows(read_at, log.size, name=log.name):
             if isinstance(row, Damage):
                 self.damaged(log, row)
-            elif not isinstance(row, BatchHeader):
-                if seen is not None:
-                    known = hash((row.offset, row.key, row.value))
-                    if known in seen:
-                        continue
-                    seen.add(known)
+            elif isinstance(row, LogRecord) and _is_new(row, seen):
                 try:
                     text = formatted(row, types, family)
                 except DecodeError as error:

@@ -67,6 +67,9 @@ def test_of_several_copies_each_record_is_printed_once_with_its_folder(tmp_path)
     kafka = ("--format", "kafka", "--formatter", "offsets")
     printed = [len(dump(tmp_path, *kafka, *more).stdout.splitlines()) for more in ((), ("--doubles",))]
     assert printed[0] + 2 == printed[1], "the records 0 and 1 are in both copies"
+    with_batches = [dump(tmp_path, "--format", "kafka", *more).stdout for more in ((), ("--doubles",))]
+    assert [text.count("| offset: ") for text in with_batches] == [7, 9]
+    assert with_batches[0].count("Dumping") == 2
     assert sorted(offsets(dump(tmp_path, "--doubles"))) == sorted([*range(3), *range(6)])
     assert "folder" not in json.loads(dump(tmp_path / "b1").stdout.splitlines()[0])
 
