@@ -120,16 +120,17 @@ class Surroundings:
     def with_brokers(
         self, topics: TopicHistory | None, time_ms: int | None, upto_ms: int | None = None
     ) -> Surroundings:
-        """Return the same with what the history shows of the brokers at a time (None: at its end).
+        """Return the same with what the history shows of the brokers at a time (None: at its end), be there topics or
+        not.
 
         ``upto_ms``: the moment may be as late as this. Settings of a group that changed by then are unknown.
         """
-        if topics is None or self.topics is None:
+        if topics is None:
             return replace(self, settings_of=lambda group_id: None)
         default = topics.default_assignor(time_ms) or self.default_assignor
         version = len(topics) - 1 if time_ms is None else topics.version_at(time_ms)
         last = version if upto_ms is None else topics.version_at(upto_ms)
-        is_whole = self.topics.is_whole
+        is_whole = self.topics is not None and self.topics.is_whole
 
         def settings_of(group_id: str) -> Mapping[str, str] | None:
             if not is_whole or topics.changes_config(GROUP_RESOURCE, group_id, version, last):

@@ -90,7 +90,8 @@ class ReplayedGroups:
     def surroundings(self) -> Surroundings:
         """Return the facts outside a group that its description needs."""
         around = Surroundings(self.image(), self.share_state)
-        return around.with_brokers(self.topics, self.times.topics_ms, self.times.upto_ms)
+        topics = self.topics if self.times.is_timed else None
+        return around.with_brokers(topics, self.times.topics_ms, self.times.upto_ms)
 
 
 def replay(

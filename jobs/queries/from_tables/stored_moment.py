@@ -114,4 +114,5 @@ class StoredMoment:
         """Return the facts outside a group that its description needs."""
         shares = self._shares.state(self._times.sure_ms)
         around = Surroundings(self.image(), shares)
-        return around.with_brokers(self._topics, self._times.topics_ms, self._times.upto_ms)
+        topics = self._topics if self._times.is_timed else None
+        return around.with_brokers(topics, self._times.topics_ms, self._times.upto_ms)
