@@ -90,8 +90,8 @@ class Knowledge:
     times of the first and the last record of the logs of groups (None: there is none). ``share_state`` tells what was
     given of the share state log, to answers that rest on it (None: not asked). ``without_ends`` are the log partitions
     of dumps that show no transactions, and lack offsets at which some may have ended; ``without_times`` those that have
-    records without a time. ``whole_from_ms`` is the time of the first record behind which no partition lacks an offset,
-    be it compacted or lost (None: none is missing).
+    records without a time of their own. ``whole_from_ms`` is the time of the first record behind which no partition
+    lacks an offset, be it compacted or lost (None: none is missing).
     """
 
     given: GivenLogs = field(default_factory=GivenLogs)
@@ -231,8 +231,9 @@ class Knowledge:
     def _of_missing_times(self) -> Iterator[str]:
         if self.without_times:
             yield (
-                f"records of {_few(self.without_times)} have no times, as a dump without timestamps: no time or "
-                "duration of this answer counts, and what rests on them is missing"
+                f"records of {_few(self.without_times)} have no times, as in a dump without timestamps or in message "
+                "format 0: what rests on them is missing, and a time that a commit or a classic group has here is that "
+                "in its value"
             )
 
     def _of_unreadable(self, group_id: str | None) -> Iterator[str]:

@@ -62,8 +62,11 @@ DELETE_HORIZON_BIT = 0x40
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime"}
-"""Kafka's names by the ids that Spark's Kafka source uses too."""
+IN_VALUE = 2
+"""A record without a time, whose time here is that in its value (``value_times``)."""
+
+TIMESTAMP_TYPES = {-1: "NoTimestampType", 0: "CreateTime", 1: "LogAppendTime", IN_VALUE: "InValue"}
+"""Kafka's names by the ids that Spark's Kafka source uses too, and ``IN_VALUE``."""
 
 MAX_BATCH_BYTES = 64 << 20
 """Larger batches are refused, as they lie in the file or decompressed: brokers allow 1 MB unless configured."""

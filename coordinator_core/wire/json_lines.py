@@ -203,7 +203,7 @@ def _head(columns: pa.RecordBatch, place: Place) -> Iterator[Part]:
     yield text_columns.words(column("compression"))
     yield Const(',"tsType":')
     yield text_columns.names(
-        [f'"{TIMESTAMP_TYPES[code]}"' for code in (-1, 0, 1)], column("timestamp_type").to_numpy() + 1
+        [f'"{TIMESTAMP_TYPES[code]}"' for code in sorted(TIMESTAMP_TYPES)], column("timestamp_type").to_numpy() + 1
     )
     yield from _producer(column("producer_id"), column("producer_epoch"), column("base_sequence"))
     yield Const(',"isTransactional":')

@@ -15,6 +15,7 @@ from coordinator_core.audit.offsets.burrow import LogReach, LogSpan
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.history.lost_records import LogExtent, LostRecords
 from coordinator_core.records import GROUP_LOG
+from coordinator_core.wire.batch_format import IN_VALUE, TIMESTAMP_TYPES
 from coordinator_core.wire.offset_gaps import GapCause
 from jobs.relations.brokers import other_lines
 from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
@@ -226,14 +227,20 @@ def last_times(tables: TableReader, cluster: str) -> dict[tuple[str, int], int]:
 
 
 def without_times(tables: TableReader, cluster: str) -> list[str]:
-    """Return the partitions of the logs of groups of which some records have no time, by name."""
-    rows = tables.rows(
-        "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND log_topic IN :topics "
-        "AND coalesce(last_ms, -1) < 0 AND log_partition IS NOT NULL ORDER BY log_topic, log_partition",
-        cluster=cluster,
-        topics=GROUP_TOPICS,
-    )
-    return [f"{row['log_topic']}-{row['log_partition']}" for row in rows]
+    """Return the partitions of the logs of groups of which some records have no time of their own, by name.
+
+    Batches have both times and leader epochs, or neither: the log is only asked where ranges have no leader epoch.
+    """
+    given = {"cluster": cluster, "topics": GROUP_TOPICS}
+    of_groups = "SELECT DISTINCT log_topic, log_partition FROM {} WHERE cluster = :cluster AND log_topic IN :topics "
+    ranges = f"{of_groups.format('$log_ranges')} AND log_partition IS NOT NULL AND "
+    places = {PLACE(row) for row in tables.rows(f"{ranges} coalesce(last_ms, -1) < 0", **given)}
+    if any(tables.rows(f"{ranges} coalesce(leader_epoch, -1) < 0 LIMIT 1", **given)):
+        of_log = f"{of_groups.format('$log_records')} AND {PLACED} AND kind = 'record'"
+        untimed = f"{of_log} AND (timestamp_type = :in_value OR timestamp_ms < 0)"
+        rows = tables.rows(untimed, **given, in_value=TIMESTAMP_TYPES[IN_VALUE])
+        places |= {PLACE(row) for row in rows}
+    return [f"{topic}-{partition}" for topic, partition in sorted(places)]
 
 
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:

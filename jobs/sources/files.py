@@ -8,6 +8,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
+from coordinator_core.wire.value_times import ValueTimes, lack_times
 from jobs.sources.archives import cut_at, holds_files, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.file_kinds import TAKE_LOG, kind_of
@@ -180,11 +182,21 @@ class LogFile:
         return self.parts_within(0, self.size)
 
     def parts_within(self, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
-        """Yield the same of a range of its bytes (see ``read_columns``); a text is not divided."""
+        """Yield the same of a range of its bytes (see ``read_columns``); a text is not divided.
+
+        Records of batches without times have those in their values (``value_times``).
+        """
         for part in self._all_within(start, stop):
-            kept = part if self.upto is None or isinstance(part, Damage) else _before(part, self.upto)
-            if isinstance(kept, Damage) or kept.num_rows:
-                yield kept
+            if isinstance(part, Damage):
+                yield part
+                continue
+            kept = part if self.upto is None else _before(part, self.upto)
+            if kept.num_rows:
+                yield _value_times(self).put_into(kept) if self._may_have_times(kept) else kept
+
+    def _may_have_times(self, rows: pa.RecordBatch) -> bool:
+        """Return whether values may have the times that rows lack; a text may lack those that its records have."""
+        return self.family is Family.GROUP and not self.texts and bool(lack_times(rows).any())
 
     def _all_within(self, start: int, stop: int) -> Iterator[pa.RecordBatch | Damage]:
         if self.texts:
@@ -200,6 +212,12 @@ class LogFile:
 
     def _printed(self) -> PrintedLog:
         return next(log for log in printed_logs(self.texts).logs if log.name == self.member)
+
+
+@lru_cache(maxsize=4)
+def _value_times(log: LogFile) -> ValueTimes:
+    """Return the times of a segment, whichever of its ranges are read."""
+    return ValueTimes(log._all_within(0, log.size))
 
 
 def _before(rows: pa.RecordBatch, upto: int) -> pa.RecordBatch:

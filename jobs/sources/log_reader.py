@@ -16,6 +16,7 @@ from coordinator_core.wire.offset_gaps import OffsetGaps
 from coordinator_core.wire.primitives import INT16
 from coordinator_core.wire.record_codec import key_type
 from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
+from coordinator_core.wire.value_times import lack_times
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.copies import tails_in_words
 from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
@@ -67,6 +68,7 @@ class LogReader:
     What cannot be read or decoded is told to ``warn`` and left out; of each cause the first ones, and a number of the
     others. ``gaps`` are the offsets without a record as far as
     was read, ``losses`` counts those that are lost, and ``damages`` how often bytes of the log gave no record.
+    ``lacks_times`` tells whether a record had no time of its own.
     """
 
     def __init__(self, files: Sequence[LogPart], warn: Warn, group_id: str | None = None) -> None:
@@ -77,6 +79,7 @@ class LogReader:
         self._faults = BoundedWarnings(str(self), warn)
         self._ignored: dict[int, tuple[int, int]] = {}
         self.losses = self.damages = 0
+        self.lacks_times = False
         self._tells_early_access = False
         self.gaps = self._no_gaps()
         self._decoder = RecordDecoder(self.family)
@@ -164,6 +167,7 @@ class LogReader:
                 yield part
 
     def _between_losses(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        self.lacks_times = self.lacks_times or bool(lack_times(rows).any())
         begin = 0
         for number in self.gaps.feed(rows):
             if number > begin:

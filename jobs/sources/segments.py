@@ -241,7 +241,7 @@ def _dumped(
 ) -> pa.RecordBatch:
     given = {name: columns.column(name) for name in UNTOUCHED}
     given |= {name: columns.column(decoded) for name, decoded in RENAMED.items()}
-    names = pa.array([TIMESTAMP_TYPES[code] for code in (-1, 0, 1)])
+    names = pa.array([TIMESTAMP_TYPES[code] for code in sorted(TIMESTAMP_TYPES)])
     given["timestamp_type"] = names.take(pc.add(columns.column("timestamp_type"), 1))
     # A batch that compaction has emptied gets its last offset. The type of an emptied control batch is unknown.
     given["log_offset"] = pc.coalesce(given["log_offset"], given["batch_last"])

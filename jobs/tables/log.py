@@ -43,7 +43,10 @@ STRAY = column(
 DUMPED = [
     *POSITION,
     column(
-        "timestamp_type", STRING, "CreateTime, LogAppendTime or NoTimestampType; null if the dump does not contain it"
+        "timestamp_type",
+        STRING,
+        "CreateTime, LogAppendTime or NoTimestampType, InValue: the time is that in the value of a record without one; "
+        "null if the dump does not contain it",
     ),
     column(
         "kind",

@@ -176,18 +176,20 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 def floods(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield a finding if the group commits too often per minute and partition."""
-    commits = sum(commit.commits for commit in history.commits)
+    # Without times nothing tells a rate.
+    timed = [commit for commit in history.commits if min(commit.first.timestamp_ms, commit.last.timestamp_ms) >= 0]
+    commits = sum(commit.commits for commit in timed)
     if commits < limits.flood_commits:
         return
-    first = min((commit.first for commit in history.commits), key=lambda at: at.offset)
-    last = max((commit.last for commit in history.commits), key=lambda at: at.offset)
+    first = min((commit.first for commit in timed), key=lambda at: at.offset)
+    last = max((commit.last for commit in timed), key=lambda at: at.offset)
     # A partition that commits for a moment has no rate of its own: what it commits counts as that of a minute.
-    active_ms = sum(max(_lasted_ms(commit), MINUTE_MS) for commit in history.commits)
+    active_ms = sum(max(_lasted_ms(commit), MINUTE_MS) for commit in timed)
     rate = round(commits * MINUTE_MS / active_ms)
     if rate >= limits.commits_per_partition_minute:
-        size = sum(commit.commits * _least_bytes(history.group_id, commit.topic) for commit in history.commits)
+        size = sum(commit.commits * _least_bytes(history.group_id, commit.topic) for commit in timed)
         detail = (
-            f"{commits} commits for {len(history.commits)} partitions, {rate} per minute and partition: at least "
+            f"{commits} commits for {len(timed)} partitions, {rate} per minute and partition: at least "
             f"{size} bytes in the log before it is compressed or compacted{_of_log(history, commits, first.partition)}"
         )
         yield history.finding(

@@ -37,6 +37,8 @@ def judge(judged: JudgedGroup, record: AnyRecord, leader_epoch: int | None) -> N
             detail = f"leader epoch {leader_epoch} after {facts.leader_epoch}"
             judged.broken(Rule.LOG_LEADER_EPOCH_WENT_BACK, at, None, detail)
         facts.leader_epoch = max(facts.leader_epoch, leader_epoch)
+    if at.timestamp_ms < 0:
+        return
     if at.timestamp_ms < facts.newest_ms - CLOCK_TOLERANCE_MS:
         detail = f"{duration(facts.newest_ms - at.timestamp_ms)} before an earlier record"
         judged.broken(Rule.TIME_WENT_BACK, at, None, detail)

@@ -54,10 +54,16 @@ def _without(rows: DataFrame, taken: DataFrame) -> DataFrame:
     )
     same = [F.col(name).eqNullSafe(F.col(f"taken_{name}")) for name in LOG_RECORDS.key]
     # Columns that one of the two dumps lacks are null, and do not count as a difference.
-    differs = F.coalesce(reduce(or_, (F.col(name) != F.col(f"taken_{name}") for name in CONTENT)), F.lit(False))
+    differs = F.coalesce(reduce(or_, (_known(name) != _known(name, "taken_") for name in CONTENT)), F.lit(False))
     is_new = F.col("taken_cluster").isNull()
     keep = F.when(differs, F.raise_error(_other_log("taken"))).otherwise(is_new)
     return rows.join(known, same, "left").where(keep).select(*rows.columns)
+
+
+def _known(name: str, prefix: str = "") -> Column:
+    """Return a column of ``CONTENT``, null for no time: another source may have that in the value there."""
+    column = F.col(f"{prefix}{name}")
+    return F.when(column >= 0, column) if name == "timestamp_ms" else column
 
 
 def _other_log(taken: str) -> Column:
@@ -87,7 +93,9 @@ def _best_of_each(rows: DataFrame) -> DataFrame:
         {
             "rank": F.row_number().over(of_key.orderBy(*order)),
             **{f"best_{name}": F.first(name).over(of_key.orderBy(*order)) for name in ("source", "leader_epoch")},
-            "differs": reduce(or_, (F.min(name).over(of_key) != F.max(name).over(of_key) for name in CONTENT)),
+            "differs": reduce(
+                or_, (F.min(_known(name)).over(of_key) != F.max(_known(name)).over(of_key) for name in CONTENT)
+            ),
         }
     )
     is_best = F.col("rank") == 1

@@ -96,6 +96,7 @@ def knowledge(
 
     ``counts`` are those of ``log_counts``; ``whole_from_ms`` is as in ``Knowledge``.
     """
+    readers = list(readers)
     gaps = {
         str(reader): LogGaps(reader.gaps.last_missing_below(None), reader.gaps.last_lost_below(None)).with_unreadable(
             lost.last_unplaced(reader.place)
@@ -111,8 +112,14 @@ def knowledge(
         first_ms,
         last_ms,
         lambda: share_state,
+        without_times=without_times(readers),
         whole_from_ms=whole_from_ms,
     )
+
+
+def without_times(readers: Iterable[LogReader]) -> list[str]:
+    """Return the partitions of the logs of groups of which some records that were read have no time, by name."""
+    return sorted(str(reader) for reader in readers if reader.lacks_times)
 
 
 def given_share_state(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenShareState:

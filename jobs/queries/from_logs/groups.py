@@ -22,7 +22,7 @@ from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
 from coordinator_core.records import Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
-from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts
+from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts, without_times
 from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
 from jobs.queries.moment_times import LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
@@ -64,7 +64,16 @@ class ReplayedGroups:
         times = self._times()
         topics = given_topics(self.topics)
         first_ms, last_ms = min(times, default=None), max(times, default=None)
-        return Knowledge(self.given, self.gaps(), lost, topics, first_ms, last_ms, lambda: self.given_share_state)
+        return Knowledge(
+            self.given,
+            self.gaps(),
+            lost,
+            topics,
+            first_ms,
+            last_ms,
+            lambda: self.given_share_state,
+            without_times=without_times(partition.reader for partition in self.partitions),
+        )
 
     def image(self) -> TopicImage | None:
         """Return the topics at the moment; None if they are unknown, as at an offset whose record has no time."""

@@ -157,11 +157,16 @@ def test_times_of_groups_are_those_of_their_logs_and_cluster(tmp_path: Path) -> 
     rows = [range_of(GROUP_LOG, 0), *(range_of(GROUP_LOG, 1, first, -1) for first in (0, 5))]
     rows += [range_of("another", 2, time_ms=-1), range_of(GROUP_LOG, 3, time_ms=-1, cluster="other")]
     rows += [range_of(GROUP_LOG, None, time_ms=-1), range_of(GROUP_LOG, 4, time_ms=None)]
-    write(tmp_path, {LOG_RANGES: rows})
+    rows += [range_of(GROUP_LOG, number, leader_epoch=-1) for number in (5, 6)]
+    of_log = {"cluster": "c", "log_topic": GROUP_LOG, "kind": "record", "timestamp_ms": 0, "log_offset": 0}
+    kinds = [(0, "CreateTime"), (5, "InValue")]
+    records = [{**of_log, "log_partition": number, "timestamp_type": kind} for number, kind in kinds]
+    records += [{**of_log, "log_partition": 6, "timestamp_ms": -1}, {**of_log, "cluster": "other", "log_partition": 7}]
+    write(tmp_path, {LOG_RANGES: rows, LOG_RECORDS: records})
     tables = FolderReader(str(tmp_path))
     assert times_of_groups(tables, "c") == (0, 0)
-    assert last_times(tables, "c") == {(GROUP_LOG, 0): 0}
-    assert without_times(tables, "c") == [f"{GROUP_LOG}-1", f"{GROUP_LOG}-4"]
+    assert last_times(tables, "c") == {(GROUP_LOG, number): 0 for number in (0, 5, 6)}
+    assert without_times(tables, "c") == [f"{GROUP_LOG}-{number}" for number in (1, 4, 5, 6)]
 
 
 def test_logs_of_groups_are_whole_from_the_first_record_behind_their_last_gap(tmp_path: Path) -> None:

@@ -600,6 +600,14 @@ def test_a_group_that_commits_all_the_time_floods_the_log() -> None:
     assert found(FindingKind.FLOODS_THE_LOG, commits=[often._replace(last=at(2, 100 * HOUR))]) == []
 
 
+def test_commits_without_times_have_no_rate() -> None:
+    often = commits(commits=6_000, last=at(2, -1), first=at(1, -1))
+    assert found(FindingKind.FLOODS_THE_LOG, commits=[often]) == []
+    timed = commits(partition=1, commits=6_000, last=at(4, 60_000), first=at(3, 0))
+    (row,) = found(FindingKind.FLOODS_THE_LOG, commits=[often, timed])
+    assert (row.value, row.evidence) == (6_000, (at(3, 0), at(4, 60_000)))
+
+
 @pytest.mark.parametrize(
     ("spans", "lost", "said"),
     [

@@ -93,6 +93,8 @@ def test_times_go_back_by_no_more_than_clocks_are_apart() -> None:
         late = [each._replace(at=each.at._replace(timestamp_ms=10**6)) for each in records[:-1]]
         last = records[-1]._replace(at=at._replace(timestamp_ms=10**6 - back_ms))
         assert [row.rule for row in judged([*late, last])] == expected
+        untimed = records[-1]._replace(at=at._replace(timestamp_ms=-1))
+        assert judged([*late, untimed]) == [], "a record without a time is no earlier one"
 
 
 def test_a_group_that_is_written_once_more_goes_back_in_time() -> None:
