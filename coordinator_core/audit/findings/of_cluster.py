@@ -119,31 +119,31 @@ def marked(rows: Iterable[FindingRow], storms: Sequence[CoveredRows]) -> Iterato
 def _of_log_partitions(rows: Iterable[FindingRow], lives: Iterable[GroupLife]) -> Iterator[CoveredRows]:
     """Yield one finding for each log partition that could not be loaded, or will not be, from those of its groups."""
 
-    def place(row: FindingRow) -> tuple[str, str]:
-        return row.kind, row.subject or ""
+    def place(row: FindingRow) -> str:
+        return row.subject or ""
 
     there = sorted({(f"{life.topic}-{life.partition}", life.group_id) for life in lives})
-    by_group = sorted(
-        (row for row in rows if row.kind in OF_LOG_PARTITIONS), key=lambda row: (*place(row), row.group_id)
-    )
-    for (kind, subject), same in groupby(by_group, key=place):
-        told = list(same)
-        groups = sorted({row.group_id or "" for row in told})
-        of_place = groups if kind == FindingKind.NO_COORDINATOR else [group for at, group in there if at == subject]
-        finding = make_finding(
-            FindingKind(kind),
-            max(row.value for row in told),
-            told[0].threshold,
-            f"{counted(len(of_place), 'group')} ({first_of(of_place)}): {told[0].detail}",
-            [at for row in told for at in row.evidence[:1]],
-            subject=subject,
-            since_ms=min(row.since_ms for row in told),
-            until_ms=max(row.until_ms for row in told),
-            is_open=True,
-            log_topic=told[0].log_topic,
-            complete=all(row.history_complete for row in told),
-        )
-        yield CoveredRows(finding, frozenset(groups))
+    made_from = list(rows)
+    for kind in OF_LOG_PARTITIONS:
+        of_kind = (row for row in made_from if row.kind == kind)
+        for subject, same in groupby(sorted(of_kind, key=lambda row: (place(row), row.group_id or "")), key=place):
+            told = list(same)
+            groups = sorted({row.group_id or "" for row in told})
+            of_place = groups if kind is FindingKind.NO_COORDINATOR else [group for at, group in there if at == subject]
+            finding = make_finding(
+                kind,
+                max(row.value for row in told),
+                told[0].threshold,
+                f"{counted(len(of_place), 'group')} ({first_of(of_place)}): {told[0].detail}",
+                [at for row in told for at in row.evidence[:1]],
+                subject=subject,
+                since_ms=min(row.since_ms for row in told),
+                until_ms=max(row.until_ms for row in told),
+                is_open=True,
+                log_topic=told[0].log_topic,
+                complete=all(row.history_complete for row in told),
+            )
+            yield CoveredRows(finding, frozenset(groups))
 
 
 def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[CoveredRows]:
