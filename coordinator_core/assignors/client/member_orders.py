@@ -5,38 +5,42 @@ Source: facts of each client's own code, proven by recorded groups; a client wit
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
-from functools import cmp_to_key
 
 from coordinator_core.assignors.client.leader_view import LeaderView
 from coordinator_core.java.hash_codes import utf16
 
-MemberOrder = Callable[[LeaderView], list[int]]
-"""Members in the order in which they are given partitions."""
+MemberOrder = Callable[[LeaderView, Sequence[int]], list[int]]
+"""Some members, listed as the JoinGroup response has them, in the order in which they are given partitions."""
 
 
-def static_first(view: LeaderView) -> list[int]:
+def static_first(view: LeaderView, joined: Sequence[int]) -> list[int]:
     """Static members by instance id, then dynamic ones by member id (Kafka's ``MemberInfo``, KIP-345)."""
 
     def key(m: int) -> tuple[bool, bytes]:
         instance_id = view.specs[m].instance_id
         return instance_id is None, utf16(view.members[m] if instance_id is None else instance_id)
 
-    return sorted(view.order, key=key)
+    return sorted(joined, key=key)
 
 
-def by_id(view: LeaderView) -> list[int]:
+def by_id(view: LeaderView, joined: Sequence[int]) -> list[int]:
     """All by member id."""
-    return sorted(view.order)
+    return sorted(joined)
 
 
-def as_joined(view: LeaderView) -> list[int]:
+def as_joined(view: LeaderView, joined: Sequence[int]) -> list[int]:
     """In the order of the JoinGroup response."""
-    return list(view.order)
+    return list(joined)
 
 
-def two_static_by_instance(view: LeaderView) -> list[int]:
-    """Two static members by instance id, any other two by member id (librdkafka)."""
+def two_static_by_instance(view: LeaderView, joined: Sequence[int]) -> list[int]:
+    """Two static members by instance id, any other two by member id (librdkafka).
+
+    That is no order of all where the member ids of two static members are in the other order, and a dynamic one is
+    between: the result is then that of the C library's merge sort.
+    """
 
     def compare(one: int, other: int) -> int:
         a, b = view.specs[one].instance_id, view.specs[other].instance_id
@@ -44,7 +48,14 @@ def two_static_by_instance(view: LeaderView) -> list[int]:
             return one - other
         return -1 if utf16(a) < utf16(b) else 1
 
-    return sorted(view.order, key=cmp_to_key(compare))
+    if not joined[1:]:
+        return list(joined)
+    middle = len(joined) // 2
+    halves = deque(two_static_by_instance(view, joined[:middle])), deque(two_static_by_instance(view, joined[middle:]))
+    merged = []
+    while all(halves):
+        merged.append(halves[compare(halves[0][0], halves[1][0]) > 0].popleft())
+    return [*merged, *halves[0], *halves[1]]
 
 
 def last_runs(view: LeaderView, ranked: Sequence[int], joined: Collection[int]) -> list[int]:

@@ -67,12 +67,14 @@ class RangeProfile:
         index = view.partitions.index
         existing = [name for name in hash_order(STRING, list(names)) if name in index]
         subscribers: dict[int, list[int]] = {index[name]: [] for name in hash_order(STRING, existing)}
-        for m in self.members(view):
+        for m in view.order:
             for topic in dict.fromkeys(view.subscribed[m]):
                 subscribers[topic].append(m)
-        if self.last_runs:
-            return {topic: last_runs(view, ranked, {*ranked}) for topic, ranked in subscribers.items()}
-        return subscribers
+        ranked: dict[tuple[int, ...], list[int]] = {}
+        for joined in {tuple(members) for members in subscribers.values()}:
+            members = self.members(view, joined)
+            ranked[joined] = last_runs(view, members, {*members}) if self.last_runs else members
+        return {topic: ranked[tuple(joined)] for topic, joined in subscribers.items()}
 
 
 def _give_larger_last(partitions: range, members: Sequence[int], work: list[list[int]]) -> None:

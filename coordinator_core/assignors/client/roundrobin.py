@@ -58,7 +58,7 @@ class RoundRobin:
         if not spec.members:
             raise AssignorError("IllegalArgumentException", "CircularIterator can only be used on non-empty lists")
         view = LeaderView(spec.members, image)
-        circle = self.members(view)
+        circle = self.members(view, view.order)
         if self.last_runs:
             circle = last_runs(view, circle, {*circle})
         subscribed = [set(view.subscribed[m]) for m in circle]

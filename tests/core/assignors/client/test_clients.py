@@ -123,6 +123,16 @@ def test_of_static_and_dynamic_members_librdkafka_sorts_two_static_ones_by_insta
     assert run("sarama", "range", members) == {"m-2": [("b-1", 0)], "y-3": [("b-1", 1)], "z-1": [("b-1", 2)]}
 
 
+def test_librdkafka_sorts_members_that_have_no_order_as_the_c_library_does() -> None:
+    """By member id d is between the static ones, and by instance id they are the other way round."""
+    static = {"b": ClassicMemberSpec(["b-1"], instance_id="2"), "e": ClassicMemberSpec(["b-1"], instance_id="1")}
+    members = static | {"d": ClassicMemberSpec(["b-1"])}
+    orders = {joined: {joined[at]: [("b-1", at)] for at in range(3)} for joined in ("bde", "ebd", "deb")}
+    for joined, expected in orders.items():
+        assert run("librdkafka", "range", {name: members[name] for name in joined}) == expected
+    assert run("librdkafka", "range", {name: members[name] for name in "bed"}) == orders["bde"]
+
+
 def test_kafka_python_loses_all_but_the_last_runs_of_static_and_dynamic_members() -> None:
     members = {
         "d1": ClassicMemberSpec(["b-1"]),
