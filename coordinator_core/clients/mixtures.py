@@ -78,6 +78,8 @@ MIXTURES: Final = (
     ),
 )
 """All mixtures that are known to break."""
+FAILS_WITH_OTHER_TOPICS: Final = frozenset(((KnownClient.KAFKA_PYTHON.value, "roundrobin"),))
+"""Clients, and assignors, that fail where the member whose turn it is does not subscribe to a topic."""
 LEAVES_OUT_SHORT: Final = frozenset(
     mixture.leader.value
     for mixture in MIXTURES

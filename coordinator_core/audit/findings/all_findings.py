@@ -79,8 +79,7 @@ def _broken(row: TargetAuditRow) -> str:
     text = f"{row.differences[0]}{more}"
     if row.fitted is None:
         return f"; epoch {row.epoch}: {text}"
-    remedy = "let all members subscribe to the same topics, or use another assignor"
-    return f"; epoch {row.epoch}, as the client of its leader, {row.client}, assigns: {text}; {remedy}"
+    return f"; epoch {row.epoch}, as the client of its leader, {row.client}, assigns: {text}; {mixtures.SAME_TOPICS}"
 
 
 FINDERS: tuple[Finder, ...] = (

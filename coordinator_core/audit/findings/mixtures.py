@@ -11,7 +11,7 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.clients.known_clients import clients_named
-from coordinator_core.clients.mixtures import Consequence, Mixture, mixtures_of
+from coordinator_core.clients.mixtures import FAILS_WITH_OTHER_TOPICS, Consequence, Mixture, mixtures_of
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import CauseKind
@@ -20,6 +20,7 @@ from coordinator_core.records import LogPosition
 
 REMEDY = "let all members of the group be of one client"
 OTHER_ASSIGNOR = f"{REMEDY}, or give the group the assignor range or roundrobin"
+SAME_TOPICS = "let all members subscribe to the same topics, or use another assignor"
 MOST_PAIRS = 5
 """A finding names at most this many pairs of a leader and a member."""
 
@@ -92,9 +93,17 @@ def failed_generations(history: GroupHistory, limits: Thresholds) -> Iterator[Fi
             continue
         since_ms, until_ms = before.opened.timestamp_ms, after.opened.timestamp_ms
         members = _around(history, before, 2 * until_ms - since_ms)
-        pairs = _one_of_each([pair for pair in _pairs(members, before.assignor or after.assignor) if _fails(pair)])
+        protocol = before.assignor or after.assignor
+        pairs = _one_of_each([pair for pair in _pairs(members, protocol) if _fails(pair)])
         why = "; ".join(_sentence(history, pair) for pair in pairs[:MOST_PAIRS])
-        why = f"{why}; {REMEDY}" if why else "which member failed is not in the coordinator's log"
+        alone = next((row for row in members if (row.client, protocol) in FAILS_WITH_OTHER_TOPICS), None)
+        if why:
+            why = f"{why}; {REMEDY}"
+        elif alone is not None and len({row.subscribed_topics for row in members}) > 1:
+            who = _who(history, alone.member_id)
+            why = f"the {protocol} of {who} fails where members subscribe to different topics; {SAME_TOPICS}"
+        else:
+            why = "which member failed is not in the coordinator's log"
         yield history.finding(
             FindingKind.GENERATIONS_FAILED,
             skipped,
@@ -172,15 +181,17 @@ def _one_of_each(pairs: Sequence[_Pair]) -> list[_Pair]:
 
 
 def _around(history: GroupHistory, before: GroupEpochRow, until_ms: int) -> list[MembershipRow]:
-    """Return the members of a generation, and those that came since then: a member that was in the group meanwhile is
-    not logged, and may come back under another id as soon as a generation is completed.
+    """Return the members of a generation, those that it lost, and those that came since then: a member that was in the
+    group meanwhile is not logged, and may come back under another id as soon as a generation is completed.
     """
     there = before.members or ()
     since = before.opened.offset
     return [
         row
         for row in history.memberships
-        if row.member_id in there or (row.joined.offset > since and row.joined.timestamp_ms <= until_ms)
+        if row.member_id in there
+        or (row.left is not None and row.left.offset == since)
+        or (row.joined.offset > since and row.joined.timestamp_ms <= until_ms)
     ]
 
 

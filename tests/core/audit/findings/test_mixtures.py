@@ -116,6 +116,31 @@ def test_generations_that_were_not_completed_name_the_members_that_failed() -> N
     assert FindingKind.GENERATIONS_FAILED not in found(classic(*members, leader="a", epochs=few))
 
 
+def test_a_member_that_the_last_generation_lost_may_have_failed_since() -> None:
+    members = member("a", at(1), client="java"), member("b", at(1), at(5), client="kafka-go")
+    first = epoch(2, at(5), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("a",), is_open=False)
+    last = epoch(85, at(30), group_type="CLASSIC", members=())
+    row = found(classic(*members, leader="a", epochs=[first, last]))[FindingKind.GENERATIONS_FAILED]
+    assert "if member a (client-a at 10.0.0.1, java) leads with member b" in row.detail
+    long_gone = members[0], members[1]._replace(left=at(4))
+    row = found(classic(*long_gone, leader="a", epochs=[first, last]))[FindingKind.GENERATIONS_FAILED]
+    assert row.detail.endswith("which member failed is not in the coordinator's log")
+
+
+def test_the_round_robin_of_kafka_python_fails_with_different_topics() -> None:
+    members = member("a", at(1), client="kafka-python"), member("b", at(30), client="kafka-python")
+    first = epoch(2, at(5), group_type="CLASSIC", ended=at(30), ended_by="next epoch", members=("a",), is_open=False)
+    first = first._replace(assignor="roundrobin")
+    last = epoch(85, at(30), group_type="CLASSIC", members=("b",))
+    same = tuple(row._replace(subscribed_topics=("t",)) for row in members)
+    for rows, end in (
+        (same, "which member failed is not in the coordinator's log"),
+        ((same[0], same[1]._replace(subscribed_topics=("u",))), "or use another assignor"),
+    ):
+        row = found(classic(*rows, leader="a", epochs=[first, last]))[FindingKind.GENERATIONS_FAILED]
+        assert row.detail.endswith(end)
+
+
 def test_clients_that_would_not_work_together() -> None:
     members = member("a", at(10), client="java"), member("b", at(10), client="kafka-go or platformatic")
     row = found(classic(*members, leader="b"))[FindingKind.CLIENTS_CLASH]
