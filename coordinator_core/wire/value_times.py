@@ -8,7 +8,7 @@ record that only names a static member's new id repeats the time of the state be
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,7 +27,7 @@ SLACK_MS: Final = 10_000
 """A time may be so much outside those of the records around it: requests are written in another order than they came,
 and a leader takes its time to assign."""
 
-FIELDS: Final = {
+FIELDS: Final[Mapping[int, str]] = {
     **dict.fromkeys(COMMIT_TYPES, "commitTimestamp"),
     RecordType.GROUP_METADATA: "currentStateTimestamp",
 }
