@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.later_lines import OF_EPOCH, SLACK_MS
@@ -18,6 +18,9 @@ from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
+
+VIEW_CHANGED: Final = "cached metadata has changed"
+"""Why a leader of Kafka's Java client joins again that sees other partitions or racks than it assigned by (KIP-800)."""
 
 HOW = {
     EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),
@@ -255,6 +258,14 @@ def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     return None
 
 
+def _of_beginning(cause: Cause, reason: str, place: str) -> Cause:
+    """Return a cause that the log does not show with the reason in the line: what a client said itself is one."""
+    if not reason.endswith(f"client reason: {VIEW_CHANGED}"):
+        return cause._replace(hint=f"{place}: {reason}")
+    detail = f"a client said so: {VIEW_CHANGED}"
+    return cause._replace(kind=str(CauseKind.TOPIC_METADATA_CHANGED), detail=detail, hint=place)
+
+
 def _rebalance(
     row: RebalanceRow,
     began: BrokerEvent | None,
@@ -264,7 +275,7 @@ def _rebalance(
     causes = tuple(departures.cause(cause, row.group_type) for cause in row.causes)
     if began is not None and began.reason is not None:
         causes = tuple(
-            cause._replace(hint=f"{began.place}: {began.reason}") if cause.kind == CauseKind.UNKNOWN else cause
+            _of_beginning(cause, began.reason, began.place) if cause.kind == CauseKind.UNKNOWN else cause
             for cause in causes
         )
     row = row._replace(causes=causes)

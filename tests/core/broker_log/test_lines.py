@@ -117,6 +117,11 @@ MESSAGES = [
         (EventKind.COORDINATOR_LOADED, None, None, 2, None, 40),
     ),
     (
+        "Finished loading of metadata from __consumer_offsets-0 with epoch 0 and LoadSummary=LoadSummary("
+        "startTimeMs=1795901857001, endTimeMs=1795901857057, numRecords=9, numBytes=100).",
+        (EventKind.COORDINATOR_LOADED, None, None, 0, None, None),
+    ),
+    (
         "[GroupId g] Expired offset for partition=my-topic-3",
         (EventKind.OFFSET_EXPIRED, "g", None, None, None, None),
     ),

@@ -31,7 +31,7 @@ def written(record: AnyRecord, offset: int, version: int = 3) -> bytes:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``logs`` and the ``tables`` of a night: a member commits what it does not own, and a group without members ends."""
+    """``logs``, and the ``tables`` of a night: a member commits what it does not own; a group without members ends."""
     home = tmp_path_factory.mktemp("older")
     log, simple = GroupLog("g"), GroupLog("simple")
     begun = generation(log, 1, a=[0], b=[1])

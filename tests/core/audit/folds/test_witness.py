@@ -147,6 +147,23 @@ def test_generations_that_never_completed_are_named() -> None:
     assert "All members joined generation 4, which never completed (server.log:250)." in texts
 
 
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [("cached metadata has changed", "topic_metadata_changed"), ("not provided", "unknown")],
+)
+def test_a_cause_that_the_log_does_not_show_is_what_the_client_said(reason: str, kind: str) -> None:
+    row = rebalance(
+        4, at(60), group_type="CLASSIC", from_epoch=3, began_after_ms=10_000, causes=(cause("unknown", None, at(60)),)
+    )
+    why = f"Updating metadata for member m during Stable; client reason: {reason}"
+    begun = said(f"Preparing to rebalance group g in state Stable with old generation 3 (reason: {why}).", 20)
+    (told,) = gathered([begun], row, epoch(4, at(60), group_type="CLASSIC")).rebalances
+    (found,) = told.causes
+    assert found.kind == kind
+    assert (found.hint or "").startswith("server.log:200")
+    assert reason in f"{found.detail} {found.hint}"
+
+
 def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
     row = rebalance(3, at(10), finished=at(200), delayed_by="m", duration_min_ms=190_000, members_after=2)
     loaded = "Finished loading of metadata from __consumer_offsets-0 with epoch 2 in 9ms where 0ms was spent in the "
