@@ -181,10 +181,15 @@ the older one.
 """
 
 FINDINGS: Final = """\
-`coordinator-audit findings` lists them: alarms, then warnings, then notices. In each level those about the cluster
-come first, then the highest score: weight of the kind, times value over threshold (at most ten times). Each has the
-times from which and until which it was there, or goes on at the end of the log. `--min-level`, `--since` and
-`--until` limit the list; from tables `--new` lists what no earlier night had.
+`coordinator-audit findings` lists alarms and warnings about the cluster first, as they explain others; then the alarms
+and the warnings about groups, and notices last. Of one level the highest score comes first: weight of the kind, times
+value over threshold (at most ten times). Each has the times from which and until which it was there, or goes on at the
+end of the log. `--min-level`, `--since` and `--until` limit the list; from tables `--new` lists what no earlier night
+had.
+
+One thing is told once. A storm does not count the rebalances that follow a coordinator that was away; one that a single
+flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
+groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
 [Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last
 night, or goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.

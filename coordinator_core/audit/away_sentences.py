@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from coordinator_core.cluster.clocks import utc
-from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.history.rows import RebalanceRow
 from coordinator_core.records import LogPosition
-
-FOUND_AGAIN_MS = 60_000
-"""How long after a coordinator is back a rebalance may still be a consequence: clients find it again, or join again."""
 
 
 def about_absence(row: RebalanceRow, times: Iterable[CoordinatorAway]) -> Iterator[tuple[str, tuple[LogPosition, ...]]]:

@@ -66,7 +66,9 @@ class FindingKind(StrEnum):
     COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
         "milliseconds without a coordinator", "coordinator_away_ms",
         "Partitions of the coordinator's log had no leader, by the metadata log: their groups had no coordinator. "
-        "Whether the broker was shut down by plan is said, and which groups it was. It is about the cluster.")
+        "Whether the broker was shut down by plan is said, and which groups it was. A planned restart is a notice if "
+        "no member lost its session by it, and it was over within a minute: clients' calls wait so long "
+        "(default.api.timeout.ms). It is about the cluster.")
     TWO_OWNERS = ("two_owners", Level.ALARM, 10, "milliseconds for which two had them", "any",
         "Two members had the same partitions, tasks or connectors at the same time: records that both read are "
         "processed twice.")
@@ -285,12 +287,13 @@ def make_finding(
     )
 
 
-def urgency(row: FindingRow) -> tuple[bool, int, float, str, str, str, int]:
-    """Return the key by which findings are sorted: those about the cluster first, as they explain others, then the
-    most pressing level, then the highest score.
+def urgency(row: FindingRow) -> tuple[bool, bool, int, float, str, str, str, int]:
+    """Return the key by which findings are sorted: notices last; those about the cluster before the others, as they
+    explain them; then the most pressing level, then the highest score.
     """
     about = row.kind, row.subject or "", row.since_ms
-    return row.group_id is not None, Level(row.level).rank, -row.score, row.group_id or "", *about
+    level = Level(row.level)
+    return level is Level.NOTICE, row.group_id is not None, level.rank, -row.score, row.group_id or "", *about
 
 
 def listed(rows: Iterable[FindingRow], group_id: str | None = None) -> list[FindingRow]:

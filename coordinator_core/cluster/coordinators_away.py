@@ -19,6 +19,9 @@ from typing import NamedTuple
 from coordinator_core.cluster.broker_history import COORDINATED, NO_LEADER, BrokerAbsence, BrokerHistory
 from coordinator_core.records import LogPosition
 
+FOUND_AGAIN_MS = 60_000
+"""How long after a coordinator is back a rebalance may still be a consequence: clients find it again, or join again."""
+
 
 class CoordinatorAway(NamedTuple):
     """A time over which a partition of a coordinator's log had no coordinator.
@@ -49,6 +52,10 @@ class CoordinatorAway(NamedTuple):
     def overlaps(self, first_ms: int, last_ms: int) -> bool:
         """Whether some of it lies between two times, both included."""
         return self.since.timestamp_ms <= last_ms and (self.until is None or self.until.timestamp_ms >= first_ms)
+
+    def explains(self, time_ms: int) -> bool:
+        """Whether what happened at a time may be its consequence: it lasted then, or had ended shortly before."""
+        return self.overlaps(time_ms - FOUND_AGAIN_MS, time_ms)
 
 
 AwayByPartition = Mapping[tuple[str, int], tuple[CoordinatorAway, ...]]

@@ -29,7 +29,7 @@ from jobs.relations.groups import gathered, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts, topics_at_end
 from jobs.relations.offsets import newest_ends
-from jobs.relations.sessions import stored_lives, stored_lost_sessions
+from jobs.relations.sessions import stored_lives, stored_lost_members, stored_lost_sessions
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
@@ -208,6 +208,10 @@ def _about_cluster(
 ) -> tuple[list[FindingRow], list[CoveredRows]]:
     """Return the rows about the cluster itself, which no group's own history shows, and the storms among them."""
     engine = tables.engine()
-    signs = ClusterSigns(tuple(stored_lost_sessions(engine, cluster)), tuple(stored_lives(engine, cluster)))
+    signs = ClusterSigns(
+        tuple(stored_lost_sessions(engine, cluster)),
+        tuple(stored_lives(engine, cluster)),
+        tuple(stored_lost_members(engine, cluster)),
+    )
     shows_all = stored_knowledge(engine, cluster).shows_all_since
     return about_cluster(signs, topics_at_end(engine, cluster), of_groups, limits, shows_all)

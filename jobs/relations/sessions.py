@@ -1,15 +1,15 @@
 """What findings about a cluster are made from: sessions that ended and whose members came back under the same member
-ids, and the lives of its groups.
+ids, members that were lost as their coordinator was away, and the lives of its groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coordinator_core.audit.findings.coordinator_away import GroupLife
+from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember
 from coordinator_core.audit.findings.stood_still import LOST, LostSession
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.history.departure_hints import LEFT
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY, LEFT
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, LogPosition
 from jobs.tables.reader import TableReader
 
@@ -35,6 +35,19 @@ GROUP BY group_id, CASE WHEN group_type = '{GroupType.CONNECT}' THEN '{CONNECT_L
   e.opened.partition
 ORDER BY group_id, topic, log_partition
 """
+
+
+LOST_AWAY = (
+    "SELECT m.group_id, m.left.timestamp_ms AS left_ms FROM $memberships AS m "
+    f"WHERE m.cluster = :cluster AND m.hint LIKE '{COORDINATOR_AWAY}%' AND m.left.timestamp_ms IS NOT NULL "
+    "ORDER BY m.group_id, left_ms"
+)
+
+
+def stored_lost_members(tables: TableReader, cluster: str) -> Iterator[LostMember]:
+    """Yield the members that lost their sessions as their coordinator was away."""
+    for row in tables.rows(LOST_AWAY, cluster=cluster):
+        yield LostMember(row["group_id"], row["left_ms"])
 
 
 def stored_lives(tables: TableReader, cluster: str) -> Iterator[GroupLife]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, urgency
 from coordinator_core.audit.findings import (
@@ -134,7 +134,25 @@ FINDERS: tuple[Finder, ...] = (
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
     """Return all findings of a group, the most urgent first."""
     rows = [row for part in by_log(history) for finder in FINDERS for row in finder(part, limits)]
-    return sorted(rows, key=urgency)
+    return sorted(_told_once(rows), key=urgency)
+
+
+def _told_once(rows: Sequence[FindingRow]) -> Iterator[FindingRow]:
+    """Yield the findings of a group without those that are part of another one: a storm that one flapping client
+    makes, and the clients that flap in any other storm.
+    """
+    flapping = [row for row in rows if row.kind == FindingKind.FLAPPING_MEMBER]
+    storms = [row for row in rows if row.kind == FindingKind.REBALANCE_STORM]
+    made = [storm for storm in storms if any(_is_within(flap, storm, flap.subject) for flap in flapping)]
+    for row in rows:
+        is_part = row in flapping and any(_is_within(row, storm) for storm in storms if storm not in made)
+        if row not in made and not is_part:
+            yield row
+
+
+def _is_within(flap: FindingRow, storm: FindingRow, driver: str | None = None) -> bool:
+    """Whether a client flapped in a storm; ``driver``: and whether the storm is this client's."""
+    return flap.since_ms <= storm.until_ms and storm.since_ms <= flap.until_ms and driver in (None, storm.subject)
 
 
 def findings_of_cluster(

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Final, NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level, make_finding
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
 from coordinator_core.audit.folds.topics_at_end import TopicsAtEnd
 from coordinator_core.cluster.clocks import utc
-from coordinator_core.cluster.coordinators_away import CoordinatorAway
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS, CoordinatorAway
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.records import LOG_TOPICS, Family
 
 SEEN: Final = (
@@ -23,6 +24,8 @@ SEEN: Final = (
     "the cause."
 )
 """How sure it is where there is no metadata log."""
+CLIENTS_WAIT_MS = 60_000
+"""How long a client's call waits before it fails: the default of default.api.timeout.ms."""
 
 
 class GroupLife(NamedTuple):
@@ -48,23 +51,48 @@ def group_lives(history: GroupHistory) -> Iterator[GroupLife]:
         yield GroupLife(history.group_id, topic, partition, min(begin for begin, _ in spans), last)
 
 
-def coordinator_away(lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Thresholds) -> Iterator[FindingRow]:
+class LostMember(NamedTuple):
+    """A member that was removed as its coordinator was away."""
+
+    group_id: Annotated[str, "the group"]
+    left_ms: Annotated[int, "when it was removed"]
+
+
+def lost_members(history: GroupHistory) -> Iterator[LostMember]:
+    """Yield the members of a group that lost their sessions as its coordinator was away."""
+    for row in history.memberships:
+        if row.left is not None and (row.hint or "").startswith(COORDINATOR_AWAY):
+            yield LostMember(history.group_id, row.left.timestamp_ms)
+
+
+def told_of(history: GroupHistory, limits: Thresholds, time_ms: int) -> bool:
+    """Whether what happened in a group at a time may be the consequence of a coordinator that was away for long."""
+    return any(time.explains(time_ms) and _counts(time, history.now_ms, limits) for time in history.away)
+
+
+def _counts(time: CoordinatorAway, log_ms: int, limits: Thresholds) -> bool:
+    """Whether a finding tells of it: not of one that is planned and lasts to the end of the log, as a log that is
+    copied from a broker which was shut down ends so.
+    """
+    if time.until is None and time.is_planned:
+        return False
+    return (log_ms if time.until_ms is None else time.until_ms) - time.since.timestamp_ms >= limits.coordinator_away_ms
+
+
+def coordinator_away(
+    lives: Iterable[GroupLife], lost: Iterable[LostMember], topics: TopicsAtEnd, limits: Thresholds
+) -> Iterator[FindingRow]:
     """Yield a finding for each time over which log partitions had no coordinator for long.
 
-    One that is planned and lasts to the end of the log is none: a log that is copied from a broker which was shut down
-    ends so.
+    A planned restart is a notice where it harmed nobody: it was over before a client's call failed, and no
+    member lost its session.
     """
-    known = list(lives)
+    known, gone = list(lives), list(lost)
     log_ms = max(topics.reach.until_ms, topics.seen_ms)
     times = (time for of_partition in topics.away.values() for time in of_partition)
-    counting = [
-        time
-        for time in times
-        if (log_ms if time.until_ms is None else time.until_ms) - time.since.timestamp_ms >= limits.coordinator_away_ms
-        and not (time.until is None and time.is_planned)
-    ]
+    counting = [time for time in times if _counts(time, log_ms, limits)]
     for together in _together(counting):
-        yield _finding(together, known, topics, limits)
+        yield _finding(together, known, gone, topics, limits)
 
 
 def _together(times: Iterable[CoordinatorAway]) -> Iterator[list[CoordinatorAway]]:
@@ -82,7 +110,11 @@ def _together(times: Iterable[CoordinatorAway]) -> Iterator[list[CoordinatorAway
 
 
 def _finding(
-    times: Sequence[CoordinatorAway], lives: Iterable[GroupLife], topics: TopicsAtEnd, limits: Thresholds
+    times: Sequence[CoordinatorAway],
+    lives: Iterable[GroupLife],
+    lost: Iterable[LostMember],
+    topics: TopicsAtEnd,
+    limits: Thresholds,
 ) -> FindingRow:
     is_open, is_seen = any(time.until is None for time in times), any(time.is_seen for time in times)
     since_ms = min(time.since.timestamp_ms for time in times)
@@ -107,6 +139,10 @@ def _finding(
         f"{utc(since_ms)}{ended}: {_reason(times)}; {logs} had no leader{within_reach}: "
         "no group of theirs could commit, join or rebalance"
     )
+    members = [row for row in lost if row.group_id in groups and since_ms <= row.left_ms <= until_ms + FOUND_AGAIN_MS]
+    if members:
+        detail += f"; {counted(len(members), 'member')} lost their sessions by it"
+    is_quick = all(time.is_planned for time in times) and not is_open and until_ms - since_ms < CLIENTS_WAIT_MS
     brokers = {time.broker for time in times}
     finding = make_finding(
         FindingKind.COORDINATOR_AWAY,
@@ -118,6 +154,7 @@ def _finding(
         since_ms=since_ms,
         until_ms=until_ms,
         is_open=is_open,
+        level=Level.NOTICE if is_quick and not members else None,
         log_topic=LOG_TOPICS[Family.METADATA],
         complete=is_seen or topics.reach.covers(since_ms, until_ms),
     )

@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.connect_deploys import advice
+from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.client_names import client_name
 from coordinator_core.audit.folds.group_history import GroupHistory, counted, first_of
@@ -31,9 +32,11 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield clients that repeatedly joined and left after a short stay, while the group went on.
 
     A job that runs now and then, alone or with all its clients, disturbs no other one: each time it begins with an
-    empty group and leaves one behind. Only sessions that expired tell that it failed.
+    empty group and leaves one behind. Nor does one flap that is restarted in a deploy: only sessions that expired and
+    poll loops that took too long tell that it failed. What a coordinator that was away ended is no doing of clients.
     """
     runs = _Runs(history)
+    deployed = {restart.left for wave in _waves(history, limits) for restart in wave}
     for name, rows in _by_client(history).items():
         if name in history.shared_names or (_has_default_id(rows) and not _one_at_a_time(rows)):
             continue
@@ -43,9 +46,14 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             if row.left is not None
             and row.went_by in GONE
             and row.left.timestamp_ms - row.joined.timestamp_ms <= limits.flapping_stay_ms
+            and not told_of(history, limits, row.left.timestamp_ms)
         ]
         again = Counter(runs.of(row) for row in short)
-        short = [row for row in short if again[runs.of(row)] > 1 or is_expired(row)]
+        short = [
+            row
+            for row in short
+            if _has_failed(row) or (again[runs.of(row)] > 1 and row.left not in deployed and not runs.ends_with(row))
+        ]
         if len(short) >= limits.flapping_stays:
             stays = [row.left.timestamp_ms - row.joined.timestamp_ms for row in short if row.left is not None]
             detail = f"{name} joined and left {len(short)} times, after {durations(min(stays), max(stays))} each"
@@ -59,7 +67,7 @@ def flapping(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                 detail,
                 evidence,
                 subject=name,
-                is_open=short[-1] is rows[-1] and history.may_have_members,
+                is_open=history.may_have_members and _goes_on(short[-1], history.now_ms, limits),
             )
 
 
@@ -69,16 +77,33 @@ class _Runs:
     def __init__(self, history: GroupHistory) -> None:
         changes = [(row.joined.offset, 1) for row in history.memberships]
         changes += [(row.left.offset, -1) for row in history.memberships if row.left is not None]
-        members, self._begins = 0, list[int]()
+        members, self._begins, self._ends_ms = 0, list[int](), dict[int, int]()
+        times = {row.left.offset: row.left.timestamp_ms for row in history.memberships if row.left is not None}
         # One that takes another one's place comes with the record that ends the other.
         for offset, change in sorted(changes, key=lambda each: (each[0], -each[1])):
             if members == 0 and change > 0:
                 self._begins.append(offset)
             members += change
+            if members == 0 and self._begins:
+                self._ends_ms[len(self._begins)] = times[offset]
 
     def of(self, row: MembershipRow) -> int:
         """Return the number of the run in which a member joined."""
         return bisect_right(self._begins, row.joined.offset)
+
+    def ends_with(self, row: MembershipRow) -> bool:
+        """Whether all members left with this one: they were stopped together."""
+        end_ms = self._ends_ms.get(self.of(row))
+        return end_ms is not None and row.left is not None and end_ms - row.left.timestamp_ms <= TOGETHER_MS
+
+
+def _has_failed(row: MembershipRow) -> bool:
+    return is_expired(row) or (row.hint or "").startswith(SLOW_POLL)
+
+
+def _goes_on(last: MembershipRow, now_ms: int, limits: Thresholds) -> bool:
+    """Whether the next short stay may still follow: also while the client is in the group."""
+    return last.left is not None and now_ms - last.left.timestamp_ms <= limits.flapping_stay_ms
 
 
 def polls_too_slowly(history: GroupHistory, stays: Sequence[MembershipRow]) -> str | None:
@@ -129,13 +154,26 @@ def rolling_deploys(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
     A process that starts again has a new member id: one that comes back with its id lost its session and went on. Only
     a Connect worker on KIP-848 keeps its id.
     """
+    for wave in _waves(history, limits):
+        yield from _deploy(history, limits, wave)
+
+
+def _waves(history: GroupHistory, limits: Thresholds) -> Iterator[list[_Restart]]:
+    """Yield the restarts of each deploy, in their order."""
     wave: list[_Restart] = []
     for restart in sorted(_restarts(history, limits), key=lambda restart: restart.left.offset):
         if wave and restart.left.timestamp_ms - wave[-1].back.timestamp_ms > limits.rolling_deploy_gap_ms:
-            yield from _deploy(history, limits, wave)
+            if _is_deploy(wave, limits):
+                yield wave
             wave = []
         wave.append(restart)
-    yield from _deploy(history, limits, wave)
+    if _is_deploy(wave, limits):
+        yield wave
+
+
+def _is_deploy(wave: Sequence[_Restart], limits: Thresholds) -> bool:
+    clients = {session.name for session in wave}
+    return min(len(clients), _moments(wave)) >= limits.rolling_deploy_clients and len(wave) <= 2 * len(clients)
 
 
 POLL_TIMEOUT = "poll timeout has expired"
@@ -182,8 +220,6 @@ def _has_default_id(rows: Sequence[MembershipRow]) -> bool:
 
 def _deploy(history: GroupHistory, limits: Thresholds, wave: Sequence[_Restart]) -> Iterator[FindingRow]:
     clients = {session.name for session in wave}
-    if min(len(clients), _moments(wave)) < limits.rolling_deploy_clients or len(wave) > 2 * len(clients):
-        return
     moments = {session.left for session in wave} | {session.back for session in wave}
     first, last = min(at.offset for at in moments), max(at.offset for at in moments)
     rebalances = [

@@ -12,7 +12,13 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
-from coordinator_core.audit.findings.coordinator_away import GroupLife, coordinator_away, group_lives
+from coordinator_core.audit.findings.coordinator_away import (
+    GroupLife,
+    LostMember,
+    coordinator_away,
+    group_lives,
+    lost_members,
+)
 from coordinator_core.audit.findings.stood_still import (
     LostSession,
     ShowsAll,
@@ -30,6 +36,7 @@ from coordinator_core.records import GROUP_LOG
 
 SAME_MINUTE_MS = 60_000
 """Storms that begin within this time of the first one began together; so long before it, its cause may have ended."""
+TWICE = 2
 MOST_NAMED = 5
 """A finding names at most this many groups."""
 OF_LOG_PARTITIONS: Final = (FindingKind.NO_COORDINATOR, FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
@@ -58,11 +65,12 @@ class ClusterSigns(NamedTuple):
 
     sessions: tuple[LostSession, ...] = ()
     lives: tuple[GroupLife, ...] = ()
+    lost: tuple[LostMember, ...] = ()
 
     @classmethod
     def of(cls, history: GroupHistory) -> ClusterSigns:
         """Return what the history of one group shows."""
-        return cls(tuple(lost_sessions(history)), tuple(group_lives(history)))
+        return cls(tuple(lost_sessions(history)), tuple(group_lives(history)), tuple(lost_members(history)))
 
     @classmethod
     def of_all(cls, of_groups: Iterable[ClusterSigns]) -> ClusterSigns:
@@ -71,6 +79,7 @@ class ClusterSigns(NamedTuple):
         return cls(
             tuple(session for signs in each for session in signs.sessions),
             tuple(life for signs in each for life in signs.lives),
+            tuple(member for signs in each for member in signs.lost),
         )
 
 
@@ -103,10 +112,10 @@ def about_cluster(
 
     ``signs`` are those of all groups, ``of_groups`` their findings: those of kinds in COVERED count.
     """
-    away = list(coordinator_away(signs.lives, topics, limits))
+    away = list(coordinator_away(signs.lives, signs.lost, topics, limits))
     still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
     made_from = list(of_groups)
-    storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, [*away, *still])]
+    storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
     return [*away, *still, *(storm.row for storm in storms)], storms
 
 
@@ -146,18 +155,18 @@ def _of_log_partitions(rows: Iterable[FindingRow], lives: Iterable[GroupLife]) -
             yield CoveredRows(finding, frozenset(groups))
 
 
-def _storms(rows: Iterable[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[CoveredRows]:
+def _storms(rows: Iterable[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
     together: list[FindingRow] = []
     of_kind = (row for row in rows if row.kind == FindingKind.REBALANCE_STORM)
     for row in sorted(of_kind, key=lambda row: (row.since_ms, row.group_id or "", row.until_ms)):
         if together and row.since_ms - together[0].since_ms > SAME_MINUTE_MS:
-            yield from _storm(together, limits, known)
+            yield from _storm(together, limits, still)
             together = []
         together.append(row)
-    yield from _storm(together, limits, known)
+    yield from _storm(together, limits, still)
 
 
-def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[FindingRow]) -> Iterator[CoveredRows]:
+def _storm(rows: Sequence[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
     most: dict[str, int] = {}
     for row in rows:
         most[row.group_id or ""] = max(row.value, most.get(row.group_id or "", 0))
@@ -170,7 +179,7 @@ def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[Findi
     detail = (
         f"{counted(len(most), 'group')} began to rebalance very often in the same minute, at least "
         f"{min(most.values())} times within {duration(limits.storm_window_ms)} each ({named}{more}); "
-        f"{_meanwhile(known, since_ms, until_ms)}"
+        f"{_cause(rows, still, since_ms, until_ms)}"
     )
     yield CoveredRows(
         make_finding(
@@ -189,14 +198,15 @@ def _storm(rows: Sequence[FindingRow], limits: Thresholds, known: Sequence[Findi
     )
 
 
-def _meanwhile(known: Iterable[FindingRow], since_ms: int, until_ms: int) -> str:
-    """Say what else is known of the cluster in this time, and shortly before."""
-    says = {
-        str(FindingKind.COORDINATOR_AWAY): "the coordinator was away",
-        str(FindingKind.STOOD_STILL): "members of several groups lost their sessions",
-    }
-    near = [row for row in known if since_ms - SAME_MINUTE_MS <= row.until_ms and row.since_ms <= until_ms]
-    if not near:
+def _cause(rows: Sequence[FindingRow], still: Iterable[FindingRow], since_ms: int, until_ms: int) -> str:
+    """Say what else is known of the cluster that makes most of the rebalances, if anything does. What follows a
+    coordinator that was away is not counted in storms.
+
+    A session that is lost makes at most two: its member goes and comes back.
+    """
+    near = [row for row in still if since_ms - SAME_MINUTE_MS <= row.until_ms and row.since_ms <= until_ms]
+    explained, rebalances = TWICE * sum(row.value for row in near), sum(row.value for row in rows)
+    if TWICE * explained < rebalances:
         return "no cause in the cluster itself is known: something made the clients of all of them come and go"
-    what = "; ".join(f"{says[row.kind]} from {utc(row.since_ms)}" for row in sorted(near, key=lambda row: row.since_ms))
-    return f"meanwhile {what}"
+    times = ", ".join(utc(row.since_ms) for row in sorted(near, key=lambda row: row.since_ms))
+    return f"members of several groups lost their sessions in the same second ({times})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.witness import absences_within
@@ -30,17 +31,17 @@ SECOND_HALF = frozenset(
 ARRIVED = frozenset((CauseKind.MEMBER_JOINED, CauseKind.STATIC_MEMBER_RETURNED, CauseKind.STATIC_MEMBER_REPLACED))
 GONE = frozenset(DEPARTED)
 TWICE = 2
-DRIVES_ONE_IN = 3
-"""A client is named as the cause of a storm if it caused at least one in this many of its rebalances."""
 
 
 def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield the periods in which every window has too many rebalances, each with the client that causes most.
 
-    Those of which the log has no time are left out.
+    Those of which the log has no time are left out, and those of which another finding tells: they follow a
+    coordinator that was away.
     """
     in_order = [row for row in _in_order(history) if row.at.timestamp_ms >= 0]
-    rows = [row for before, row in pairwise([None, *in_order]) if row is not None and _disturbs(row, before)]
+    disturbing = (row for before, row in pairwise([None, *in_order]) if row is not None and _disturbs(row, before))
+    rows = [row for row in disturbing if not told_of(history, limits, row.at.timestamp_ms)]
     stretch: list[RebalanceRow] = []
     known: set[int] = set()
     begin, following, most = 0, 0, 0
@@ -111,7 +112,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
     driver, count = drivers.most_common(1)[0] if drivers else (None, 0)
     causes = ", ".join(f"{kind.replace('_', ' ')} {number}" for kind, number in kinds.most_common(3))
     detail = f"{most} rebalances within {duration(limits.storm_window_ms)}, {len(rows)} in total; causes: {causes}"
-    if count * DRIVES_ONE_IN < len(rows):
+    if count * TWICE < len(rows):
         driver = None
         detail += "; no single member causes most of them"
     else:

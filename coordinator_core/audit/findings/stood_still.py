@@ -12,13 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Annotated, NamedTuple
 
-from coordinator_core.audit.away_sentences import FOUND_AGAIN_MS
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow, make_finding
 from coordinator_core.audit.findings.membership import TOGETHER_MS
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
 from coordinator_core.audit.folds.witness import GONE, HOW
 from coordinator_core.broker_log.events import EventKind
+from coordinator_core.cluster.coordinators_away import FOUND_AGAIN_MS
 from coordinator_core.durations import duration
 from coordinator_core.history.departure_hints import LEFT
 from coordinator_core.history.rows import MembershipRow

@@ -89,7 +89,7 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
             first = list(islice((number for number in range(unit.units) if number not in unit.owned), MOST_LISTED))
             listed = ", ".join(f"{unit.prefix}{number}" for number in first)
             listed += ", ..." if missing > len(first) else ""
-            yield history.finding(
+            row = history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
                 missing,
                 limits.unassigned_partitions,
@@ -99,6 +99,13 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
                 is_open=True,
                 complete=history.topics.reach.covers_end(history.now_ms),
             )
+            yield row._replace(since_ms=max(row.since_ms, _grown_ms(history, unit.subject, first[0])))
+
+
+def _grown_ms(history: GroupHistory, topic: str | None, partition: int) -> int:
+    """Return when the topic got a partition that it had not from the start, by its last change; else 0."""
+    changes = history.topics.earlier.get(topic or "", ())
+    return changes[-1][0] if changes and changes[-1][1] <= partition else 0
 
 
 def _is_due(history: GroupHistory, present: GroupEpochRow, limits: Thresholds) -> bool:

@@ -217,10 +217,7 @@ class ClassicConsumer(ClassicClient):
         self._sticky: dict[str, list[int]] = {}
         self._sticky_generation = NO_GENERATION
         self._memory: Any = None
-
-    @property
-    def _assignor(self) -> str:
-        return self.setup.assignor or "range"
+        self._assignor = self.setup.assignor or "range"
 
     @property
     def _cooperative(self) -> bool:

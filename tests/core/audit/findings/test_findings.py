@@ -28,7 +28,7 @@ from coordinator_core.groups.rules import Rule
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST, LogExtent, LostRecords
-from coordinator_core.history.rows import AWAY_UNSEEN
+from coordinator_core.history.rows import AWAY_UNSEEN, MembershipRow, RebalanceRow
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.batch_format import HEADER_SIZE
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
@@ -821,7 +821,37 @@ def test_processes_that_share_the_default_id_of_their_client_are_not_one_that_fl
 ) -> None:
     """Two of them are there at once: each process of a host has the id."""
     rows = [member(f"m{n}", at(2 * n), at(2 * n + 3), client_id=client_id) for n in range(LIMITS.flapping_stays)]
+    rows.append(member("other", at(1), None, client_id="other"))
     assert bool(found(FindingKind.FLAPPING_MEMBER, memberships=rows)) == merges
+
+
+def crash_loop(client_id: str, first: int) -> tuple[list[MembershipRow], list[RebalanceRow]]:
+    """The stays of a client, and the rebalances that they make."""
+    stays = [
+        member(f"{client_id}{n}", at(first + 20 * n), at(first + 20 * n + 10), client_id=client_id) for n in range(6)
+    ]
+    moves = [
+        rebalance(each.offset, each, causes=(cause(kind, row.member_id, each),))
+        for row in stays
+        for kind, each in (("member_joined", row.joined), ("member_left", row.left))
+        if each is not None
+    ]
+    return stays, moves
+
+
+def test_a_storm_that_one_flapping_client_makes_is_told_once() -> None:
+    """Of two such clients none makes most of it: then the storm is told, and they are part of it."""
+    other = member("other", at(1), None, client_id="other")
+    kinds = {FindingKind.REBALANCE_STORM, FindingKind.FLAPPING_MEMBER}
+    (one, moves), (two, more) = crash_loop("one", 2), crash_loop("two", 7)
+
+    def told(stays: list[MembershipRow], rows: list[RebalanceRow]) -> list[tuple[str, str | None]]:
+        history = GroupHistory("g", 200_000, memberships=[other, *stays], rebalances=rows)
+        return [(row.kind, row.subject) for row in findings(history, LIMITS) if row.kind in kinds]
+
+    assert told(one, moves) == [(FindingKind.FLAPPING_MEMBER, "one at 10.0.0.1")]
+    three, most = crash_loop("three", 12)
+    assert told([*one, *two, *three], [*moves, *more, *most]) == [(FindingKind.REBALANCE_STORM, None)]
 
 
 def taken_by_turns(count: int, **more: Any) -> PartitionCommits:
