@@ -44,6 +44,9 @@ class FeatureLevel(NamedTuple):
     is_set: bool = True
 
 
+SET_ELSEWHERE: Final = "kraft.version"
+"""The feature whose level is in a control record of the metadata log, which this history is not made of (KIP-853)."""
+
 NO_LEADER: Final = -1
 """The leader of a partition that no broker leads."""
 
@@ -177,6 +180,8 @@ class BrokerHistory:
     def note_support(self, features: Iterable[str], at: LogPosition) -> None:
         """Note the features of which a broker that registers supports a level above 0."""
         for feature in features:
+            if feature == SET_ELSEWHERE:
+                continue
             self._supported.setdefault(feature, at)
 
     def note_leader(self, topic: str, partition: int, leader: int, epoch: int | None, at: LogPosition) -> None:

@@ -176,7 +176,7 @@ COMMANDS: dict[str, Entry] = {
     "tables": Entry("pipeline:tables_command", "List the tables and their row counts.", NIGHTLY, "--tables tables"),
     "config": Entry(
         "config:config_command",
-        "Show the effective settings and the source of each value.",
+        "Show the effective settings and the source of each value; the levels of a cluster's features.",
         NIGHTLY,
         "--config conf/small.yaml",
     ),

@@ -205,7 +205,7 @@ def _key_and_value(contents: str, sizes: _Sizes, family: Family) -> tuple[bytes 
         if text.startswith(begin):
             return read(text, sizes)
     if not text.startswith("{"):
-        raise InputError(f"the tool could not decode the record: {text[:100]}")
+        raise InputError(f"key and value are not decoded: print it with --offsets-decoder: {text[:100]}")
     key, end = json.JSONDecoder().raw_decode(text)
     payload = text[end:].strip().removeprefix(PAYLOAD.strip()).strip()
     record_type = integer(key["type"], "type")
