@@ -164,9 +164,9 @@ may take more.
 
 The rack-affinity of kafka-go is computed for brokers without racks. With racks, it walks over them in the order of a Go
 map, so that most of its assignments are only checked. Other round robin assignors, and range of other clients than
-Java, librdkafka and franz-go, take no notice of racks. librdkafka prefers a member's rack as Java does, with two
-exceptions: its cooperative-sticky as above; and where its range gives topics of the same members and numbers of
-partitions together, it gives to members without a rack last, and even if each partition is in each rack.
+Java, librdkafka and franz-go, take no notice of racks. librdkafka, from 2.2 on, prefers a member's rack as Java does,
+with two exceptions: its cooperative-sticky as above; and where its range gives topics of the same members and numbers
+of partitions together, it gives to members without a rack last, and even if each partition is in each rack.
 
 What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.

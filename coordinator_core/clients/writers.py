@@ -113,7 +113,7 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
     "java 0.9": BlobWriter(KnownClient.JAVA, "before 2.4", 0, _JAVA_FIRST, 0, _JAVA_FIRST, is_old=True),
     "librdkafka": BlobWriter(
         KnownClient.LIBRDKAFKA,
-        None,
+        "2.2 or later",
         3,
         _RDKAFKA,
         0,
@@ -123,7 +123,7 @@ WRITERS: Final[Mapping[str, BlobWriter]] = {
         repeats_topics=True,
     ),
     "librdkafka 1.6": BlobWriter(
-        KnownClient.LIBRDKAFKA, "1.6 or later", 1, _RDKAFKA, 0, _RDKAFKA_GIVES, topics_sorted=True, repeats_topics=True
+        KnownClient.LIBRDKAFKA, "1.6 to 2.1", 1, _RDKAFKA, 0, _RDKAFKA_GIVES, topics_sorted=True, repeats_topics=True
     ),
     "librdkafka 0.9": BlobWriter(KnownClient.LIBRDKAFKA, "before 1.6", 0, _data(EMPTY), 0, _data(ECHO), is_old=True),
     "franz-go": BlobWriter(

@@ -8,7 +8,16 @@ from itertools import chain
 from operator import or_
 
 from coordinator_core.assignors.client.leader_view import LeaderView
+from coordinator_core.assignors.inputs import ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
+
+
+def writes_a_rack(spec: ClassicGroupSpec) -> bool:
+    """Whether the leader's subscription has a rack, be it an empty one; that of librdkafka before 2.2 has not, which
+    knows of none.
+    """
+    leader = spec.members.get(spec.leader)
+    return leader is None or leader.rack_id is not None
 
 
 class Racks:

@@ -12,7 +12,7 @@ from itertools import islice
 
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
 from coordinator_core.assignors.client.member_orders import MemberOrder, last_runs, static_first
-from coordinator_core.assignors.client.racks import Racks
+from coordinator_core.assignors.client.racks import Racks, writes_a_rack
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
 from coordinator_core.cluster.image import TopicImage
 from coordinator_core.java.hash_codes import STRING
@@ -39,7 +39,8 @@ class RangeProfile:
     def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
         """Assign ranges in a classic group; each member's partitions are in the order of the leader's list."""
         view = LeaderView(spec.members, image)
-        racks = Racks(view, image if self.by_racks else None)
+        knows_racks = self.by_racks and (not self.together_by_racks or writes_a_rack(spec))
+        racks = Racks(view, image if knows_racks else None)
         work: list[list[int]] = [[] for _ in view.members]
         subscribers = self._subscribers(view)
         if self.larger_last:

@@ -19,7 +19,7 @@ from coordinator_core.assignors.client.claimed_partitions import (
 from coordinator_core.assignors.client.constrained import ConstrainedAssignment
 from coordinator_core.assignors.client.general import GeneralAssignment, GeneralRules
 from coordinator_core.assignors.client.leader_view import LeaderView, TopicPartition
-from coordinator_core.assignors.client.racks import Racks
+from coordinator_core.assignors.client.racks import Racks, writes_a_rack
 from coordinator_core.assignors.client.stealing import StealingAssignment
 from coordinator_core.assignors.client.user_data import Reader
 from coordinator_core.assignors.inputs import Assignment, ClassicGroupSpec
@@ -54,7 +54,8 @@ class Sticky:
     def __call__(self, spec: ClassicGroupSpec, image: TopicImage) -> Assignment[Sequence[TopicPartition]]:
         """Assign by what members own; ``memory`` is the largest generation that the leader has seen."""
         view = LeaderView(spec.members, image)
-        racks = Racks(view, image if self.by_racks else None, empty_is_one=self.empty_rack)
+        knows_racks = self.by_racks and (not self.empty_rack or writes_a_rack(spec))
+        racks = Racks(view, image if knows_racks else None, empty_is_one=self.empty_rack)
         by_racks = racks.matter(range(len(view.members)), range(view.partitions.total))
         data = [self.read(member) for member in view.specs]
         if self.reads_once and len(compared := before_a_difference(view)) < len(view.order):

@@ -183,6 +183,8 @@ def test_librdkafka_gives_topics_of_as_many_partitions_to_members_in_racks_first
     }
     assert run("librdkafka", "range", members, everywhere(2, 3))["m1"] == [("t", 0), ("u", 0), ("u", 1)]
     assert run(JAVA, "range", members, everywhere(2, 2))["m1"] == [("t", 0), ("u", 0)]
+    old_leader = members | {"m1": ClassicMemberSpec(["t", "u"])}
+    assert run("librdkafka", "range", old_leader, everywhere(2, 2))["m1"] == [("t", 0), ("u", 0)]
 
 
 def test_a_member_without_a_rack_is_in_none_for_the_sticky_assignor_of_librdkafka() -> None:
