@@ -30,6 +30,7 @@ from jobs.report.data import LagLine, Report
 from jobs.report.lag_lines import lag_lines
 from jobs.report.render import check_name, write
 from jobs.settings import Settings, load
+from jobs.sources.bounded_warnings import each_once
 from jobs.sources.end_offsets import EndOffsets, all_ends, newest_ends
 from jobs.sources.files import LogFile
 from jobs.times import parse_time
@@ -77,7 +78,8 @@ def report_of_logs(
 ) -> Report:
     """Return the report about log files; ``noted`` sees each history on its way."""
     warnings: list[str] = []
-    lines = source.broker_logs().read(logs, warnings.append)
+    warn = each_once(warnings.append)
+    lines = source.broker_logs().read(logs, warn)
     listed = source.listed_topics(logs)
     if listed is None:
         listed = lines.topics()
@@ -98,7 +100,7 @@ def report_of_logs(
             empty=[place for log in logs if (place := (log.topic, log.partition)) not in there and log.topic],
         )
         known: list[Knowledge] = []
-        read = group_histories(logs, warnings.append, None, settings.audit, listed, lines, known.append)
+        read = group_histories(logs, warn, None, settings.audit, listed, lines, known.append)
         return build(
             noted(combined(read)), settings.findings, origin, lambda since_ms: known[-1].shows_all_since(since_ms)
         )

@@ -19,6 +19,18 @@ OTHER: Final = "other causes"
 NUMBER: Final = re.compile(r"\d+")
 
 
+def each_once(warn: Warn) -> Warn:
+    """Return ``warn`` for several logs of which each meets the same problems: it says no text twice."""
+    said = set[str]()
+
+    def warn_of_new(message: str) -> None:
+        if message not in said:
+            said.add(message)
+            warn(message)
+
+    return warn_of_new
+
+
 class BoundedWarnings:
     """Passes on the first warnings of each cause, and counts the others for ``finish``.
 

@@ -12,7 +12,7 @@ from jobs.queries.from_logs.given import require_log_of_groups
 from jobs.queries.from_logs.groups import replay
 from jobs.queries.interface import NO_ENDS, AllHistories, GroupsThen, OwnedBy, RebalanceFilter
 from jobs.relations.moment import AsOf
-from jobs.sources.bounded_warnings import Warn
+from jobs.sources.bounded_warnings import Warn, each_once
 from jobs.sources.files import LogPart
 
 if TYPE_CHECKING:  # what judges histories is imported once a history is asked for: it is half of the core
@@ -234,14 +234,7 @@ class LogAnswers:
     def _warn_once(self) -> Warn:
         """Return ``warn`` for the first pass only: every pass meets the same problems. It says nothing twice."""
         warn, self.warn = self.warn, lambda message: None
-        said = set[str]()
-
-        def warn_of_new(message: str) -> None:
-            if message not in said:
-                said.add(message)
-                warn(message)
-
-        return warn_of_new
+        return each_once(warn)
 
 
 def _verdict_order(row: TargetAuditRow) -> tuple[int, int, int, str]:
