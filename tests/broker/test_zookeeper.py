@@ -68,8 +68,11 @@ def test_lines_of_the_broker_tell_the_topics_and_the_causes(recorded: Recorded) 
     rows = printed("audit", *recorded.lines)
     assert [row for row in rows if row["table"] == "violations"] == []
     assert {row["verdict"] for row in rows if row["table"] == "target_audits"} == {"identical"}
-    causes = Counter(cause["kind"] for row in printed("rebalances", *recorded.lines) for cause in row["causes"])
-    assert causes["unknown"] == 0
+    told = [cause for row in printed("rebalances", *recorded.lines) for cause in row["causes"]]
+    # A leader may look at topics before a broker that starts knows them all, and joins again: no line says why.
+    assert all("re-joining group during Stable" in cause["hint"] for cause in told if cause["kind"] == "unknown")
+    causes = Counter(cause["kind"] for cause in told)
+    assert causes["unknown"] <= len(ASSIGNORS)
     assert causes["topic_grown"] >= len(ASSIGNORS)
     assert causes["member_left"] >= len(ASSIGNORS)
 
@@ -88,6 +91,6 @@ def test_groups_and_offsets_are_as_admin_said(recorded: Recorded) -> None:
         assert committed == {at: each["offset"] for at, each in said["offsets"].items()}
 
 
-def held(described: Line) -> dict[str, Line]:
+def held(described: Line) -> dict[str, list[str]]:
     """The partitions of each member."""
-    return {member["consumerId"]: member["assignment"] for member in described["members"]}
+    return {member["consumerId"]: sorted(member["assignment"]["topicPartitions"]) for member in described["members"]}
