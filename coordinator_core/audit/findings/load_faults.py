@@ -7,30 +7,36 @@ the log is compacted while it loads (KAFKA-19862, KAFKA-21117) may lie so in a c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
-from coordinator_core.audit.targets.releases import releases_of
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG, LogPosition
 from coordinator_core.wire.schema import broker_log_faults
 
+LATEST: Final = 1 << 15
+"""A level of ``metadata.version`` that stands for any later release."""
+
 
 def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     """Yield that commits of a streams group stand before its first record, where brokers are of a release with the
     fault: it takes them for those of a group without members, which is of another type.
+
+    The fault names the levels of ``metadata.version`` that such releases support, and up to which all that support
+    them have it.
     """
-    first, begin = _first_commit(history), _begin(history)
-    known = releases_of(history.topics.levels)
+    first, begin, known = _first_commit(history), _begin(history), history.topics.levels
     if first is None or begin is None or known is None or not _is_before(first, begin):
         return
+    oldest, newest = known.oldest or 0, LATEST if known.newest is None else known.newest
     for fault in broker_log_faults():
         of_log = fault.get("log")
-        if of_log is None or known.newest < tuple(of_log["first"]) or known.oldest > tuple(of_log["last"]):
+        if of_log is None or newest < of_log["levels"][0] or oldest > of_log["levels"][1]:
             continue
-        is_certain = tuple(of_log["first"]) <= known.oldest and known.newest <= tuple(of_log["all"])
+        is_certain = of_log["levels"][0] <= oldest and newest <= of_log["certain"]
         place = f"{GROUP_LOG}-{begin.partition}"
         partitions = sum(_is_before(commit.first, begin) for commit in history.commits)
         whose = "brokers are of such a release" if is_certain else "the metadata log leaves open which release it is"

@@ -8,7 +8,6 @@ from coordinator_core.assignors.profiles import DEFAULT, KIP_1071, PROFILES, Pro
 from coordinator_core.audit.settings import AuditSettings
 from coordinator_core.audit.targets.inputs import EpochState
 from coordinator_core.audit.targets.operation import TargetOperation
-from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.consumer.state import ConsumerGroup
 from coordinator_core.groups.streams.configs import shows_kip_1071
@@ -74,11 +73,7 @@ class Releases(NamedTuple):
 
 def releases(history: TopicHistory | None, at_ms: int) -> Releases | None:
     """Return the releases of the brokers, by the metadata versions that they support; None: not known."""
-    return None if history is None else releases_of(history.broker_levels(at_ms))
-
-
-def releases_of(levels: Levels | None) -> Releases | None:
-    """Return the releases of brokers that support these levels; None: not known."""
+    levels = None if history is None else history.broker_levels(at_ms)
     if levels is None:
         return None
     oldest = OLDEST if levels.oldest is None else _releases(levels.oldest).oldest

@@ -32,7 +32,7 @@ def found(level: int | None, group_type: str = "STREAMS", first: int = 3, begin:
         (24, []),  # 4.0
         (27, [FindingKind.WILL_NOT_LOAD]),  # 4.1
         (29, [FindingKind.MAY_NOT_LOAD]),  # 4.2, of which 4.2.1 has the fault no more
-        (31, []),  # 4.3
+        (30, []),  # 4.3
         (33, []),
     ],
 )
@@ -48,3 +48,10 @@ def test_commits_before_the_records_of_their_streams_group(level: int | None, ki
 @pytest.mark.parametrize(("group_type", "first", "begin"), [("STREAMS", 7, 5), ("CONSUMER", 3, 5), ("CLASSIC", 3, 5)])
 def test_other_groups_are_loaded(group_type: str, first: int, begin: int) -> None:
     assert not found(27, group_type, first, begin)
+
+
+def test_brokers_of_two_releases_leave_it_open() -> None:
+    topics = NO_TOPICS._replace(levels=Levels(27, 30))
+    rows = [epoch(2, at(5), group_type="STREAMS")]
+    given = GroupHistory("g", 60_000, rows, commits=[commits(first=at(3), last=at(3))], topics=topics)
+    assert [row.kind for row in findings_of_cluster([given], LIMITS) if not row.covered] == [FindingKind.MAY_NOT_LOAD]
