@@ -56,6 +56,16 @@ def test_verdicts_on_groups_with_racks() -> None:
     }
 
 
+def test_verdicts_where_franz_go_balances_racks() -> None:
+    """Its option BalanceRacks: the racks of the partitions' leaders, which no group's record has, change its range."""
+    assert verdicts(unpacked("racks") / "racks" / "balance_racks" / "logs") == {
+        "cooperative-sticky sound": 15,
+        "range identical": 2,
+        "range sound": 8,
+        "sticky sound": 10,
+    }
+
+
 def test_members_in_racks_have_what_they_said() -> None:
     had = defaultdict(list)
     for history in histories(unpacked("racks") / "racks" / "logs").values():
