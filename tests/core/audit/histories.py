@@ -1,4 +1,7 @@
-"""Rows of history for tests, with what does not matter filled in."""
+"""Rows of history for tests, with what does not matter filled in.
+
+A row is open exactly where it has no end, as in history: a test cannot begin with a row that no log leads to.
+"""
 
 from __future__ import annotations
 
@@ -55,6 +58,14 @@ def rebalance(epoch: int, position: LogPosition, **more: Any) -> RebalanceRow:
     return RebalanceRow(**(values | more))
 
 
+def as_history_has_it(values: dict[str, Any], end: str, more: dict[str, Any]) -> dict[str, Any]:
+    """The values of a row; ``end`` names the column of its end."""
+    row = values | more
+    is_open = row[end] is None
+    assert row.setdefault("is_open", is_open) == is_open, f"is_open is {row['is_open']}, and {end} is {row[end]}"
+    return row
+
+
 def member(member_id: str, joined: LogPosition, left: LogPosition | None = None, **more: Any) -> MembershipRow:
     values: dict[str, Any] = {
         "group_id": "g",
@@ -80,14 +91,13 @@ def member(member_id: str, joined: LogPosition, left: LogPosition | None = None,
         "hint": None,
         "away_since": None,
         "last_epoch": None,
-        "is_open": left is None,
         "history_complete": True,
         "missing": None,
         "client": "java",
         "client_certainty": "likely",
         "client_release": None,
     }
-    return MembershipRow(**(values | more))
+    return MembershipRow(**as_history_has_it(values, "left", more))
 
 
 def assignment(
@@ -108,10 +118,9 @@ def assignment(
         "epoch": 2,
         "since": since,
         "until": until,
-        "is_open": until is None,
         "history_complete": True,
     }
-    return AssignmentRow(**(values | more))
+    return AssignmentRow(**as_history_has_it(values, "until", more))
 
 
 def epoch(number: int, opened: LogPosition, **more: Any) -> GroupEpochRow:
@@ -122,7 +131,6 @@ def epoch(number: int, opened: LogPosition, **more: Any) -> GroupEpochRow:
         "opened": opened,
         "ended": None,
         "ended_by": None,
-        "is_open": True,
         "state": "STABLE",
         "protocol_type": None,
         "assignor": "uniform",
@@ -139,4 +147,4 @@ def epoch(number: int, opened: LogPosition, **more: Any) -> GroupEpochRow:
         "missing": None,
         "topology": None,
     }
-    return GroupEpochRow(**(values | more))
+    return GroupEpochRow(**as_history_has_it(values, "ended", more))

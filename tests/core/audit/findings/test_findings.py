@@ -409,7 +409,7 @@ def test_a_sticky_assignor_that_swaps_partitions_moves_too_much(assignor: str, k
         assignment("a", 1, at(6)),
     ]
     rows = [rebalance(2, at(3)), rebalance(3, at(5), finished=at(6))]
-    epochs = [epoch(2, at(2), is_open=False), epoch(3, at(5), assignor=assignor)]
+    epochs = [epoch(2, at(2), ended=at(5), ended_by="next epoch"), epoch(3, at(5), assignor=assignor)]
     moved = found(
         FindingKind.MOVED_MORE_THAN_NEEDED, memberships=MEMBERS, assignments=held, rebalances=rows, epochs=epochs
     )
@@ -431,7 +431,7 @@ def test_the_assignor_is_that_of_the_life_in_which_something_moved(before: str, 
         assignment("a", 1, at(6)),
     ]
     rows = [rebalance(2, at(3)), rebalance(3, at(5), finished=at(6))]
-    epochs = [epoch(3, at(5), assignor=before, is_open=False), epoch(3, at(50), assignor=after)]
+    epochs = [epoch(3, at(5), assignor=before, ended=at(50), ended_by="next epoch"), epoch(3, at(50), assignor=after)]
     parts = {"memberships": MEMBERS, "assignments": held, "rebalances": rows, "epochs": epochs}
     assert len(found(FindingKind.MOVED_MORE_THAN_NEEDED, **parts)) == kinds
     streams = [*epochs[:1], epoch(3, at(50), group_type="STREAMS", assignor=None)]
@@ -442,7 +442,7 @@ def test_members_of_a_share_group_have_no_uneven_load_in_its_later_life_either()
     """The id named a share group first, whose members had the same partitions, or none."""
     shared: dict[str, Any] = {"group_type": "SHARE"}
     parts: dict[str, Any] = {
-        "epochs": [epoch(3, at(5), is_open=False, **shared), epoch(2, at(50))],
+        "epochs": [epoch(3, at(5), ended=at(45), ended_by="group deleted", **shared), epoch(2, at(50))],
         "rebalances": [rebalance(3, at(5), **shared), rebalance(2, at(50))],
         "memberships": [*(member(name, at(1), at(40), **shared) for name in "ab"), member("c", at(49))],
         "assignments": [*(assignment("a", n, at(2), at(40), **shared) for n in range(4)), assignment("c", 0, at(49))],
@@ -461,7 +461,7 @@ def test_a_member_that_joins_needs_its_share() -> None:
     members = [member("a", at(1)), member("b", at(4))]
     held = [assignment("a", 0, at(2)), assignment("a", 1, at(2), at(5)), assignment("b", 1, at(6))]
     rows = [rebalance(2, at(3)), rebalance(3, at(4), finished=at(6))]
-    epochs = [epoch(2, at(2), is_open=False), epoch(3, at(4))]
+    epochs = [epoch(2, at(2), ended=at(4), ended_by="next epoch"), epoch(3, at(4))]
     parts = {"memberships": members, "assignments": held, "rebalances": rows, "epochs": epochs}
     assert found(FindingKind.MOVED_MORE_THAN_NEEDED, **parts) == []
 
@@ -752,7 +752,8 @@ def test_what_was_removed_with_the_group_is_not_told_without_times() -> None:
 
 
 def connect_epoch(number: int, unassigned: int | None, **more: Any) -> Any:
-    values = {"group_type": "CONNECT", "members": ("w1",), "unassigned": unassigned, "is_open": False}
+    ended = {} if more.get("is_open") else {"ended": at(number + 1), "ended_by": "next epoch"}
+    values = {"group_type": "CONNECT", "members": ("w1",), "unassigned": unassigned, **ended}
     return epoch(number, at(number), **(values | more))
 
 

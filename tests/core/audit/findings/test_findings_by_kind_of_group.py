@@ -204,7 +204,7 @@ def uneven(kind: Kind) -> Parts:
 def swapped(kind: Kind) -> Parts:
     before = [*kind.held("a", 0, at(2), at(5)), *kind.held("b", 1, at(2), at(5))]
     return {
-        "epochs": [kind.epoch(2, at(2), is_open=False), kind.epoch(3, at(5))],
+        "epochs": [kind.epoch(2, at(2), ended=at(5), ended_by="next epoch"), kind.epoch(3, at(5))],
         "memberships": two_members(kind),
         "assignments": [*before, *kind.held("b", 0, at(6)), *kind.held("a", 1, at(6))],
         "rebalances": [kind.rebalance(2, at(3)), kind.rebalance(3, at(5), finished=at(6))],

@@ -25,7 +25,7 @@ def found(settings: dict[str, str], brokers: dict[str, str] | None = None, *, is
         topics.put_config(GROUP_RESOURCE, "g", name, value)
     runs = [SettingRun(ResourceKind.BROKER, "1", name, value, 5, 5) for name, value in (brokers or {}).items()]
     topics.snapshots = SnapshotSettings.of([], runs)
-    row = epoch(4, at(10), group_type="STREAMS")._replace(is_open=is_open)
+    row = epoch(4, at(10), group_type="STREAMS", ended=None if is_open else at(20))
     history = GroupHistory.gather("g", 60_000, [row], TopicsAtEnd.of(topics), NO_SHARE_LOGS)
     return [row for row in findings(history, LIMITS) if row.kind == FindingKind.SETTINGS_OUT_OF_BOUNDS]
 
@@ -89,7 +89,7 @@ def test_a_group_at_the_size_that_a_snapshot_shows_is_full(
 ) -> None:
     topics = TopicHistory()
     topics.snapshots = SnapshotSettings.of([], [SettingRun(ResourceKind.BROKER, "1", setting, size, 5, 5)])
-    gone = member("c", at(10), at(11))._replace(is_open=False)
+    gone = member("c", at(10), at(11))
     rows = [epoch(4, at(10), group_type=group_type), member("a", at(10)), member("b", at(10)), gone]
     history = GroupHistory.gather("g", 60_000, rows, TopicsAtEnd.of(topics), NO_SHARE_LOGS)
     found = [row for row in findings(history, LIMITS) if row.kind == FindingKind.GROUP_FULL]
