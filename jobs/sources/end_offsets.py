@@ -14,6 +14,7 @@ from coordinator_core.errors import InputError
 from coordinator_core.groups.end_offsets import EndOffset
 from coordinator_core.groups.offsets import TopicPartition
 from jobs.sources.bounded_text import check_unpacked
+from jobs.sources.packed import head_of
 from jobs.sources.printed.printed_ends import printed_ends
 
 COLUMNS = pa.schema(
@@ -108,6 +109,11 @@ def _read_parquet(path: Path) -> Any:
     """Return the rows of Parquet files. Arrow's datasets import pandas if it is there, which takes most of a second."""
     import pyarrow.dataset as ds
 
+    if path.is_file() and head_of(path, 4) != b"PAR1":
+        raise InputError(
+            f"{path}: no end offsets: give what kafka-get-offsets or kafka-consumer-groups --describe prints, a "
+            "file of the command snapshot (FILE.jsonl), or Parquet"
+        )
     dataset = ds.dataset(path, format="parquet")
     if (rows := dataset.count_rows()) > MOST_ROWS:
         raise InputError(f"{path}: has {rows} rows, and at most {MOST_ROWS} are read: name the newest files")

@@ -50,3 +50,9 @@ def test_a_name_of_a_column_that_is_no_text_is_refused(tmp_path: Path) -> None:
     for read in (newest_ends, all_ends):
         with pytest.raises(InputError, match=r"not UTF-8: b'topic_.xb5x'"):
             read(ends)
+
+
+def test_text_without_end_offsets_is_refused_with_what_to_give(tmp_path: Path) -> None:
+    (tmp_path / "ends.txt").write_text("Error: Executing consumer group command failed due to a timeout\n")
+    with pytest.raises(InputError, match="no end offsets: give what kafka-get-offsets or"):
+        all_ends(tmp_path / "ends.txt")
