@@ -61,7 +61,8 @@ def count(tables: TableReader, gate_of: GateOf, chosen: FindingCheckSettings) ->
     if tables.exists("findings"):
         begin("unexpected_findings", *(("failing_findings",) if chosen.fail_on else ()))
         named = [kind for kind in map(str, chosen.fail_on) if kind != "any"]
-        for cluster, found in _rows(tables, FindingRow, "findings", f"score >= {chosen.min_score}"):
+        told = f"score >= {chosen.min_score} AND NOT coalesce(covered, FALSE)"
+        for cluster, found in _rows(tables, FindingRow, "findings", told):
             gate = gate_of(cluster)
             if gate.counts(found):
                 put("unexpected_findings", cluster, found.group_id, found.kind)

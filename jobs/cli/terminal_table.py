@@ -78,7 +78,7 @@ class TerminalTable:
             return False
         self._print_notes(terminal)
         terminal.print()
-        self._print_row(terminal, widths, [Text(name.replace(" ", "\n"), style="bold") for name in beside])
+        self._print_row(terminal, widths, [Text(name, style="bold") for name in beside])
         terminal.print(Text("─" * (sum(widths.values()) + GAP * (len(widths) - 1))))
         for number in range(len(next(iter(self.cells.values())))):
             self._print_row(terminal, widths, [Text(column[number]) for column in beside.values()])
