@@ -10,9 +10,9 @@ LOCK := requirements-dev.lock
 WORKERS ?= 3
 SEED ?= $(shell date +%s)
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
-QUICK := -m "not long" --ignore tests/browser --ignore tests/broker --ignore tests/cluster
+QUICK := -m "not long" --ignore tests/browser --ignore tests/broker --ignore tests/cluster --ignore tests/stores
 
-.PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster test-clients bench docs lock clean java
+.PHONY: help setup demo lint test test-wide test-shuffled test-long test-browser test-broker test-cluster test-stores test-clients bench docs lock clean java
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -56,7 +56,7 @@ test-shuffled: setup  ## the quick tests in another order and with another seed 
 	$(PYTEST) $(QUICK) --ignore tests/differential --ignore tests/end_to_end -p randomly --randomly-seed $(SEED)
 
 test-long: setup  ## the tests that take minutes each
-	$(BIN)/python -m pytest -m long --ignore tests/cluster
+	$(BIN)/python -m pytest -m long --ignore tests/cluster --ignore tests/stores
 
 test-browser: setup  ## the report in Chromium
 	@test -x /usr/bin/chromium || { echo "Chromium is needed: sudo apt-get install chromium"; exit 1; }
@@ -71,6 +71,10 @@ test-broker: setup  ## tests against a real Kafka broker
 
 test-cluster: setup  ## nights on a Spark cluster of this machine, with killed processes (RECORDS=20000)
 	$(BIN)/python -m pytest tests/cluster --cluster-records $(RECORDS)
+
+test-stores: setup  ## nights into an object store: a server of S3 on this machine
+	@$(BIN)/python -c 'import moto' 2>/dev/null || { echo "moto is needed: $(BIN)/pip install '.[stores]'"; exit 1; }
+	$(BIN)/python -m pytest tests/stores
 
 test-clients: setup  ## nights by clients of other versions of Spark and Python, each in an environment of its own
 	$(BIN)/python -m tests.clients

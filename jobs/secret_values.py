@@ -12,14 +12,15 @@ from typing import Any, Final
 
 HIDDEN: Final = "***"
 
-FREE: Final = ("kafka.", "spark.conf.")
+FREE: Final = ("kafka.", "spark.conf.", "storage_options.")
 """Begins of settings whose further names are not this software's own."""
 
 SECRET: Final = frozenset({"spark.remote"})
 """Settings of this software that may hold a token."""
 
 HARMLESS: Final = re.compile(
-    r"kafka\.(bootstrap\.servers|security\.protocol|sasl\.mechanisms?|sasl\.username|client\.id|group\.id|log_level"
+    r"storage_options\.(aws_(region|endpoint(_url)?|default_region)|azure_storage_account_name|google_bucket)"
+    r"|kafka\.(bootstrap\.servers|security\.protocol|sasl\.mechanisms?|sasl\.username|client\.id|group\.id|log_level"
     r"|ssl\.ca\.location|ssl\.endpoint\.identification\.algorithm|enable\.ssl\.certificate\.verification"
     r"|broker\.address\.family|([a-z]+\.)+(ms|bytes|kbytes|messages))"
     r"|spark\.conf\.spark\.((driver|executor)\.(memory|memoryOverhead|cores|instances|maxResultSize)|app\.name|log\.level"

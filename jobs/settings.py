@@ -151,6 +151,7 @@ class Settings(Section):
     gates: GateSettings
     maintenance: MaintenanceSettings
     kafka: dict[str, str]
+    storage_options: dict[str, str]
     spark: SparkSettings
     engine: EngineSettings
     audit: AuditSettings
@@ -202,6 +203,8 @@ def combine(stack: Iterable[Layer]) -> Settings:
             raise UsageError(f"{layer.origin}: {problem}") from error
         except UsageError as error:
             raise UsageError(f"{layer.origin}: {error}") from error
+    # delta-rs reads them there, in this process and in those that it starts.
+    os.environ.update({name.upper(): value for name, value in settings.storage_options.items()})
     return settings
 
 

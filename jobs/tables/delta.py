@@ -21,7 +21,7 @@ from jobs.tables.conflicts import ConflictError, repeated
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, Session, limits_of, runs_steps, started, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, Value, absolute, is_folder, sql_name
+from jobs.tables.reader import MissingTableError, Value, absolute, is_folder, is_store, sql_name
 from jobs.tables.table import Table
 from jobs.tables.write_errors import writing
 
@@ -78,8 +78,9 @@ class Tables:
     """
 
     def __init__(self, session: Session, location: str, limits: EngineLimits | None = None) -> None:
-        self.session = session
-        self.limits = limits_of(session, limits or EngineLimits())
+        # In an object store, Spark needs credentials of its own: it does all of a night there, or nothing.
+        self.session = session if runs_steps(session) or not is_store(location) else None
+        self.limits = limits_of(self.session, limits or EngineLimits())
         self.is_folder = is_folder(location)
         self._created: set[str] = set()
         self._empty: set[str] = set()
@@ -107,7 +108,7 @@ class Tables:
     def exists(self, table: Table) -> bool:
         """Return whether the table exists. Raise InputError if it exists but cannot be read."""
         if self.is_here():
-            if not is_there(Path(self.location, table.name)):
+            if not self._has_files(table):
                 return False
             if self.local(table) is not None:
                 return True
@@ -118,6 +119,14 @@ class Tables:
         except MissingTableError:
             return False
         return True
+
+    def _has_files(self, table: Table) -> bool:
+        """Return whether there is a file of the table, be it damaged: then it must not be taken for a new one."""
+        if self.is_folder:
+            return is_there(Path(self.location, table.name))
+        from deltalake import DeltaTable  # not at the top: Python workers of Spark have no use for it
+
+        return DeltaTable.is_deltatable(f"{self.location}/{table.name}")
 
     def create(self, table: Table) -> None:
         """Create the table if it does not exist; otherwise check that its columns are those of this release.

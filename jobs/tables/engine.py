@@ -1,6 +1,6 @@
 """The two engines over the tables, DataFusion in this process and Spark, and the only choice between them.
 
-By place: this process reads and writes what is in a folder of its own machine, and reads what is in an object store.
+By place: this process reads and writes what is in a folder of its own machine or in an object store.
 By feature: what delta-rs cannot read is for Spark. By size: what is within the ``EngineLimits`` is made here, because a
 job that Spark plans and runs takes longer than the reading of a small table; more is for Spark.
 """
@@ -70,9 +70,12 @@ def reads_here(location: str, remote: str | None) -> bool:
 def works_here(session: Session, location: str) -> bool:
     """Return whether this process takes part in the steps of a night.
 
-    The tables are in a folder of this machine, and so are the files of Spark, if it runs: it is beside this process.
+    The tables are in a folder of this machine, and so are the files of Spark, if it runs: it is beside this process. Or
+    they are in an object store, and Spark, which has credentials of its own for it, does not run.
     """
-    return is_folder(location) and (not runs_steps(session) or (master(session) or "").startswith("local"))
+    if not runs_steps(session):
+        return can_open(location)
+    return is_folder(location) and (master(session) or "").startswith("local")
 
 
 def runs_steps(session: Session) -> TypeGuard[SparkSession]:

@@ -1,22 +1,24 @@
-"""A table in a folder of this machine, changed by this process: a few rows are written without a Spark job."""
+"""A table in a folder or an object store, changed by this process: a few rows are written without a Spark job."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import SEEK_END
-from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from pyarrow.fs import FileSystem
 
+from coordinator_core.errors import InputError
+from jobs.errors import one_line
 from jobs.tables.columns import plain
 from jobs.tables.folder_reader import DIALECT
-from jobs.tables.reader import Value, with_names
+from jobs.tables.reader import Value, is_folder, with_names
+from jobs.tables.store import files_in
 
 WRITER_VERSION: Final = 2
 """The newest writer version of Delta's protocol that all tables have which this software creates."""
@@ -39,11 +41,19 @@ class LocalTable:
 
     @classmethod
     def open(cls, place: str, check: Callable[[], object] = lambda: None) -> LocalTable | None:
-        """Open the table in a folder; None: it does not exist, or has features of Delta that delta-rs may not know."""
+        """Open the table; None: it does not exist, or has features of Delta that delta-rs may not know.
+
+        Raises:
+            InputError: the object store does not answer. Spark is not asked: it would need credentials of its own.
+        """
         try:
             table = DeltaTable(place)
-        except (DeltaError, TableNotFoundError, OSError):
+        except TableNotFoundError:
             return None
+        except (DeltaError, OSError) as error:
+            if is_folder(place):
+                return None
+            raise InputError(f"table {place} cannot be read: {one_line(error)}") from error
         return cls(table, place, check) if table.protocol().min_writer_version <= WRITER_VERSION else None
 
     def schema(self) -> pa.Schema:
@@ -56,9 +66,12 @@ class LocalTable:
 
     def rows(self) -> pa.Table:
         """Return all rows."""
+        if is_folder(self._place):
+            return self._table.to_pyarrow_table(filesystem=files_in(self._place))
         # Not with delta-rs's file system, which is written in Python: a thread of Arrow may free the last buffer of it
         # while the interpreter ends, and that aborts the process.
-        return self._table.to_pyarrow_table(filesystem=SubTreeFileSystem(self._place, LocalFileSystem()))
+        found = QueryBuilder().register("t", self._table).execute("SELECT * FROM t").read_all()
+        return pa.table(found).cast(self.schema())
 
     def size(self) -> int:
         """Return the size of its files in bytes."""
@@ -128,10 +141,14 @@ class LocalTable:
         """Correct the files of a commit: delta-rs writes texts of rows that it has read as ``string_view``, with which
         pyarrow, and DuckDB over it, compare no text.
         """
-        before = set(self._table.file_uris())
+        before = self._paths()
         yield
-        for place in set(self._table.file_uris()) - before:
-            _leave_types_to_parquet(Path(place))
+        for path in self._paths() - before:
+            _leave_types_to_parquet(files_in(self._place), path)
+
+    def _paths(self) -> set[str]:
+        """Return the files of the newest version, by their paths below the place."""
+        return {unquote(path) for path in pa.table(self._table.get_add_actions())["path"].to_pylist()}
 
     def clear(self) -> None:
         """Delete all rows."""
@@ -167,18 +184,23 @@ class LocalTable:
         return rows
 
 
-def _leave_types_to_parquet(file: Path) -> None:
+def _leave_types_to_parquet(files: FileSystem, path: str) -> None:
     """Rename Arrow's own schema in the footer of a Parquet file, so that Arrow takes the types that Parquet has.
 
-    The length of the file stays, which the table's log has, and so does every byte of the rows.
+    The length of the file stays, which the table's log has, and so does every byte of the rows. An object store has no
+    part of a file written again: there the whole file is.
     """
-    with file.open("r+b") as parquet:
-        parquet.seek(-8, SEEK_END)
-        length = int.from_bytes(parquet.read(4), "little")
-        begin = parquet.seek(-8 - length, SEEK_END)
-        if (at := parquet.read(length).find(ARROW_SCHEMA)) >= 0:
-            parquet.seek(begin + at)
-            parquet.write(ARROW_SCHEMA.lower())
+    with files.open_input_file(path) as parquet:
+        size = parquet.size()
+        length = int.from_bytes(parquet.read_at(4, size - 8), "little")
+        footer = parquet.read_at(length, begin := size - 8 - length)
+        if (at := footer.find(ARROW_SCHEMA)) < 0:
+            return
+        content = bytearray(parquet.read_at(size, 0))
+    content[begin + at : begin + at + len(ARROW_SCHEMA)] = ARROW_SCHEMA.lower()
+    # delta-rs's file system takes what a buffer has collected, and no Buffer of Arrow itself.
+    with files.open_output_stream(path, buffer_size=size + 1) as written:
+        written.write(bytes(content))
 
 
 def _commit(note: str | None, app_transactions: list[Transaction] | None = None) -> CommitProperties:

@@ -134,6 +134,11 @@ def is_folder(location: str) -> bool:
     return not is_catalog_name(location) and "://" not in location and not location.startswith("dbfs:")
 
 
+def is_store(location: str) -> bool:
+    """Return whether a location is an object store that delta-rs opens."""
+    return not is_folder(location) and can_open(location)
+
+
 def can_open(location: str) -> bool:
     """Return whether a location is a folder or an object store that delta-rs knows."""
     scheme = SCHEME.match(location)

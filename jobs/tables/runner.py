@@ -1,10 +1,10 @@
 """Who runs the steps of a night and the questions to tables: this process, or Spark. The only choice between them.
 
-This process runs them where the tables are in a folder of this machine, and divides large dumps among processes. Spark
-runs them where it runs already (``spark-submit``, Databricks, a notebook), where it is elsewhere (a cluster, Spark
-Connect), and where only it can open the tables (a catalog, an object store). Where this process runs them and Spark is
-installed, Spark starts once something comes that is for it: a dump in Parquet or Delta, a table with a feature that
-delta-rs does not know, or more than the limits of the section ``engine`` of the settings.
+This process runs them where the tables are in a folder of this machine or in an object store, and divides large dumps
+among processes. Spark runs them where it runs already (``spark-submit``, Databricks, a notebook), where it is elsewhere
+(a cluster, Spark Connect), and where only it can open the tables (a catalog, DBFS). Where this process runs them and
+Spark is installed, Spark starts once something comes that is for it: a dump in Parquet or Delta, a table with a feature
+that delta-rs does not know, or more than the limits of the section ``engine`` of the settings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.settings import Settings
 from jobs.tables.engine import Session
-from jobs.tables.reader import is_folder
+from jobs.tables.reader import can_open, is_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,9 +58,11 @@ def choose(chosen: Settings) -> Runner:
         return Runner(SPARK, "the setting spark.remote names it")
     if not chosen.spark.master.startswith("local"):
         return Runner(SPARK, f"the setting spark.master is {chosen.spark.master}")
-    if not is_folder(chosen.tables):
-        return Runner(SPARK, "the tables are not in a folder of this machine")
-    return Runner(LOCAL, "the tables are in a folder of this machine")
+    if not can_open(chosen.tables):
+        return Runner(SPARK, "only Spark opens the tables")
+    return Runner(
+        LOCAL, f"the tables are in {'a folder of this machine' if is_folder(chosen.tables) else 'an object store'}"
+    )
 
 
 def _is_active() -> bool:

@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -23,6 +22,7 @@ from coordinator_core.errors import InputError
 from jobs.tables.columns import INT, LONG, SHORT, STRING
 from jobs.tables.delta import INDEXED_COLUMNS, Tables
 from jobs.tables.engine import Rows
+from jobs.tables.store import files_in
 from jobs.tables.table import Table
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ PLAIN: Final = frozenset({"appendOnly", "invariants"})
 class TableFile:
     """A new Parquet file of a table, its rows in the order of the table within each run of ``ROWS_TOGETHER``."""
 
-    def __init__(self, folder: Path, table: Table) -> None:
+    def __init__(self, location: str, table: Table) -> None:
         self._table = table
-        self._folder = folder / table.name
+        self._files = files_in(f"{location}/{table.name}")
         self._name = f"part-{uuid4()}.snappy.parquet"
         self._rows: list[pa.RecordBatch] = []
         self._count = 0
@@ -87,9 +87,8 @@ class TableFile:
         self._write()
         assert self._writer is not None
         self._writer.close()
-        path = self._folder / self._name
-        stats = json.dumps(_stats(self._table, pq.read_metadata(path)))
-        return WrittenFile(self._table.name, self._name, path.stat().st_size, stats)
+        stats = json.dumps(_stats(self._table, pq.read_metadata(self._name, filesystem=self._files)))
+        return WrittenFile(self._table.name, self._name, self._files.get_file_info(self._name).size, stats)
 
     def _write(self) -> None:
         if not self._rows:
@@ -99,7 +98,7 @@ class TableFile:
         if self._table.order:
             rows = rows.take(pc.sort_indices(rows, sort_keys=[(name, "ascending") for name in self._table.order]))
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._folder / self._name, rows.schema, write_page_index=True)
+            self._writer = pq.ParquetWriter(self._name, rows.schema, write_page_index=True, filesystem=self._files)
         self._writer.write_table(rows, row_group_size=ROWS_A_GROUP)
 
 
@@ -163,7 +162,7 @@ def write_task(batches: Iterable[pa.RecordBatch], location: str, typed_rows: Typ
         for table, rows in typed_rows(batch):
             with _writing(location):
                 if table.name not in files:
-                    files[table.name] = TableFile(Path(location), table)
+                    files[table.name] = TableFile(location, table)
                 files[table.name].add(rows)
     with _writing(location):
         return [file.close() for file in files.values()]

@@ -1,4 +1,4 @@
-"""The first pass over commits where the tables are in a folder of this machine: tasks read the files of the tables
+"""The first pass over commits where this process takes part in the steps: tasks read the files of the tables
 themselves, in the order of the log, and write the sums as files.
 
 Ingest has written each range of the log to files of its own, in an order that is that of the log but for runs of some
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
@@ -29,6 +28,7 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.store import file_at
 from jobs.tables.table import Table
 from jobs.tables.written_files import WrittenFile, can_be_committed, write_task
 
@@ -103,15 +103,16 @@ class _File(NamedTuple):
 def _files_of(tables: Tables, table: Table) -> list[_File]:
     from deltalake import DeltaTable  # not at the top: workers have no use for it
 
-    place = Path(tables.location, table.name)
-    actions = pa.table(DeltaTable(str(place)).get_add_actions(flatten=True)).to_pylist()
+    place = f"{tables.location}/{table.name}"
+    actions = pa.table(DeltaTable(place).get_add_actions(flatten=True)).to_pylist()
     ends = "min.log_partition", "max.log_partition"
-    return [_File(str(place / action["path"]), *(action.get(name) for name in ends)) for action in actions]
+    return [_File(f"{place}/{action['path']}", *(action.get(name) for name in ends)) for action in actions]
 
 
 def write_files(tables: Tables, slices: Sequence[Slice], place: PassOver) -> list[WrittenFile]:
     """Write the rows of ``commit_summaries`` that all commits become, and return the files."""
-    size = sum(Path(path).stat().st_size for of in slices for path in of.files[What.COMMIT])
+    paths = [file_at(path) for of in slices for path in of.files[What.COMMIT]]
+    size = sum(files.get_file_info(name).size for name, files in paths)
     return tasks.done(tables.session, slices, partial(_write, place=place, location=tables.location), size)
 
 
@@ -178,7 +179,8 @@ class _RowGroup(NamedTuple):
         more = IS_MARKER if self.what is What.MARKER else ()
         names = {*WANTED[self.what], *more, *(name for name in OF_ROW if name not in known)}
         # Opened for one row group: a log partition may have more files than a process may have open.
-        with pq.ParquetFile(self.path, metadata=self.metadata) as file:
+        name, files = file_at(self.path)
+        with pq.ParquetFile(name, metadata=self.metadata, filesystem=files) as file:
             rows = file.read_row_group(self.nth, columns=sorted(names))
         wanted = _is_wanted(rows, known, of, place)
         if self.what is What.MARKER:
@@ -195,7 +197,8 @@ def _row_groups(of: Slice) -> Iterator[_RowGroup]:
     number = 0
     for what, paths in of.files.items():
         for path in paths:
-            metadata = pq.read_metadata(path)
+            name, files = file_at(path)
+            metadata = pq.read_metadata(name, filesystem=files)
             for index in range(metadata.num_row_groups):
                 group = metadata.row_group(index)
                 ends = _statistics(group, "log_partition")

@@ -1,0 +1,1 @@
+"""Nights into an object store: ``make test-stores``."""
