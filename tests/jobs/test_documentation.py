@@ -79,8 +79,8 @@ def test_what_the_evening_in_the_shop_quotes_is_what_the_commands_say(monkeypatc
     assert len(quoted) == 3
     assert all(line in explained for line in quoted)
     found = [json.loads(line) for line in said("findings", "--json").splitlines()]
-    assert [each["group_id"] for each in found] == ["pricing", "mailer", "payments", "payments", "checkout"]
-    assert all("payments-0 at" in each["subject"] for each in found[2:4])
+    assert [each["group_id"] for each in found] == ["pricing", "mailer", "payments", "checkout"]
+    assert "payments-0 at" in found[2]["subject"]
     actual, *_, hypothetical = (
         json.loads(line) for line in said("whatif", "checkout", "--static", "45000", "--json").splitlines()
     )
