@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
+from coordinator_core.audit.findings.coordinator_away import lost_members
 from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.rows import MembershipRow
-from jobs.relations.sessions import RETURNED, stored_lost_sessions
+from jobs.relations.sessions import LOST_AWAY, RETURNED, stored_lost_members, stored_lost_sessions
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
@@ -76,3 +78,15 @@ def test_tables_and_histories_find_the_same(seed: int, tmp_path: Path) -> None:
 def test_both_engines_know_the_same_sessions(seed: int, tmp_path: Path, spark: SparkSession) -> None:
     stored(tmp_path, memberships(seed))
     assert of_both(spark, tmp_path, RETURNED, cluster="c", gone=["leave or expiry"])
+
+
+def test_tables_and_histories_know_the_same_members_that_an_absence_cost(tmp_path: Path, spark: SparkSession) -> None:
+    away = [row._replace(hint=f"{COORDINATOR_AWAY} for 9 s") for row in memberships(1)]
+    rows = [one if number % 3 else other for number, (one, other) in enumerate(zip(memberships(1), away, strict=True))]
+    stored(tmp_path, rows)
+    by_group = groupby(rows, attrgetter("group_id"))
+    histories = [GroupHistory(name, 10_000_000, memberships=list(of_group)) for name, of_group in by_group]
+    found = list(stored_lost_members(FolderReader(str(tmp_path)), "c"))
+    assert found == sorted(lost for history in histories for lost in lost_members(history))
+    assert found
+    assert of_both(spark, tmp_path, LOST_AWAY, cluster="c")
