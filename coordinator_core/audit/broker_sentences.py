@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.witness import (
     NO_FILE,
     BrokerLines,
-    absences_within,
     beginning,
     computed_target,
     leaders_time,

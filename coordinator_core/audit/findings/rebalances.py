@@ -9,8 +9,8 @@ from itertools import pairwise
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
+from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.group_history import GroupHistory
-from coordinator_core.audit.folds.witness import absences_within
 from coordinator_core.durations import duration
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow

@@ -11,6 +11,7 @@ from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.broker_lines import conversions_refused, decisions_not_kept, not_completed
 from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import never_converges, slow
+from coordinator_core.audit.folds.absences import absences
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
     GroupHistory,
@@ -18,7 +19,6 @@ from coordinator_core.audit.folds.group_history import (
     Removal,
 )
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
-from coordinator_core.audit.folds.witness import absences
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
 from coordinator_core.history.lost_records import NOTHING_LOST
