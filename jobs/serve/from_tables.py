@@ -6,6 +6,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from threading import Lock
 from typing import Any, Final
 
@@ -147,9 +148,18 @@ COMMITS: Final = """
 SELECT hour_ms, CAST(sum(written) AS BIGINT) AS records FROM $commit_summaries
 WHERE cluster = :cluster AND hour_ms >= 0 AND written > 0 GROUP BY hour_ms
 """
+OF_ONE_TYPE: Final = """
+SELECT e.group_id AS group_id, min(e.group_type) AS group_type FROM $group_epochs AS e WHERE e.cluster = :cluster
+GROUP BY e.group_id HAVING min(e.group_type) {is_one} max(e.group_type)
+"""
+CONVERTED: Final = f"e.group_id IN (SELECT group_id FROM ({OF_ONE_TYPE.format(is_one='<>')}) AS converted)"
+LAST_TYPES: Final = f"""
+{OF_ONE_TYPE.format(is_one="=")} UNION ALL SELECT group_id, group_type FROM ({NEWEST.format(among=CONVERTED)}) AS n
+"""
+"""The newest type of each group. Few are ever converted: only of these the epochs are put in order."""
 TYPES: Final = f"""
 SELECT coalesce(t.group_type, '{OFFSETS}') AS name, count(*) AS groups FROM ({KNOWN}) AS k
-LEFT JOIN ({NEWEST.format(among="TRUE")}) AS t ON k.group_id = t.group_id
+LEFT JOIN ({LAST_TYPES}) AS t ON k.group_id = t.group_id
 GROUP BY coalesce(t.group_type, '{OFFSETS}')
 """
 FOUND: Final = {
@@ -261,8 +271,7 @@ class ServedTables:
         if asked.only_found:
             wanted.append("u.findings > 0")
         if asked.group_type is not None:
-            newest_epochs = NEWEST.format(among="TRUE")
-            wanted.append(f"k.group_id IN (SELECT group_id FROM ({newest_epochs}) AS n WHERE group_type = :group_type)")
+            wanted.append(f"k.group_id IN (SELECT group_id FROM ({LAST_TYPES}) AS n WHERE group_type = :group_type)")
             values["group_type"] = asked.group_type
         if asked.only_changed and asked.than_ms is not None:
             at_ms = FOREVER_MS - 1 if asked.at_ms is None else asked.at_ms
@@ -392,7 +401,8 @@ class ServedTables:
         while len(seen) < MOST_WORST and (row := next(tables.tuples(WORST, cluster=self._cluster, seen=seen), None)):
             seen.append(row[0])
         worst: list[tuple[RebalanceRow, Worst]] = []
-        for history in report_histories(tables, self._cluster, seen):
+        # One after the other: of one group few pages of a file are read, of a list of groups all of them.
+        for history in chain.from_iterable(report_histories(tables, self._cluster, [group_id]) for group_id in seen):
             rebalances = [row for part in by_log(history) for row in part.rebalances]
             worst += worst_of(rebalances, detail(history, self._settings.findings, ends))
         yield from (each for _, each in sorted(worst, key=lambda pair: badness(pair[0]), reverse=True))
