@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from jobs.tables.night_rows import stored_nights
 from jobs.tables.nightly import NIGHTLY_STEPS
 from jobs.tables.table import few
 from tests.core.builders import GroupLog
+from tests.jobs.frames import assert_rows
 from tests.jobs.logs import batch, write_segment
 
 CLUSTER = "lag"
@@ -116,10 +118,8 @@ def test_the_tables_show_the_settings_of_the_snapshots(nights):
 def test_settings_that_stay_take_two_rows_however_many_snapshots_show_them(nights):
     audit = nights[0]
     rows = audit.table("snapshot_settings").where("resource_type = 'GROUP' OR name = 'group.version'")
-    shown = sorted((row.name, row.timestamp_ms) for row in rows.collect())
-    assert shown == [
-        (name, time_ms) for name in ("consumer.session.timeout.ms", "group.version") for time_ms in (5_000, 34_000)
-    ]
+    expected = product(("consumer.session.timeout.ms", "group.version"), (5_000, 34_000))
+    assert_rows(rows.select("name", "timestamp_ms"), expected)
 
 
 def test_what_a_night_did_not_count_is_unknown_and_not_zero(nights):

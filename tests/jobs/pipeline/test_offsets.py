@@ -19,6 +19,7 @@ from jobs.sources.files import find_logs
 from jobs.tables.records import OFFSET_COMMITS
 from jobs.tables.spark_reader import SparkReader
 from tests.jobs.conftest import SAMPLE_LOGS
+from tests.jobs.frames import assert_rows
 from tests.jobs.relations.engines import write
 
 pytestmark = pytest.mark.long
@@ -52,7 +53,7 @@ def test_offsets_are_those_of_the_core(sample):
             "log_offset",
         )
     )
-    assert {tuple(row) for row in found.collect()} == expected
+    assert_rows(found, expected)
 
 
 def test_share_offsets_are_those_of_the_core(sample):
@@ -63,7 +64,7 @@ def test_share_offsets_are_those_of_the_core(sample):
     }
     rows = sample.table("group_offsets").where("status = 'share'")
     columns = ("group_id", "topic_id", "partition", "committed_offset", "leader_epoch", "log_offset")
-    assert {tuple(row) for row in rows.select(*columns).collect()} == expected
+    assert_rows(rows.select(*columns), expected)
 
 
 def test_rewinds_name_the_owner_then_and_the_rebalance_before(sample):
@@ -78,8 +79,7 @@ def test_rewinds_name_the_owner_then_and_the_rebalance_before(sample):
                 of = (history.group_id, commits.topic, commits.partition, at.offset, before, after)
                 expected.add((*of, metadata if metadata in members else None, min(owners, default=None), last))
     columns = ("group_id", "topic", "partition", "log_offset", "offset_before", "committed_offset")
-    found = sample.rewinds().select(*columns, "committer", "owner", "rebalance_to").collect()
-    assert {tuple(row) for row in found} == expected
+    assert_rows(sample.rewinds().select(*columns, "committer", "owner", "rebalance_to"), expected)
     assert any(owner is not None for *_, owner, _ in expected)
 
 
@@ -99,7 +99,7 @@ def test_removals_tell_how(sample):
         for each in commits.removals
     }
     columns = ("group_id", "topic", "partition", "log_offset", "offset_before", "cause")
-    assert {tuple(row) for row in sample.removals().select(*columns).collect()} == expected
+    assert_rows(sample.removals().select(*columns), expected)
     assert {"group deleted"} <= {cause for *_, cause in expected}
 
 
@@ -111,5 +111,5 @@ def test_rates(spark: SparkSession, tmp_path: Path) -> None:
         for at, (time_ms, ended) in enumerate(times)
     ]
     write(tmp_path, {OFFSET_COMMITS: rows})
-    (rate,) = SparkReader(spark, str(tmp_path)).frame(COMMIT_RATES, RATES_SCHEMA, cluster="c", every="1 hour").collect()
-    assert (rate.commits, rate.tombstones, rate.share) == (2, 2, 1.0)
+    rates = SparkReader(spark, str(tmp_path)).frame(COMMIT_RATES, RATES_SCHEMA, cluster="c", every="1 hour")
+    assert_rows(rates.select("commits", "tombstones", "share"), [(2, 2, 1.0)])
