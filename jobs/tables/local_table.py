@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
-from pyarrow.fs import FileSystem
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
@@ -144,7 +144,7 @@ class LocalTable:
         before = self._paths()
         yield
         for path in self._paths() - before:
-            _leave_types_to_parquet(files_in(self._place), path)
+            _leave_types_to_parquet(self._place, path)
 
     def _paths(self) -> set[str]:
         """Return the files of the newest version, by their paths below the place."""
@@ -184,23 +184,30 @@ class LocalTable:
         return rows
 
 
-def _leave_types_to_parquet(files: FileSystem, path: str) -> None:
+def _leave_types_to_parquet(location: str, path: str) -> None:
     """Rename Arrow's own schema in the footer of a Parquet file, so that Arrow takes the types that Parquet has.
 
-    The length of the file stays, which the table's log has, and so does every byte of the rows. An object store has no
-    part of a file written again: there the whole file is.
+    The length of the file stays, which the table's log has, and so does every byte of the rows. In a folder only the
+    name is written, so that a kill leaves no part of a file. An object store puts a whole file at once, and no part.
     """
+    files = files_in(location)
     with files.open_input_file(path) as parquet:
         size = parquet.size()
         length = int.from_bytes(parquet.read_at(4, size - 8), "little")
-        footer = parquet.read_at(length, begin := size - 8 - length)
-        if (at := footer.find(ARROW_SCHEMA)) < 0:
+        found = parquet.read_at(length, size - 8 - length).find(ARROW_SCHEMA)
+        if found < 0:
+            return
+        at = size - 8 - length + found
+        if is_folder(location):
+            with Path(location, path).open("r+b") as written:
+                written.seek(at)
+                written.write(ARROW_SCHEMA.lower())
             return
         content = bytearray(parquet.read_at(size, 0))
-    content[begin + at : begin + at + len(ARROW_SCHEMA)] = ARROW_SCHEMA.lower()
+    content[at : at + len(ARROW_SCHEMA)] = ARROW_SCHEMA.lower()
     # delta-rs's file system takes what a buffer has collected, and no Buffer of Arrow itself.
-    with files.open_output_stream(path, buffer_size=size + 1) as written:
-        written.write(bytes(content))
+    with files.open_output_stream(path, buffer_size=size + 1) as put:
+        put.write(bytes(content))
 
 
 def _commit(note: str | None, app_transactions: list[Transaction] | None = None) -> CommitProperties:
