@@ -289,8 +289,15 @@ def buckets(opened: Sequence[Opened]) -> tuple[int, tuple[Bucket, ...]]:
     for time, outcome, of_family in opened:
         outcomes[time // length * length][outcome] += 1
         families[time // length * length][of_family] += 1
-    return length, tuple(
-        Bucket(since, most_frequent(outcomes[since]), most_frequent(families[since])) for since in sorted(outcomes)
+    return length, counted_buckets(outcomes, families)
+
+
+def counted_buckets(outcomes: Mapping[int, Counter[str]], families: Mapping[int, Counter[str]]) -> tuple[Bucket, ...]:
+    """Return the intervals in order, by their beginnings (ms); each has outcomes, ``families`` may lack some."""
+    none = Counter[str]()
+    return tuple(
+        Bucket(since, most_frequent(outcomes[since]), most_frequent(families.get(since, none)))
+        for since in sorted(outcomes)
     )
 
 

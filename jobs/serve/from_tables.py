@@ -28,6 +28,7 @@ from jobs.report.build import (
     MOST_WORST,
     bands_of,
     bucket_length,
+    counted_buckets,
     highest_lags,
     reported_features,
     worst_of,
@@ -386,14 +387,7 @@ class ServedTables:
             for since, of_outcome in outcomes.items():
                 if without := of_outcome.total() - families[since].total():
                     families[since][CauseFamily.UNKNOWN] += without
-        return (
-            length,
-            tuple(
-                Bucket(since, most_frequent(outcomes[since]), most_frequent(families[since]))
-                for since in sorted(outcomes)
-            ),
-            unnamed,
-        )
+        return length, counted_buckets(outcomes, families), unnamed
 
     def _worst(self, tables: TableReader, ends: NewestEnds) -> Iterator[Worst]:
         """Yield the worst rebalances, of one group each: only these groups are read."""
