@@ -84,6 +84,7 @@ CAUSES = {
     CauseKind.REGEX_RESOLVED: "a subscribed regular expression now matches other topics",
     CauseKind.TOPOLOGY_CHANGED: "the topology changed",
     CauseKind.MEMBER_CHANGED: "{member} changed its metadata",
+    CauseKind.LEADER_REJOINED: "{member}, the leader, joined again",
     CauseKind.GROUP_CONFIG_CHANGED: "the group's configuration changed",
     CauseKind.WARMUP_CAUGHT_UP: "a warm-up task of the process of {member} caught up",
     CauseKind.SHARE_STATE_INITIALIZED: "share partitions of {topics} became assignable",

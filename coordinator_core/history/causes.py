@@ -57,6 +57,10 @@ class CauseKind(StrEnum):
     TOPOLOGY_CHANGED = "topology_changed"
     MEMBER_CHANGED = "member_changed"
     """Another part of a member's metadata changed (streams groups: any does)."""
+    LEADER_REJOINED = "leader_rejoined"
+    """The leader of a classic group joined again with the same subscription: a broker's application log says so. A
+    client does so that sees other partitions or racks than it assigned by, or when its application asks for it.
+    """
     GROUP_CONFIG_CHANGED = "group_config_changed"
     WARMUP_CAUGHT_UP = "warmup_caught_up"
     """A member reported that a warm-up task had caught up (KIP-1071). No record says so: nothing else opens an epoch

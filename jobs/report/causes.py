@@ -48,6 +48,7 @@ FAMILY_OF = {
     CauseKind.RACK_CHANGED: CauseFamily.CHANGED,
     CauseKind.TOPOLOGY_CHANGED: CauseFamily.CHANGED,
     CauseKind.MEMBER_CHANGED: CauseFamily.CHANGED,
+    CauseKind.LEADER_REJOINED: CauseFamily.CHANGED,
     CauseKind.TOPIC_CREATED: CauseFamily.TOPICS,
     CauseKind.TOPIC_DELETED: CauseFamily.TOPICS,
     CauseKind.TOPIC_GROWN: CauseFamily.TOPICS,

@@ -69,10 +69,10 @@ def test_lines_of_the_broker_tell_the_topics_and_the_causes(recorded: Recorded) 
     assert [row for row in rows if row["table"] == "violations"] == []
     assert {row["verdict"] for row in rows if row["table"] == "target_audits"} == {"identical"}
     told = [cause for row in printed("rebalances", *recorded.lines) for cause in row["causes"]]
-    # A leader may look at topics before a broker that starts knows them all, and joins again: no line says why.
-    assert all("re-joining group during Stable" in cause["hint"] for cause in told if cause["kind"] == "unknown")
+    # A leader may look at topics before a broker that starts knows them all, and joins again.
     causes = Counter(cause["kind"] for cause in told)
-    assert causes["unknown"] <= len(ASSIGNORS)
+    assert causes["unknown"] == 0
+    assert causes["leader_rejoined"] <= len(ASSIGNORS)
     assert causes["topic_grown"] >= len(ASSIGNORS)
     assert causes["member_left"] >= len(ASSIGNORS)
 

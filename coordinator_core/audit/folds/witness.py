@@ -7,6 +7,7 @@ contradict each other decide nothing, and where no line is, nothing follows.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -22,6 +23,13 @@ from coordinator_core.records import LogPosition
 
 VIEW_CHANGED: Final = "cached metadata has changed"
 """Why a leader of Kafka's Java client joins again that sees other partitions or racks than it assigned by (KIP-800)."""
+
+_REJOINS: Final = re.compile(
+    r"(?:Leader (?P<leader>.+?) re-joining group|Updating metadata for member (?P<member>.+?))"
+    r"(?: during (?P<state>\w+))?(?:; client reason: .*)?",
+    re.DOTALL,
+)
+"""Why a rebalance begins that a member's JoinGroup makes: the leader's, or one with other metadata than before."""
 
 HOW = {
     EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),
@@ -92,10 +100,18 @@ def testify(
             by_epoch[row.epoch].append(row)
     return Testimony(
         [_epoch(row, lines, departures) for row in epochs],
-        [_rebalance(row, beginning(row, lines), departures, lines.away) for row in rebalances],
+        [
+            _rebalance(row, beginning(row, lines), _leader(by_epoch[row.from_epoch or 0], row), departures, lines.away)
+            for row in rebalances
+        ],
         [departures.membership(row) for row in memberships],
         tuple(_bound(event, departures, by_epoch) for event in lines.events),
     )
+
+
+def _leader(epochs: Sequence[GroupEpochRow], row: RebalanceRow) -> str | None:
+    """Return who led the group before a rebalance."""
+    return next((each.leader for each in reversed(epochs) if each.opened.offset < row.at.offset), None)
 
 
 def _spans(lines: Iterable[BrokerEvent]) -> Iterator[FileSpan]:
@@ -252,24 +268,44 @@ def beginning(row: RebalanceRow, lines: BrokerLines) -> BrokerEvent | None:
     return None
 
 
-def _of_beginning(cause: Cause, reason: str, place: str) -> Cause:
-    """Return a cause that the log does not show with the reason in the line: what a client said itself is one."""
-    if not reason.endswith(f"client reason: {VIEW_CHANGED}"):
-        return cause._replace(hint=f"{place}: {reason}")
-    detail = f"a client said so: {VIEW_CHANGED}"
-    return cause._replace(kind=str(CauseKind.TOPIC_METADATA_CHANGED), detail=detail, hint=place)
+def _of_beginning(cause: Cause, began: BrokerEvent, leader: str | None, loaded: BrokerEvent | None) -> Cause:
+    """Return a cause that the log does not show as the line tells it: by what a client said itself, or by who joined
+    again. While a group is stable only its leader begins a rebalance without another subscription.
+    """
+    reason = began.reason or ""
+    if reason.endswith(f"client reason: {VIEW_CHANGED}"):
+        said = f"a client said so: {VIEW_CHANGED}"
+        return cause._replace(kind=str(CauseKind.TOPIC_METADATA_CHANGED), detail=said, hint=began.place)
+    cause = cause._replace(hint=f"{began.place}: {reason}")
+    again = _REJOINS.fullmatch(reason)
+    if again is None or (again["state"] or "Stable").title() != "Stable" or not (leader or again["leader"]):
+        return cause
+    member = again["leader"] or again["member"]
+    if again["leader"] is None and member != leader:
+        return cause._replace(kind=str(CauseKind.MEMBER_CHANGED), detail=None, member_id=member)
+    detail = None if loaded is None else f"its coordinator had just loaded the group ({loaded.place})"
+    return cause._replace(kind=str(CauseKind.LEADER_REJOINED), detail=detail, member_id=member)
+
+
+def _loaded_before(began: BrokerEvent, row: RebalanceRow, away: Iterable[Absence]) -> BrokerEvent | None:
+    """Return the line that the group was loaded since its generation before, and shortly before the rebalance began."""
+    begin_ms = began.timestamp_ms or 0
+    first_ms = max(begin_ms - SLACK_MS, row.began_after_ms or 0)
+    return next((each.until for each in away if is_between(each.until, first_ms, begin_ms)), None)
 
 
 def _rebalance(
     row: RebalanceRow,
     began: BrokerEvent | None,
+    leader: str | None,
     departures: _Departures,
     away: Sequence[Absence],
 ) -> RebalanceRow:
     causes = tuple(departures.cause(cause, row.group_type) for cause in row.causes)
     if began is not None and began.reason is not None:
+        loaded = _loaded_before(began, row, away)
         causes = tuple(
-            _of_beginning(cause, began.reason, began.place) if cause.kind == CauseKind.UNKNOWN else cause
+            _of_beginning(cause, began, leader, loaded) if cause.kind == CauseKind.UNKNOWN else cause
             for cause in causes
         )
     row = row._replace(causes=causes)

@@ -147,21 +147,51 @@ def test_generations_that_never_completed_are_named() -> None:
     assert "All members joined generation 4, which never completed (server.log:250)." in texts
 
 
+STABLE = "Updating metadata for member {} during Stable; client reason: not provided"
+
+
 @pytest.mark.parametrize(
-    ("reason", "kind"),
-    [("cached metadata has changed", "topic_metadata_changed"), ("not provided", "unknown")],
+    ("why", "leader", "kind"),
+    [
+        ("Updating metadata for member m; client reason: cached metadata has changed", "m", "topic_metadata_changed"),
+        ("Leader m re-joining group during Stable; client reason: not provided", None, "leader_rejoined"),
+        ("Updating metadata for member m", "m", "leader_rejoined"),
+        (STABLE.format("m"), "m", "leader_rejoined"),
+        (STABLE.format("m"), "other", "member_changed"),
+        (STABLE.format("m"), None, "unknown"),
+        ("Updating metadata for member m during CompletingRebalance", "m", "unknown"),
+    ],
 )
-def test_a_cause_that_the_log_does_not_show_is_what_the_client_said(reason: str, kind: str) -> None:
+def test_a_cause_that_the_log_does_not_show_is_what_the_line_says(why: str, leader: str | None, kind: str) -> None:
     row = rebalance(
         4, at(60), group_type="CLASSIC", from_epoch=3, began_after_ms=10_000, causes=(cause("unknown", None, at(60)),)
     )
-    why = f"Updating metadata for member m during Stable; client reason: {reason}"
     begun = said(f"Preparing to rebalance group g in state Stable with old generation 3 (reason: {why}).", 20)
-    (told,) = gathered([begun], row, epoch(4, at(60), group_type="CLASSIC")).rebalances
+    before = epoch(3, at(10), group_type="CLASSIC")._replace(leader=leader)
+    (told,) = gathered([begun], before, row, epoch(4, at(60), group_type="CLASSIC")).rebalances
     (found,) = told.causes
-    assert found.kind == kind
+    assert (found.kind, found.member_id) == (kind, "m" if kind in ("leader_rejoined", "member_changed") else None)
     assert (found.hint or "").startswith("server.log:200")
-    assert reason in f"{found.detail} {found.hint}"
+    assert why.rpartition(": ")[2] in f"{found.detail} {found.hint}"
+
+
+@pytest.mark.parametrize(("second", "is_told"), [(19, True), (9, False)])
+def test_a_leader_that_joins_again_once_the_group_is_loaded(second: int, is_told: bool) -> None:
+    row = rebalance(
+        4, at(60), group_type="CLASSIC", from_epoch=3, began_after_ms=10_000, causes=(cause("unknown", None, at(60)),)
+    )
+    loaded = "Finished loading of metadata from __consumer_offsets-0 with epoch 2 in 9ms where 0ms was spent in the "
+    lines = [
+        said(f"{loaded}scheduler. Loaded 7 records which total to 9 bytes.", second),
+        said(
+            "Preparing to rebalance group g in state Stable with old generation 3 "
+            "(reason: Leader m re-joining group during Stable).",
+            20 if is_told else 12,
+        ),
+    ]
+    (told,) = gathered(lines, row, epoch(4, at(60), group_type="CLASSIC")).rebalances
+    (found,) = told.causes
+    assert ("had just loaded" in (found.detail or "")) is is_told
 
 
 def test_nobody_is_blamed_while_the_coordinator_was_away() -> None:
