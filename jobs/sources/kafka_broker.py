@@ -61,7 +61,7 @@ class KafkaLogReader:
         """Return the ranges, with the end offsets of now."""
         consumer, reports = _opened(self.config)
         try:
-            reports.listed(consumer, self.topic, TIMEOUT_S)
+            reports.listed(consumer, TIMEOUT_S)
             return plan(consumer, self.topic, self.ranges, self.since)
         except KafkaException as error:
             raise reports.failure(error) from error
@@ -92,7 +92,8 @@ def topic_partitions(config: Mapping[str, str], topic: str) -> list[int]:
     """
     consumer, reports = _opened({**CONSUMER, **config})
     try:
-        return sorted(reports.listed(consumer, topic, LOOK_S).topics[topic].partitions)
+        described = reports.listed(consumer, LOOK_S).topics.get(topic)
+        return [] if described is None else sorted(described.partitions)
     except InputError:
         if reports.is_hopeless:
             raise
@@ -119,9 +120,9 @@ def plan(
         InputError: the topic or a partition does not exist, or the log ends before an offset that was ingested.
         KafkaException: the broker does not answer.
     """
-    metadata = consumer.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
-    if metadata.error is not None:
-        raise InputError(f"{topic}: {metadata.error.str()}")
+    metadata = consumer.list_topics(timeout=TIMEOUT_S).topics.get(topic)
+    if metadata is None or metadata.error is not None:
+        raise InputError(f"{topic}: {'there is no such topic' if metadata is None else metadata.error.str()}")
     planned = []
     for partition, (first, end) in sorted((ranges or dict.fromkeys(metadata.partitions, (None, None))).items()):
         if partition not in metadata.partitions:

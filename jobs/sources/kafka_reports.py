@@ -68,12 +68,15 @@ class Reports:
         except KafkaException as error:
             raise self.failure(error) from error
 
-    def listed(self, consumer: Any, topic: str, timeout_s: float) -> Any:
-        """Return the metadata of a topic. Raise InputError once a report, or the time-out, says that none will come."""
+    def listed(self, consumer: Any, timeout_s: float) -> Any:
+        """Return the metadata of all topics: a broker may create one that is asked for by its name.
+
+        Raise InputError once a report, or the time-out, says that no answer will come.
+        """
         end_s = time.monotonic() + timeout_s
         while True:
             try:
-                return consumer.list_topics(topic, timeout=min(PATIENCE_S, timeout_s))
+                return consumer.list_topics(timeout=min(PATIENCE_S, timeout_s))
             except KafkaException as error:
                 consumer.poll(0)
                 if self.errors or time.monotonic() > end_s:

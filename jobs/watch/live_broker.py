@@ -75,7 +75,7 @@ class LiveBroker:
         """Connect.
 
         Raises:
-            InputError: the broker refuses the login or does not answer, or there is no such topic.
+            InputError: the broker refuses the login or does not answer.
         """
         self._servers, self._warn = servers, warn
         self._config = {**config, "bootstrap.servers": servers}
@@ -103,12 +103,17 @@ class LiveBroker:
     def begin(self, reached: Mapping[LogPlace, Reached]) -> None:
         """Begin at the first offset of each partition, or where a former watch stopped.
 
+        A cluster makes the logs of groups when its first consumer comes: ``look`` finds them then.
+
         Raises:
-            InputError: there is no log of groups, or a partition ends before what the former watch read.
+            InputError: a partition ends before what the former watch read, or none is there any more.
         """
         self._follow(self._listed(), reached)
         if not self._places:
-            raise InputError(f"{self._servers}: there is no topic {' or '.join(REPLAYED_TOPICS)}")
+            missing = f"{self._servers}: there is no topic {' or '.join(REPLAYED_TOPICS)}"
+            if reached:
+                raise InputError(missing)
+            self._warn(f"{missing} yet, as no consumer has come to a new cluster: waiting")
 
     def identify(self) -> str:
         """Return the id of the cluster. Raise InputError if it does not answer."""
@@ -116,14 +121,12 @@ class LiveBroker:
         return self.cluster
 
     def _listed(self) -> set[tuple[str, int]]:
-        places = set()
-        for topic in REPLAYED_TOPICS:
-            listed = self._reports.listed(self._consumer, topic, TIMEOUT_S)
-            self.cluster = listed.cluster_id or ""
-            described = listed.topics[topic]
-            if described.error is None:
-                places |= {(topic, number) for number in described.partitions}
-        return places
+        listed = self._reports.listed(self._consumer, TIMEOUT_S)
+        self.cluster = listed.cluster_id or ""
+        described = {topic: listed.topics[topic] for topic in REPLAYED_TOPICS if topic in listed.topics}
+        return {
+            (topic, number) for topic, each in described.items() if each.error is None for number in each.partitions
+        }
 
     def _follow(self, listed: Collection[tuple[str, int]], reached: Mapping[LogPlace, Reached]) -> None:
         new = sorted(set(listed) - self._places.keys())
@@ -234,7 +237,7 @@ class LiveBroker:
         if look.leaders is None:
             self._looked_s -= LOOK_S
         else:
-            self._follow(look.leaders, {})
+            self._follow([place for place, leader in look.leaders.items() if leader >= 0], {})
         return look
 
     def _look(self, partitions: Collection[offsets.TopicPartition]) -> Look:

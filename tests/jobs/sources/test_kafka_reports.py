@@ -34,7 +34,7 @@ class Client:
         elif self.answer is not None:
             self.asked.set_result(self.answer)
 
-    def list_topics(self, topic: str, timeout: float) -> Any:
+    def list_topics(self, timeout: float) -> Any:
         """The answer, if nothing is left to report."""
         if self.left or self.answer is None:
             raise TIMED_OUT
@@ -75,9 +75,9 @@ def test_the_error_has_the_report_that_tells_most(
 def test_metadata_are_asked_for_until_something_is_reported() -> None:
     silent = Client([])
     with pytest.raises(InputError, match="b:1: Timed out"):
-        silent.reports.listed(silent, "t", 0.0)
+        silent.reports.listed(silent, 0.0)
     refused = Client([LOGIN, REFUSED])
     with pytest.raises(InputError, match="b:1: Timed out: SASL authentication error"):
-        refused.reports.listed(refused, "t", 60.0)
+        refused.reports.listed(refused, 60.0)
     assert refused.left == [REFUSED]
-    assert Client([], "topics").reports.listed(Client([], "topics"), "t", 60.0) == "topics"
+    assert Client([], "topics").reports.listed(Client([], "topics"), 60.0) == "topics"

@@ -1,0 +1,69 @@
+"""A watch of a cluster to which no consumer has come: it has no log of groups yet."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from coordinator_core.errors import InputError
+from coordinator_core.records import Family
+from jobs.watch import live_broker
+from jobs.watch.followed_log import LastRow, Reached
+from jobs.watch.live_broker import LiveBroker, Look
+from jobs.watch.new_rows import LogPlace
+
+OFFSETS = "__consumer_offsets"
+
+
+class Cluster:
+    """A broker that creates a topic that somebody asks for by its name, as it does by default."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.assigned: list[tuple[str, int]] = []
+
+    def list_topics(self, *names: str, timeout: float) -> Any:
+        """The topics that are there."""
+        assert not names, "the broker would create them"
+        return SimpleNamespace(cluster_id="c", topics={"orders": SimpleNamespace(error=None, partitions={0: None})})
+
+    def get_watermark_offsets(self, partition: Any, timeout: float) -> tuple[int, int]:
+        """Nothing is written yet."""
+        return 0, 0
+
+    def incremental_assign(self, partitions: Any) -> None:
+        """What the watch reads from now on."""
+        self.assigned += [(each.topic, each.partition) for each in partitions]
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+def test_a_watch_waits_for_the_log_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(live_broker, "Consumer", Cluster)
+    broker = LiveBroker("b:1", {}, said.append)
+    assert broker.identify() == "c"
+    broker.begin({})
+    assert (broker.places(), broker.is_caught_up) == ([], True)
+    (text,) = said
+    assert text.startswith("b:1: there is no topic __consumer_offsets or ")
+    assert text.endswith(" yet, as no consumer has come to a new cluster: waiting")
+    # Partition 1 has no leader yet: to ask for its offsets would fail.
+    monkeypatch.setattr(broker, "_look", lambda _: Look(1, {(OFFSETS, 0): 3, (OFFSETS, 1): -1}))
+    monkeypatch.setattr(live_broker, "LOOK_S", 0.0)
+    assert broker.look(list) is None
+    while broker.look(list) is None:
+        pass
+    assert broker.places() == [LogPlace(OFFSETS, Family.GROUP, 0)]
+    broker.close()
+
+
+def test_a_log_that_a_former_watch_read_and_that_is_gone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_broker, "Consumer", Cluster)
+    broker = LiveBroker("b:1", {}, pytest.fail)
+    reached = {LogPlace(OFFSETS, Family.GROUP, 0): Reached(LastRow(7, 0, 0), from_start=True)}
+    with pytest.raises(InputError, match="there is no topic"):
+        broker.begin(reached)
+    broker.close()
