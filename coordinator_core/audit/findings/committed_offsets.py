@@ -12,7 +12,15 @@ from typing import Final
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.by_turns import MORE_REWINDS, cut_text, is_by_turns
 from coordinator_core.audit.findings.thresholds import Thresholds
-from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits, Removal, Rewind, counted
+from coordinator_core.audit.folds.group_history import (
+    GroupHistory,
+    OpenTransaction,
+    PartitionCommits,
+    Removal,
+    Rewind,
+    counted,
+    first_of,
+)
 from coordinator_core.audit.folds.removals import EXPIRED, EXPIRED_OR_DELETED, OR_WITH_TOPIC
 from coordinator_core.cluster.clocks import utc
 from coordinator_core.durations import duration
@@ -226,20 +234,28 @@ def _lasted_ms(commit: PartitionCommits) -> int:
 
 
 def open_transactions(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield transactions that have been open for too long."""
-    for transaction in history.transactions:
-        age = history.now_ms - transaction.first.timestamp_ms
-        if age >= limits.open_transaction_ms:
-            detail = (
-                f"the transaction of producer {transaction.producer_id} has been open for at least {duration(age)}: "
-                f"it blocks the offsets of {counted(transaction.partitions, 'partition')}"
-            )
-            yield history.finding(
-                FindingKind.TRANSACTION_LEFT_OPEN,
-                age,
-                limits.open_transaction_ms,
-                detail,
-                [transaction.first],
-                subject=f"producer {transaction.producer_id}",
-                is_open=True,
-            )
+    """Yield one finding for the transactions that have been open for too long: by the oldest of them."""
+    old = [each for each in history.transactions if _age_ms(history, each) >= limits.open_transaction_ms]
+    if not old:
+        return
+    old.sort(key=lambda each: each.first.timestamp_ms)
+    age, partitions = _age_ms(history, old[0]), counted(max(each.partitions for each in old), "partition")
+    if len(old) == 1:
+        detail = f"the transaction of producer {old[0].producer_id} has been open for at least {duration(age)}: it "
+        detail += f"blocks the offsets of {partitions}"
+    else:
+        detail = f"{len(old)} transactions were left open, the oldest, of producer {old[0].producer_id}, for at least "
+        detail += f"{duration(age)}: they block the offsets of at least {partitions}; the producers of the next: "
+        detail += first_of([str(each.producer_id) for each in old[1:]])
+    yield history.finding(
+        FindingKind.TRANSACTION_LEFT_OPEN,
+        age,
+        limits.open_transaction_ms,
+        detail,
+        [each.first for each in old],
+        is_open=True,
+    )
+
+
+def _age_ms(history: GroupHistory, transaction: OpenTransaction) -> int:
+    return history.now_ms - transaction.first.timestamp_ms

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.coordinator_away import told_of
@@ -130,17 +131,25 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
 
 
 def slow(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
-    """Yield rebalances that took too long, or already do, each with the member that delayed it."""
-    for row in _in_order(history):
-        took = row.duration_min_ms
-        if took is None or took < limits.slow_rebalance_ms or row.outcome == "superseded":
+    """Yield rebalances that took too long, or already do, each with the member that delayed it.
+
+    One that the next rebalance superseded counts if it waited for a member, and ``never_converges`` does not tell it.
+    """
+    told = {row.at for each in _stretches(history) if each.lasted_ms >= limits.never_converges_ms for row in each.rows}
+    in_order = _in_order(history)
+    for row, after in zip_longest(in_order, in_order[1:]):
+        took, who, is_superseded = row.duration_min_ms, row.delayed_by, row.outcome == "superseded"
+        if took is None or took < limits.slow_rebalance_ms or (is_superseded and (who is None or row.at in told)):
             continue
-        who = row.delayed_by
         name = history.client(who)
         state = f"has taken {duration(took)} so far" if row.outcome == "open" else f"took {duration(took)}"
+        state += " and was not completed" if is_superseded else ""
         detail = f"the rebalance to {row.to_epoch} {state}"
         if who is not None:
             detail += f", delayed by {name}" + (f" ({who})" if name != who else "")
+        went = () if after is None else (cause.hint for cause in after.causes if cause.member_id == who and cause.hint)
+        if is_superseded and (hint := next(iter(went), None)) is not None:
+            detail += f"; {hint}"
         if away := absences_within(row, history.lines.away):
             detail += f"; the coordinator was away meanwhile ({away[0].until.place})"
         elif row.broker_away:
@@ -163,6 +172,24 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
 
     A rebalance whose outcome is unknown may have settled at once: the period that is known ends where it began.
     """
+    for stretch in _stretches(history):
+        if stretch.lasted_ms >= limits.never_converges_ms:
+            yield _unsettled(history, limits, stretch)
+
+
+class _Stretch(NamedTuple):
+    """Rebalances each of which superseded the one before, and when it ended, or the end of the log (ms)."""
+
+    rows: Sequence[RebalanceRow]
+    end_ms: int
+    is_open: bool
+
+    @property
+    def lasted_ms(self) -> int:
+        return self.end_ms - self.rows[0].at.timestamp_ms
+
+
+def _stretches(history: GroupHistory) -> Iterator[_Stretch]:
     stretch: list[RebalanceRow] = []
     for row in _in_order(history):
         stretch.append(row)
@@ -172,19 +199,14 @@ def never_converges(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
             end = row.at if row.outcome not in SETTLED else row.finished or row.at
             # One in progress has lasted since, unless its end may be among what is lost.
             lasted_ms = (row.duration_min_ms or 0) if row.outcome == "open" else 0
-            end_ms = end.timestamp_ms + lasted_ms
-            yield from _unsettled(history, limits, stretch, end_ms, is_open=row.outcome == "open")
+            yield _Stretch(stretch, end.timestamp_ms + lasted_ms, row.outcome == "open")
         stretch = []
     if len(stretch) > 1:
-        yield from _unsettled(history, limits, stretch, history.now_ms, is_open=True)
+        yield _Stretch(stretch, history.now_ms, is_open=True)
 
 
-def _unsettled(
-    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], end_ms: int, *, is_open: bool
-) -> Iterator[FindingRow]:
-    took = end_ms - rows[0].at.timestamp_ms
-    if took < limits.never_converges_ms:
-        return
+def _unsettled(history: GroupHistory, limits: Thresholds, stretch: _Stretch) -> FindingRow:
+    rows, took = stretch.rows, stretch.lasted_ms
     # In order of name within a rebalance, as in a storm; a client counts once in each, also with two members. While
     # the coordinator was away, no member could reach the target.
     served = (row for row in rows if not row.broker_away)
@@ -197,15 +219,15 @@ def _unsettled(
     )
     if who is not None:
         detail += f"; {who[0]} was behind in {who[1]} of them"
-    yield history.finding(
+    return history.finding(
         FindingKind.NEVER_CONVERGES,
         took,
         limits.never_converges_ms,
         detail,
         [row.at for row in rows],
         subject=None if who is None else who[0],
-        until_ms=end_ms,
-        is_open=is_open,
+        until_ms=stretch.end_ms,
+        is_open=stretch.is_open,
         complete=all(row.history_complete for row in rows),
     )
 

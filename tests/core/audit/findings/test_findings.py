@@ -174,6 +174,20 @@ def test_who_is_behind_is_not_to_blame_where_the_rebalance_names_no_member() -> 
     assert (slow.subject, slow.detail) == (None, "the rebalance to 2 has taken 5 min so far")
 
 
+def test_a_rebalance_that_waited_for_a_member_until_it_was_removed_is_slow() -> None:
+    """Whatever superseded it; unless the group never converges, which tells all of its rebalances."""
+    waited = {"outcome": "superseded", "finished": None, "duration_min_ms": 63_000, "delayed_by": "m1"}
+    expired = cause("member_left_or_expired", "m1", at(65))._replace(hint="expired: it did not revoke")
+    rows = [rebalance(2, at(2), **waited), rebalance(3, at(65), causes=(expired,))]
+    (slow,) = found(FindingKind.SLOW_REBALANCE, rebalances=rows)
+    told = "the rebalance to 2 took 1 min 3 s and was not completed, delayed by m1; expired: it did not revoke"
+    assert (slow.value, slow.subject, slow.detail) == (63_000, "m1", told)
+    assert found(FindingKind.SLOW_REBALANCE, rebalances=[rows[0]._replace(delayed_by=None), rows[1]]) == []
+    without_end = [rows[0], rebalance(3, at(400))]
+    assert found(FindingKind.SLOW_REBALANCE, rebalances=without_end) == []
+    assert len(found(FindingKind.NEVER_CONVERGES, rebalances=without_end)) == 1
+
+
 def test_a_rebalance_that_may_have_ended_in_lost_records_is_not_slow() -> None:
     lasting = {"outcome": "open", "is_open": True, "finished": None, "duration_min_ms": None}
     rows = [rebalance(2, at(2), outcome="superseded"), rebalance(3, at(3), **lasting)]
@@ -643,7 +657,15 @@ def test_partitions_that_commit_once_are_no_flood() -> None:
 
 def test_a_transaction_left_open() -> None:
     (row,) = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=[OpenTransaction(9, at(1), 2)])
-    assert (row.value, row.subject) == (69_000, "producer 9")
+    assert (row.value, row.detail.partition(" has")[0]) == (69_000, "the transaction of producer 9")
+
+
+def test_transactions_left_open_are_one_finding_by_the_oldest() -> None:
+    opened = [OpenTransaction(producer, at(producer), 2) for producer in (3, 1, 2, 69)]
+    (row,) = found(FindingKind.TRANSACTION_LEFT_OPEN, now_ms=70_000, transactions=opened)
+    assert (row.value, row.since_ms, len(row.evidence)) == (69_000, 1_000, 3), "the last one is younger than a minute"
+    assert row.detail.startswith("3 transactions were left open, the oldest, of producer 1, for at least 1 min 9 s")
+    assert row.detail.endswith("the producers of the next: 2, 3")
 
 
 def test_zombies_are_groups_and_topics_that_nobody_works_on() -> None:
