@@ -12,6 +12,7 @@ from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.absences import absences_within
 from coordinator_core.audit.folds.group_history import GroupHistory
+from coordinator_core.audit.folds.witness import HOW
 from coordinator_core.durations import duration
 from coordinator_core.history.causes import DEPARTED, CauseKind
 from coordinator_core.history.rows import DOWNGRADED, REACHED_NOT_READY, UPGRADED, RebalanceRow
@@ -30,7 +31,8 @@ SECOND_HALF = frozenset(
 )
 """Causes that go on with what another rebalance began, or move the group to the other protocol as a whole."""
 ARRIVED = frozenset((CauseKind.MEMBER_JOINED, CauseKind.STATIC_MEMBER_RETURNED, CauseKind.STATIC_MEMBER_REPLACED))
-GONE = frozenset(DEPARTED)
+GONE = DEPARTED.union(kind for kind, _ in HOW.values())
+"""A member went; the log alone, or a broker's line, says how."""
 TWICE = 2
 
 

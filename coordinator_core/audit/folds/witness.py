@@ -18,6 +18,7 @@ from coordinator_core.broker_log.later_lines import OF_EPOCH, SLACK_MS
 from coordinator_core.durations import duration
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.causes import DEPARTED, CauseKind
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.rows import LEFT_OR_EXPIRED, Cause, GroupEpochRow, MembershipRow, RebalanceRow
 from coordinator_core.records import LogPosition
 
@@ -161,7 +162,11 @@ class _Departures:
             return row._replace(hint=self._silence(row.hint, row.left))
         if (one := _agreed(lines)) is None:
             return row._replace(hint=_undecided(lines))
-        return row._replace(went_by=HOW[EventKind(one.kind)][1], hint=quoted(one))
+        # That its coordinator was away is why a session expired: a line that it did does not make that untrue.
+        is_away = one.kind == EventKind.MEMBER_EXPIRED and (row.hint or "").startswith(COORDINATOR_AWAY)
+        return row._replace(
+            went_by=HOW[EventKind(one.kind)][1], hint=f"{row.hint}; {quoted(one)}" if is_away else quoted(one)
+        )
 
     def cause(self, row: Cause, group_type: str) -> Cause:
         """Return the cause with how its member went."""

@@ -9,6 +9,7 @@ import pytest
 
 from coordinator_core.audit.explain import explain
 from coordinator_core.audit.findings.broker_lines import conversions_refused, decisions_not_kept, not_completed
+from coordinator_core.audit.findings.coordinator_away import lost_members
 from coordinator_core.audit.findings.membership import static_members
 from coordinator_core.audit.findings.rebalances import never_converges, slow
 from coordinator_core.audit.folds.absences import absences
@@ -21,6 +22,7 @@ from coordinator_core.audit.folds.group_history import (
 from coordinator_core.audit.folds.removals import EXPIRED_OR_DELETED
 from coordinator_core.broker_log.events import BrokerEvent
 from coordinator_core.broker_log.lines import events
+from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.lost_records import NOTHING_LOST
 from jobs.settings import load
 from tests.core.audit.histories import at, cause, epoch, member, rebalance
@@ -66,6 +68,20 @@ def test_a_member_that_comes_back_under_its_id_has_a_line_for_each_departure() -
     assert kinds(history) == ["member_left", "member_expired"]
     assert [row.went_by for row in history.memberships] == ["leave", "expiry"]
     assert [each.record for each in history.events] == [at(20), at(40)]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_kept"),
+    [
+        ("[GroupId g] Member m fenced from the group because the member session expired.", True),
+        ("[GroupId g] Member m left the consumer group.", False),
+    ],
+)
+def test_that_the_coordinator_was_away_is_why_a_session_expired(text: str, is_kept: bool) -> None:
+    """With lines of brokers, too, the finding counts who lost a session by it."""
+    history = gathered([said(text, 20)], *departure(hint=f"{COORDINATOR_AWAY} until then"))
+    assert (history.memberships[0].hint or "").startswith(COORDINATOR_AWAY) is is_kept
+    assert len(list(lost_members(history))) == is_kept
 
 
 def test_without_a_zone_lines_are_counted_off_where_each_departure_has_one() -> None:
