@@ -25,6 +25,9 @@ from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 MOST_NAMED: Final = 5
 """So many groups are named in a warning."""
 
+PARTITIONS: Final = 50
+"""Partitions of an internal topic by default (``offsets.topic.num.partitions``), where nothing says how many it has."""
+
 
 @dataclass(frozen=True, slots=True)
 class GivenLogs:
@@ -33,11 +36,12 @@ class GivenLogs:
     ``counts`` is how many there are, where topics or the ids of groups tell (``log_partition.proven_count``): otherwise
     as many as the highest one given shows at least. A log that does not tell its partition is None: it may be any. Each
     cluster with groups has the log ``GROUP_LOG``; that of Connect workers on KIP-848 exists where topics or its own
-    partitions show it.
+    partitions show it. ``numbered`` names the log partitions that were printed without positions.
     """
 
     partitions: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
+    numbered: Sequence[str] = ()
 
     def count(self, topic: str) -> int:
         """Return how many partitions a log has; at least, if topics are not known."""
@@ -130,6 +134,7 @@ class Knowledge:
         """
         return [
             *self.about_end(),
+            *without_positions(self.given.numbered),
             *self._of_gaps(),
             *self._of_absence(),
             *(self._of_uncounted() if group_id is None else ()),
@@ -196,7 +201,8 @@ class Knowledge:
             return [f"group {group_id!r} lies in {absent}, which was not given"]
         if self.given.not_counted() or GROUP_LOG not in self.given.counts:
             return self.reasons()
-        return [*self.about_end(), *self._of_gaps(), *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
+        lacks = [*self.about_end(), *without_positions(self.given.numbered), *self._of_gaps()]
+        return [*lacks, *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
 
     def _of_absent_workers(self, group_id: str) -> Iterator[str]:
         """Connect workers on KIP-848 are in a log of their own: any group may be one of them."""
@@ -204,7 +210,7 @@ class Knowledge:
             yield f"if group {group_id!r} is of Connect workers, it may lie in {absent}, which was not given"
 
     def _of_gaps(self) -> Iterator[str]:
-        if lost := self.incomplete:
+        if lost := {name: log for name, log in self.incomplete.items() if name not in self.given.numbered}:
             yield (
                 "the log lacks records, and what they may have said is missing from this answer; "
                 f"from these offsets on it is whole: {whole_from(lost)}"
@@ -247,6 +253,16 @@ class Knowledge:
             notes.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
         if notes:
             yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"
+
+
+def without_positions(names: Sequence[str]) -> list[str]:
+    """Return in words that these log partitions were printed without positions; the list is empty if none was."""
+    if not names:
+        return []
+    return [
+        f"{_few(names)}: printed without positions: log partitions are those that follow from the keys where there are "
+        f"{PARTITIONS}, Kafka's default, offsets number the lines of each, and which records are missing is not known"
+    ]
 
 
 def whole_from(gaps: Mapping[str, LogGaps]) -> str:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import typer
 
 from coordinator_core.errors import DecodeError, InputError
+from coordinator_core.history.knowledge import without_positions
 from coordinator_core.records import GROUP_LOG
 from coordinator_core.whole_numbers import DIGITS, whole_number
 from coordinator_core.wire.batch_format import (
@@ -34,7 +35,7 @@ from jobs.cli.arrow_start import start_without_pandas
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.formatting import visible
 from jobs.sources.copies import folder_of
-from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, refuse_empty_files
+from jobs.sources.files import KNOWN_TOPICS, SNAPSHOT, LogFile, find_logs, numbered, refuse_empty_files
 
 T = TypeVar("T")
 
@@ -124,6 +125,8 @@ def dump(
 def _chosen(path: str, topic: str | None, console: Console) -> list[LogFile]:
     """Return the segments at one path. The output does not name topics, so only one topic of a folder is chosen."""
     logs = find_logs([path], topics=KNOWN_TOPICS if topic is None else [topic], warn=console.warn)
+    for lack in without_positions(numbered(logs)):
+        console.warn(lack)
     topics = sorted({log.topic for log in logs})
     if topic is None and MAIN_TOPIC in topics and len(topics) > 1:
         others = ", ".join(name or "segments outside a topic's folder" for name in topics if name != MAIN_TOPIC)

@@ -13,6 +13,7 @@ from coordinator_core.history.knowledge import GivenLogs
 from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
 from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
+from jobs.sources.printed.logs import OF_LINES
 from jobs.tables.reader import TableReader, Value
 
 IN_FOLDER: Final = re.compile(r"(?:^|/)([a-zA-Z0-9._-]+)-(\d+)/[^/]+$")
@@ -34,6 +35,25 @@ WHERE cluster = :cluster LIMIT :most
 
 Place = tuple[str, int]
 """Topic and partition of a log."""
+
+WITHOUT_EPOCHS: Final = (
+    "SELECT DISTINCT log_topic, log_partition FROM $log_ranges WHERE cluster = :cluster AND leader_epoch IS NULL "
+    "AND log_partition IS NOT NULL"
+)
+OF_TEXT: Final = (
+    "SELECT DISTINCT log_topic, log_partition FROM $log_records WHERE cluster = :cluster AND source LIKE :text"
+)
+
+
+def numbered(tables: TableReader, cluster: str) -> set[Place]:
+    """Return the log partitions that were printed without positions: their offsets are numbers of lines.
+
+    Lines without positions name no leader epoch: the log is only asked where there are ranges without one.
+    """
+    if not tables.exists("log_ranges") or next(tables.rows(WITHOUT_EPOCHS, cluster=cluster), None) is None:
+        return set()
+    rows = tables.rows(OF_TEXT, cluster=cluster, text=f"%/{OF_LINES}")
+    return {(row["log_topic"], row["log_partition"]) for row in rows}
 
 
 def given(tables: TableReader) -> dict[str, set[Place]]:
@@ -59,13 +79,18 @@ def given(tables: TableReader) -> dict[str, set[Place]]:
 
 def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
     """Return which partitions of the logs of groups were given, and how many there are."""
-    places = given(tables).get(cluster, set())
-    partitions = defaultdict[str, frozenset[int]](frozenset)
+    places, of_lines = given(tables).get(cluster, set()), numbered(tables, cluster)
+    partitions: dict[str, frozenset[int] | None] = {}
     for topic, partition in places:
         if topic in GROUP_TOPICS:
-            partitions[topic] |= {partition}
+            partitions[topic] = frozenset([*(partitions.get(topic) or ()), partition])
+    unknown = {topic for topic, _ in of_lines}
     counts = log_counts(tables, cluster, places)
-    return GivenLogs(dict(partitions), {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts})
+    return GivenLogs(
+        partitions | dict.fromkeys(unknown & partitions.keys()),
+        {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts},
+        tuple(f"{topic}-{number}" for topic, number in sorted(of_lines)),
+    )
 
 
 def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> dict[str, int]:
@@ -79,7 +104,7 @@ def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> 
             "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
         )
         counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
-    at_least = shown(places)
+    at_least = shown({*places} - numbered(tables, cluster))
     placed = {topic: _placed(tables, cluster, topic) for topic in at_least}
     return counted(counts, placed, at_least, partial(_names_all, tables, cluster))
 
@@ -108,11 +133,11 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
 
     ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as in ``log_counts``. Partitions below the
     highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
-    count of a topic is not known.
+    count of a topic is not known; and where a log was printed without positions.
     """
     asked = {} if offsets_partitions is None else {offsets_topic: offsets_partitions}
     return {
-        cluster: _absent(places, log_counts(tables, cluster, places) | asked)
+        cluster: None if numbered(tables, cluster) else _absent(places, log_counts(tables, cluster, places) | asked)
         for cluster, places in given(tables).items()
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.share_initializations import SharePhase
 from coordinator_core.records import SHARE_LOG
-from jobs.relations.given_partitions import given, log_counts
+from jobs.relations.given_partitions import given, log_counts, numbered
 from jobs.relations.log_extent import Extents, below_ends
 from jobs.relations.logs import has_orphans, lost_records
 from jobs.relations.unreadable import first_offsets
@@ -22,7 +22,7 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
     given_state = GivenShareState(
         {number for _, number in places},
         log_counts(tables, cluster, places).get(SHARE_LOG, 0),
-        _is_placed(tables, cluster),
+        _is_placed(tables, cluster) and not any(topic in SHARE_TOPICS for topic, _ in numbered(tables, cluster)),
     )
     ends = {place: extent.end for place, extent in (extents or {}).items()}
     for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():

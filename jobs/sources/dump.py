@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from coordinator_core.errors import InputError
+from coordinator_core.history.knowledge import without_positions
 from coordinator_core.records import GROUP_LOG
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.copies import tails_in_words, without_tails
@@ -22,6 +23,7 @@ from jobs.sources.files import (
     UNKNOWN_PARTITION,
     find_logs,
     ignore,
+    numbered,
     refuse_empty_files,
 )
 from jobs.sources.json_source import JsonLinesReader
@@ -176,6 +178,8 @@ def _open_segments(session: Session, files: list[str], topic: str, topics: list[
     logs = without_tails(find_logs(files, topics=topics, snapshots=True, warn=warn))
     for tail in tails_in_words(logs):
         warn(tail)
+    for lack in without_positions(numbered(logs)):
+        warn(lack)
     refuse_empty_files(files, logs)
     segments = [log for log in logs if not log.is_snapshot]
     known = layouts(session, segments)

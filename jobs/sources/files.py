@@ -214,6 +214,12 @@ class LogFile:
         return next(log for log in printed_logs(self.texts).logs if log.name == self.member)
 
 
+def numbered(logs: Iterable[LogPlaced]) -> tuple[str, ...]:
+    """Return the names of the log partitions that were printed without positions."""
+    places = {(log.topic, log.partition) for log in logs if log.partition != UNKNOWN_PARTITION and not log.is_placed}
+    return tuple(f"{topic}-{number}" for topic, number in sorted(places))
+
+
 @lru_cache(maxsize=4)
 def _value_times(log: LogFile) -> ValueTimes:
     """Return the times of a segment, whichever of its ranges are read."""

@@ -19,13 +19,14 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG, Family
 from coordinator_core.wire.batch_format import Damage, Kind
 from jobs.queries.from_logs.log_partition import decoded_keys
 from jobs.queries.interface import NO_LOG_OF_GROUPS
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, REPLAYED_TOPICS, UNKNOWN_PARTITION, LogPart, LogPlaced
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, REPLAYED_TOPICS, LogPart, LogPlaced, numbered
 from jobs.sources.log_reader import LogReader
 
 
 def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLogs:
     """Return which partitions of the logs of groups are among these files; ``counts``: see ``log_counts``."""
     partitions: dict[str, frozenset[int] | None] = {}
+    logs = list(logs)
     for log in logs:
         if log.topic not in FAMILIES and log.family is Family.GROUP:
             partitions[GROUP_LOG] = None
@@ -33,7 +34,8 @@ def given_logs(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> GivenLog
             there = partitions.get(log.topic, frozenset())
             is_known = there is not None and log.is_placed
             partitions[log.topic] = frozenset([*there, log.partition]) if is_known and there is not None else None
-    return GivenLogs(partitions, {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts})
+    known = {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts}
+    return GivenLogs(partitions, known, numbered(logs))
 
 
 def require_log_of_groups(logs: Iterable[LogPart]) -> None:
@@ -127,8 +129,9 @@ def given_share_state(logs: Iterable[LogPlaced], counts: Mapping[str, int]) -> G
 
     ``counts`` are those of ``log_counts``.
     """
-    partitions = {log.partition for log in logs if log.family is Family.SHARE}
-    is_placed = UNKNOWN_PARTITION not in partitions
+    of_shares = [log for log in logs if log.family is Family.SHARE]
+    partitions = {log.partition for log in of_shares}
+    is_placed = all(log.is_placed for log in of_shares)
     return GivenShareState(partitions, counts.get(SHARE_LOG, 0), is_placed)
 
 

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from coordinator_core.errors import DecodeError, InputError
 from coordinator_core.groups.log_partition import log_partition_of, placing_key
+from coordinator_core.history.knowledge import PARTITIONS
 from coordinator_core.records import GROUP_LOG, Family
 from coordinator_core.wire.batch_format import Damage, DamageKind, Kind
 from coordinator_core.wire.log_columns import LOG_COLUMNS
@@ -37,11 +38,11 @@ from jobs.sources.printed.printed_rows import (
     place_of,
 )
 
-PARTITIONS: Final = 50
-"""Partitions of an internal topic by default (``offsets.topic.num.partitions``), where nothing says how many it has."""
-
 FIRST_OFFSET: Final = 1
 """Of a log that was printed without offsets: 0 would say that nothing was before."""
+
+OF_LINES: Final = f"{FIRST_OFFSET:020}.lines"
+"""Stands for the name of a segment where the offsets of a log are numbers of lines: so tables know it, too."""
 
 KEPT: Final = 4
 """Number of sets of files that a process keeps."""
@@ -157,7 +158,7 @@ def _logs(files: tuple[tuple[str, int, int], ...]) -> PrintedLogs:
         collected.add({**row, "log_offset": FIRST_OFFSET + collected.count}, row["source"])
         marked[row["source"]] += _is_marked(row)
     order = sorted(logs, key=lambda place: (place[0], -1 if place[1] is None else place[1]))
-    return PrintedLogs(tuple(logs[place].log(*place) for place in order), tuple(_notes([*unplaced], marked)))
+    return PrintedLogs(tuple(logs[place].log(*place) for place in order), tuple(_notes(marked)))
 
 
 def _is_marked(row: Row) -> bool:
@@ -165,14 +166,8 @@ def _is_marked(row: Row) -> bool:
     return NOT_PRINTED_BYTES in (row.get("extra") or ())
 
 
-def _notes(unplaced: Sequence[str], marked: Mapping[str, int]) -> Iterator[str]:
+def _notes(marked: Mapping[str, int]) -> Iterator[str]:
     """Yield what the files lack, in sentences."""
-    if unplaced:
-        yield (
-            f"{_named(unplaced)}: printed without positions: log partitions are those that follow from the keys where "
-            f"there are {PARTITIONS}, Kafka's default, offsets number the lines of each, and which records are missing "
-            "is not known"
-        )
     if files := [path for path, count in marked.items() if count]:
         yield (
             f"{_named(files)}: the tool did not print all fields of {sum(marked.values())} records: they are empty or "
@@ -293,6 +288,7 @@ class _Collected:
                 rows, offsets = rows.take(pa.array(kept)), offsets[kept]
         first = int(offsets[0]) if len(offsets) else 0
         segment = self._segment if self._segment and SEGMENT.fullmatch(self._segment) else f"{first:020}.log"
+        segment = OF_LINES if self.is_numbered else segment
         return PrintedLog(topic, partition, segment, rows, damages, self.is_numbered, tuple(self.files))
 
 

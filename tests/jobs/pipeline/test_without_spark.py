@@ -29,6 +29,7 @@ from tests.digests import of_tables
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.jobs.filled_tables import TOPIC
 from tests.jobs.logs import write_segment
+from tests.jobs.sources.test_printed import console_lines
 from tests.shared_data import ROOT
 
 BLOCKED = """
@@ -91,6 +92,24 @@ def test_a_night_without_spark_fills_the_tables_as_spark_does(kind: str, spark: 
     assert "ingest done" in second
     assert "records 0" in second
     assert of_tables(str(tmp_path / "tables"), dump)["table log_records"] == mine["table log_records"]
+
+
+def test_tables_know_that_offsets_are_numbers_of_lines(tmp_path: Path) -> None:
+    """Which partitions there are, and what is missing of them, is no better known than from the lines themselves."""
+    (tmp_path / "groups.jsonl").write_text("\n".join(console_lines("groupmetadata")), encoding="utf-8")
+    assert "printed without positions" in night(tmp_path, tmp_path / "groups.jsonl")
+    homes = (["--log", str(tmp_path / "groups.jsonl")], ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
+    from_lines, from_tables = (CliRunner().invoke(app, ["groups", *home]) for home in homes)
+    assert from_tables.stderr == from_lines.stderr
+    assert from_tables.stdout == from_lines.stdout
+    assert "printed without positions" in from_lines.stderr
+    assert "were not given" not in from_lines.stderr
+    (check,) = [line for line in checks_of(tmp_path / "tables") if "absent_partitions" in line]
+    assert "unknown" in check
+
+
+def checks_of(tables: Path) -> list[str]:
+    return CliRunner().invoke(app, ["checks", "--tables", str(tables)]).stdout.splitlines()
 
 
 def batch(first: int, key: bytes = b"\0\1k", time_ms: int = 5) -> bytes:
