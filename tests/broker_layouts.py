@@ -96,6 +96,36 @@ EXACT: Final[dict[str, Callable[[Said], str]]] = {
     "log4j date": lambda said: f"{said.at:%d %b %Y} {said.clock},{said.ms} {said.level} {said.logger}: {said.message}",
     "since the epoch": lambda said: f"{said.at_ms} {said.level} {said.message} {said.logger}",
     "columns": lambda said: "\t".join((said.iso, "kafka-0", said.level, said.message, said.logger, "main")),
+    "short iso of journald": lambda said: (
+        f"{said.date}T{said.clock}+0000 host1 kafka[4711]: {said.date} {said.clock},{said.ms} {said.level} "
+        f"{said.message} ({said.logger}) [{_thread(said)}]"
+    ),
+    "logcli": lambda said: f'{said.date}T{said.clock}Z {{app="kafka", pod="kafka-0"}} {said.line}',
+    "csv of splunk": lambda said: _csv(said.line, f"{said.iso[:-1]}+0000", "kafka-0", "server.log", quote_all=False),
+    "json of splunk": lambda said: json.dumps(
+        {"preview": False, "offset": 1, "result": {"_raw": said.line, "_time": f"{said.date} {said.clock} UTC"}}
+    ),
+    "objects over many lines": lambda said: json.dumps(
+        {
+            "instant": {"epochSecond": said.at_ms // 1000, "nanoOfSecond": said.at_ms % 1000 * 10**6},
+            "level": said.level,
+            "message": said.message,
+        },
+        indent=2,
+    ),
+    "otlp": lambda said: json.dumps(
+        {"timeUnixNano": str(said.at_ms * 10**6), "severityText": said.level, "body": {"stringValue": said.message}}
+    ),
+    "gelf": lambda said: json.dumps(
+        {"version": "1.1", "short_message": said.message, "timestamp": said.at_ms / 1000, "level": 6}
+    ),
+    "day first": lambda said: f"{said.at:%d.%m.%Y} {said.clock},{said.ms} {said.level} {said.message} ({said.logger})",
+    "month first": lambda said: f"{said.at:%m/%d/%Y} {said.clock}.{said.ms} {said.level} {said.message}",
+    "half days": lambda said: _csv(
+        f"{said.at.month}/{said.at.day}/{said.at:%Y}, {said.at:%I:%M:%S}.{said.ms} {said.at:%p}", said.message
+    ),
+    "basic": lambda said: f"{said.at:%Y%m%dT%H%M%S},{said.ms} {said.level} {said.message} ({said.logger})",
+    "compact": lambda said: f"{said.at:%Y%m%d%H%M%S}{said.ms} {said.level} {said.message} ({said.logger})",
     "carriage returns": lambda said: f"{said.line}\r",
 }
 """Layouts of a line that have all that the original has."""

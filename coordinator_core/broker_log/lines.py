@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.broker_log.events import BrokerEvent
-from coordinator_core.broker_log.json_texts import STRING, JsonEntry, json_entries, unquoted
+from coordinator_core.broker_log.json_texts import MOST_SCALAR, STRING, JsonEntry, json_entries, unquoted
 from coordinator_core.broker_log.layouts import LineLayout
 from coordinator_core.broker_log.messages import End, FoundMessage, find_message, fixed_part, said
 from coordinator_core.broker_log.times import NO_TIME, WrittenTime, resolution_of, time_before, with_zone
@@ -91,7 +91,7 @@ class LineReader:
 
     ``not_understood`` counts the lines that have the fixed part of a message and do not fit its pattern;
     ``first_not_understood`` is the first one: its number and that part. ``informs`` is whether a line of the
-    coordinator has a level below WARN, or none.
+    coordinator has a level below WARN, or none. ``resolution_ms`` is how exact its times are.
     """
 
     def __init__(self, file: str) -> None:
@@ -100,11 +100,11 @@ class LineReader:
         self.first_not_understood: tuple[int, str] | None = None
         self.informs = False
         self._layout = LineLayout()
-        self._resolution_ms = 1
+        self.resolution_ms = 1
 
     def note_times(self, times: Iterable[WrittenTime]) -> None:
         """Find out how exact times of this file are, from those of some of its lines."""
-        self._resolution_ms = resolution_of(time.local_ms for time in times if time.local_ms is not None)
+        self.resolution_ms = resolution_of(time.local_ms for time in times if time.local_ms is not None)
 
     def events(self, lines: Iterable[tuple[int, str]]) -> Iterator[BrokerEvent]:
         """Yield what these lines say of the coordinator; nothing for other lines.
@@ -167,7 +167,7 @@ class LineReader:
                 local_ms=time.local_ms,
                 timestamp_ms=_in_utc(time),
                 text=message[:MOST_TEXT],
-                resolution_ms=max(time.resolution_ms, self._resolution_ms),
+                resolution_ms=max(time.resolution_ms, self.resolution_ms),
             )
 
 
@@ -179,11 +179,22 @@ def events(text: str, file: str, line: int) -> Iterator[BrokerEvent]:
 def time_of_line(text: str) -> WrittenTime:
     """Return the time of any line of such a log, whatever it says; ``NO_TIME`` if it has none at its beginning."""
     if "{" in text[:MOST_HEAD]:
-        for entry in json_entries([text], has_prefix):
-            if entry.time is not NO_TIME:
-                return entry.time
+        for entry in json_entries([text], _is_message):
+            for time in times_of_entry(entry):
+                return time
     level = LEVEL.search(text, 0, MOST_HEAD)
     return time_before(text[: MOST_HEAD if level is None else level.start()])
+
+
+def times_of_entry(entry: JsonEntry) -> Iterator[WrittenTime]:
+    """Yield the times of an entry that has some: those that its texts begin with, or else that of its fields."""
+    own = [time_before(PREFIX.split(text[:MOST_HEAD], maxsplit=1)[0]) for _, text in entry.texts]
+    times = [with_zone(time, entry.time) for time in own if time.local_ms is not None] or [entry.time]
+    yield from (time for time in times if time.local_ms is not None)
+
+
+def _is_message(text: str) -> bool:
+    return len(text) > MOST_SCALAR
 
 
 def has_prefix(text: str) -> bool:

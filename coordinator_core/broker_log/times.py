@@ -11,13 +11,17 @@ from typing import Any, Final, NamedTuple
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _MONTH: Final = "|".join(MONTHS)
 TIME: Final = re.compile(
-    r"(?<![\d.])(?:(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
+    r"(?<![\d.])(?:(?:(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)"
     rf"|(?P<day2>\d\d?)[ /-](?P<name>{_MONTH})[ /-](?P<year2>\d{{4}})"
-    rf"|(?P<name3>{_MONTH}) (?P<day3>\d\d?), (?P<year3>\d{{4}}))"
-    r"(?:T|:| @ |,? )(?P<clock>\d\d:\d\d):(?P<second>\d\d)(?:[.,:](?P<fraction>\d{1,9}))?"
+    rf"|(?P<name3>{_MONTH}) (?P<day3>\d\d?), (?P<year3>\d{{4}})"
+    r"|(?P<one>\d\d?)(?P<mark>[./-])(?P<other>\d\d?)(?P=mark)(?P<year4>20\d\d))"
+    r"(?:T|:| @ |,? )(?P<hour>\d\d?):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"|(?P<year5>20\d\d)(?P<month5>\d\d)(?P<day5>\d\d)T?(?P<hour5>\d\d)(?P<minute5>\d\d)(?P<second5>\d\d)"
+    r"(?=[.,]\d{3}|\d{3}(?!\d)))"
+    r"(?:[.,:]?(?P<fraction>(?<=[.,:])\d{1,9}|(?<=\d)\d{3}(?!\d)))?(?P<half> ?[AP]M\b)?"
     r"(?P<zone> ?(?:Z|UTC|GMT)\b| ?[+-]\d\d:?\d\d(?!\d))?"
 )
-"""A date and a time, as layouts of log4j, containers and collectors write them."""
+"""A date and a time, as layouts of log4j, containers, collectors and spreadsheets write them."""
 SINCE_EPOCH: Final = re.compile(
     r"(?<![\w.-])(?P<whole>1\d{9})(?:\.(?P<point>\d{1,9})|(?P<more>\d{3}|\d{6}|\d{9}))(?![\w.])"
 )
@@ -28,6 +32,9 @@ EARLIEST_MS: Final = -14 * 3_600_000
 LATEST_MS: Final = 12 * 3_600_000
 """What a zone adds to get UTC (ms): from that of the Line Islands, +14:00, to -12:00."""
 SECOND_MS: Final = 1000
+LAST_MONTH: Final = 12
+EARLIEST_S: Final = 10**9
+"""A number below it is no time: seconds since the epoch have had ten digits since 2001."""
 COARSE_MS: Final = (1000, 100, 10)
 """Resolutions that the times of a file may have although they are written with more digits (ms)."""
 CHANCE: Final = 10**5
@@ -50,23 +57,38 @@ NO_TIME: Final = WrittenTime()
 
 
 @lru_cache(1024)
-def _minute_ms(year: int, month: int, day: int, clock: str) -> int | None:
+def _minute_ms(date: tuple[int, int, int], hour: int, minute: int) -> int | None:
     try:
-        at = datetime(year, month, day, int(clock[:2]), int(clock[3:]), tzinfo=UTC)
+        at = datetime(*date, hour, minute, tzinfo=UTC)
     except ValueError:
         return None
     return int(at.timestamp()) * 1000
 
 
-def _written(match: re.Match[str]) -> WrittenTime:
+def _date(match: re.Match[str]) -> tuple[int, int, int] | None:
+    """Return year, month and day; None where it is open which number is the month."""
     name = match["name"] or match["name3"]
-    month = int(match["month"]) if name is None else MONTHS.index(name) + 1
-    year = match["year"] or match["year2"] or match["year3"]
-    day = match["day"] or match["day2"] or match["day3"]
-    minute = _minute_ms(int(year), month, int(day), match["clock"])
+    if match["mark"] is None:
+        month = int(match["month"] or match["month5"]) if name is None else MONTHS.index(name) + 1
+        year = match["year"] or match["year2"] or match["year3"] or match["year5"]
+        return int(year), month, int(match["day"] or match["day2"] or match["day3"] or match["day5"])
+    year, one, other = (int(match[part]) for part in ("year4", "one", "other"))
+    if match["mark"] == "." or one > LAST_MONTH or one == other:
+        return year, other, one
+    return (year, one, other) if other > LAST_MONTH else None
+
+
+def _hour(match: re.Match[str]) -> int:
+    hour = int(match["hour"] or match["hour5"])
+    return hour if match["half"] is None else hour % 12 + 12 * ("P" in match["half"])
+
+
+def _written(match: re.Match[str]) -> WrittenTime:
+    date = _date(match)
+    minute = None if date is None else _minute_ms(date, _hour(match), int(match["minute"] or match["minute5"]))
     if minute is None:
         return WrittenTime(match[0])
-    local_ms = minute + int(match["second"]) * SECOND_MS + _ms(match["fraction"])
+    local_ms = minute + int(match["second"] or match["second5"]) * SECOND_MS + _ms(match["fraction"])
     return WrittenTime(match[0], local_ms, _to_utc_ms(match["zone"]), _resolution(match["fraction"]))
 
 
@@ -137,7 +159,7 @@ def time_of_value(value: Any) -> WrittenTime:
         return WrittenTime(str(at), at, 0)
     if isinstance(value, str):
         return time_before(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e20:
+    if isinstance(value, int | float) and not isinstance(value, bool) and EARLIEST_S <= value < 1e20:
         if value < 1e11:
             return WrittenTime(str(value), int(value * SECOND_MS), 0, 1 if isinstance(value, float) else SECOND_MS)
         return WrittenTime(str(value), int(value / 10 ** max(3 * ((len(str(int(value))) - 11) // 3), 0)), 0)

@@ -25,8 +25,8 @@ from zoneinfo import ZoneInfo
 
 from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.broker_log.json_texts import json_entries
-from coordinator_core.broker_log.lines import NEEDLES, LineReader, has_prefix, time_of_line
-from coordinator_core.broker_log.times import NO_TIME, WrittenTime
+from coordinator_core.broker_log.lines import NEEDLES, LineReader, has_prefix, time_of_line, times_of_entry
+from coordinator_core.broker_log.times import WrittenTime
 from coordinator_core.errors import InputError, UsageError
 from jobs.sources.bounded_warnings import Warn
 from jobs.sources.files import FOLDER, SEGMENT
@@ -41,6 +41,10 @@ AT_ONCE: Final = 1000
 """Entries of a document that are read at a time."""
 DOCUMENT: Final = re.compile(rb"\{|\[\s*[\[{]")
 NOT_UNDERSTOOD: Final = "{}:{}: this line has '{}' and is not understood; such lines of the file: {}"
+WITHOUT_TIMES: Final = (
+    "{}:{}: this line has no time that is understood (a date as 2026-11-23 19:26:00,123, and no other that leaves open "
+    "which number is the month); such lines of the file: {}"
+)
 NEEDLE: Final = re.compile(b"|".join(map(re.escape, NEEDLES)))
 OPENERS: Final[tuple[tuple[bytes, Any], ...]] = (
     (b"\x1f\x8b", gzip.GzipFile),
@@ -114,8 +118,8 @@ def read_broker_logs(
     """Yield what the files below these paths say of the coordinator, and the first and last line with a time of each.
 
     ``zone`` is that of lines without one; None: their ``timestamp_ms`` is null. ``warn`` is called for files that are
-    damaged, for lines that have a part of a message and are not understood, and for a path without a line of the
-    coordinator at a level below WARN: a log of another kind, or one that leaves most out.
+    damaged, for lines that have a part of a message and are not understood, or no time that is, and for a path without
+    a line of the coordinator at a level below WARN: a log of another kind, or one that leaves most out.
 
     Raises:
         InputError: a path does not exist, or cannot be read.
@@ -124,10 +128,13 @@ def read_broker_logs(
     for given in (os.fspath(path) for path in paths):
         informs = False
         for file in find_broker_logs([given]):
-            reader = LineReader(file)
+            reader, untimed = LineReader(file), list[int]()
             for event in _of_file(file, reader, warn):
+                if event.local_ms is None:
+                    untimed.append(event.line)
                 # A file that was copied or rotated has the same lines under another name.
-                known = hash((event.broker_id, event.written, event.kind, event.group_id, event.member_id, event.text))
+                at = (event.file, event.line) if event.local_ms is None else event.written
+                known = hash((event.broker_id, at, event.kind, event.group_id, event.member_id, event.text))
                 if event.kind in (EventKind.FILE_BEGINS, EventKind.FILE_ENDS) or known not in seen:
                     seen.add(known)
                     yield event if zone is None else _in_zone(event, zone)
@@ -135,6 +142,8 @@ def read_broker_logs(
             if reader.first_not_understood is not None:
                 line, part = reader.first_not_understood
                 warn(NOT_UNDERSTOOD.format(file, line, part, reader.not_understood))
+            if untimed:
+                warn(WITHOUT_TIMES.format(file, untimed[0], len(untimed)))
         if not informs:
             warn(f"{given}: no line of the group coordinator; it is written at level INFO by Kafka's server.log")
 
@@ -147,14 +156,19 @@ def _in_zone(event: BrokerEvent, zone: Zone) -> BrokerEvent:
 
 @dataclass(slots=True)
 class _Extent:
-    """The first and the last line of a file that have a time."""
+    """The lines of a file with the earliest and the latest time: exports may have the newest line first."""
 
     first: tuple[int, WrittenTime] | None = None
     last: tuple[int, WrittenTime] | None = None
 
     def note(self, line: int, time: WrittenTime) -> None:
-        self.first = self.first or (line, time)
-        self.last = (line, time)
+        at = (line, time)
+        self.first = min(self.first or at, at, key=_local_ms)
+        self.last = max(at, self.last or at, key=_local_ms)
+
+
+def _local_ms(at: tuple[int, WrittenTime]) -> int:
+    return at[1].local_ms or 0
 
 
 def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]:
@@ -171,8 +185,9 @@ def _of_file(path: str, reader: LineReader, warn: Warn) -> Iterator[BrokerEvent]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     if broker is not None and extent.first is not None and extent.last is not None:
-        yield _bound(path, EventKind.FILE_BEGINS, extent.first, broker)
-        yield _bound(path, EventKind.FILE_ENDS, extent.last, broker)
+        for kind, at in ((EventKind.FILE_BEGINS, extent.first), (EventKind.FILE_ENDS, extent.last)):
+            bound = _bound(path, kind, at, broker)
+            yield bound._replace(resolution_ms=max(bound.resolution_ms, reader.resolution_ms))
 
 
 def _opened(path: str) -> IO[bytes]:
@@ -262,12 +277,10 @@ def _of_document(blocks: Iterable[bytes], reader: LineReader, extent: _Extent) -
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     entries = json_entries(map(decoder.decode, blocks), has_prefix)
     while some := list(islice(entries, AT_ONCE)):
-        times = [entry.time for entry in some if entry.time is not NO_TIME] or [
-            time_of_line(text) for entry in some for _, text in entry.texts
-        ]
+        times = [time for entry in some for time in times_of_entry(entry)]
         if extent.first is None:
             reader.note_times(times[:MOST_SAMPLED])
-        for time in times[:1] + times[-1:]:
+        for time in times:
             if time.local_ms is not None:
                 extent.note(1, time)
         yield from reader.events_of_entries(some)

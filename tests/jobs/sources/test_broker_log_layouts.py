@@ -69,6 +69,28 @@ def test_each_layout_says_the_same(tmp_path: Path, name: str) -> None:
             assert (own.local_ms, own.resolution_ms) == (original.local_ms, 1)
 
 
+def test_the_newest_line_may_be_the_first(tmp_path: Path) -> None:
+    """As logcli prints them, and Grafana and Kibana download them."""
+    expected = read(tmp_path, TEXT)
+    found = read(tmp_path, "".join(reversed(TEXT.splitlines(keepends=True))))
+    assert sorted(map(str, said(found))) == sorted(map(str, said(expected)))
+    for kind in (EventKind.FILE_BEGINS, EventKind.FILE_ENDS):
+        assert [each.local_ms for each in found if each.kind == kind] == [
+            each.local_ms for each in expected if each.kind == kind
+        ]
+
+
+@pytest.mark.parametrize("date", ["", "11/10/2026 "])
+def test_lines_without_a_time_are_counted_and_equal_ones_stay(tmp_path: Path, date: str) -> None:
+    """The clock alone is not a time, and neither is a date that may be of two months."""
+    line = f"{date}19:26:30,123 INFO {CONTEXT}{HOSTILE[0]} {LOGGER}\n"
+    warnings: list[str] = []
+    found = [each for each in read(tmp_path, line * 3, warnings) if not each.kind.startswith("file_")]
+    assert [each.local_ms for each in found] == [None] * 3
+    assert "server.log:1: this line has no time that is understood" in warnings[0]
+    assert warnings[0].endswith("such lines of the file: 3")
+
+
 def test_members_of_a_list_may_have_any_client_id(tmp_path: Path) -> None:
     late = [each.member_id for each in read(tmp_path, TEXT) if each.kind == EventKind.MEMBER_TIMED_OUT]
     assert late == [MEMBER, f"{MEMBER[:-1]}2"]
