@@ -98,7 +98,11 @@ def test_histories_and_explanations_are_those_of_the_files(
         assert found is not None
         assert found.events == expected.events
         assert all(each.timestamp_ms is not None for each in found.events)
-        assert found == replace(expected, commits=[], commit_counts=[], transactions=[], sizes=[])
+        # Files say how far the partition of the group was read, tables how far all of them were.
+        assert expected.lost.read.items() <= found.lost.read.items()
+        assert replace(found, lost=expected.lost) == replace(
+            expected, commits=[], commit_counts=[], transactions=[], sizes=[]
+        )
         for row in expected.rebalances:
             assert explain(found, row) == explain(replace(expected, commits=[]), row)
 
