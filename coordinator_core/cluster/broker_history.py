@@ -56,7 +56,8 @@ class BrokerAbsence(NamedTuple):
 
     ``since``: None where it was before the log begins. ``until``: None while it lasts, as far as the log shows.
     ``shutdown`` is where the broker announced that it shuts down (``inControlledShutdown``). ``is_planned``: whether it
-    did; None: its records do not say so (before Kafka 3.3), or the log does not show its registration.
+    did; None: its records do not say so (before Kafka 3.3), or the log does not show its registration. ``is_fenced``:
+    a record says that it went; False: there was no controller to write it.
     """
 
     broker: int
@@ -64,6 +65,7 @@ class BrokerAbsence(NamedTuple):
     until: LogPosition | None
     shutdown: LogPosition | None
     is_planned: bool | None
+    is_fenced: bool = True
 
 
 class BrokerChange(NamedTuple):
@@ -116,6 +118,8 @@ class BrokerHistory:
         self._leaders: dict[tuple[str, int], list[Leadership]] = {}
         self._levels: dict[str, list[tuple[LogPosition, int]]] = {}
         self._supported: dict[str, LogPosition] = {}
+        self.has_unseen_ends = False
+        """Whether a broker, or a controller in its process, started again while it was there, as far as records say."""
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -134,6 +138,7 @@ class BrokerHistory:
         """
         start = Registration(at, broker, metadata_version)
         self._registrations.append(start)
+        self.has_unseen_ends |= self._is_there(broker)
         if broker in self._registered:
             self._restarts.append(start)
         self._registered.add(broker)
@@ -143,6 +148,20 @@ class BrokerHistory:
             self._there.put(broker, life.is_there, at.offset)
         self.note_fenced(broker, at, fenced=fenced)
         life.shutdown, life.tells_shutdown = None, tells_shutdown
+
+    def note_controller(self, node: int) -> None:
+        """Note that a controller registered; it may be in the process of the broker of that id."""
+        self.has_unseen_ends |= self._is_there(node)
+
+    def note_lost(self, broker: int, at: LogPosition) -> None:
+        """Note that a broker had gone by that place, if it was there: nobody was there to fence it."""
+        life = self._lives.get(broker)
+        if life is not None and self._is_there(broker) and life.shutdown is None:
+            self.note_fenced(broker, at, fenced=True)
+            self._absences[-1] = self._absences[-1]._replace(is_fenced=False)
+
+    def _is_there(self, broker: int) -> bool:
+        return broker in self._registered and self._lives[broker].is_there is True
 
     def note_unregistration(self, broker: int, at: LogPosition) -> None:
         """Note that a broker was unregistered."""

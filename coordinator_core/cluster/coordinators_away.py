@@ -124,7 +124,8 @@ def _away(brokers: BrokerHistory, topic: str, partition: int) -> Iterator[Coordi
             fenced = _fencing(brokers, last, change.at)
             gone = CoordinatorAway(topic, partition, last, change.at, None, None)
             if fenced is not None:
-                gone = gone._replace(is_planned=fenced.is_planned, fenced=fenced.since)
+                at = fenced.since if fenced.is_fenced else None
+                gone = gone._replace(is_planned=fenced.is_planned, fenced=at)
     if gone is not None:
         yield gone
 

@@ -6,7 +6,7 @@ become visible when it ends, or not at all if it is aborted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -34,6 +34,14 @@ NO_CHANGE: Final = -2
 """The leader in a change of a partition that leaves the leader as it was."""
 NOT_CHANGED: Final = 0
 """In the change of a registration: whether the broker is fenced is as it was; 1: it is fenced now, -1: it is not."""
+
+
+QUIET_MS: Final = 5_000
+"""The controller writes a no-op where it has written nothing for half a second (``metadata.max.idle.interval.ms``,
+KIP-835): after so long without a record, there was none.
+"""
+RESTART_MS: Final = 60_000
+"""A broker that went down with the controller is seen to be gone, or is back, so soon after its next record."""
 
 
 class Snapshot(NamedTuple):
@@ -89,6 +97,9 @@ class MetadataLog:
         self._ids: dict[str, str] = {}
         self._brokers: dict[int, str | None] = {}
         self._last = LogPosition(0, -1, -1)
+        self._is_idle = False
+        self._quiet: tuple[LogPosition, int] | None = None
+        self._controllers: set[int] = set()
         self._batch: tuple[int, int] | None = None
         self._transaction: list[AnyRecord] | None = None
         self._touched: set[str] = set()
@@ -101,6 +112,7 @@ class MetadataLog:
             MetadataRecordType.PARTITION: self._partition,
             MetadataRecordType.PARTITION_CHANGE: self._partition_change,
             MetadataRecordType.REGISTER_BROKER: self._register_broker,
+            MetadataRecordType.REGISTER_CONTROLLER: self._register_controller,
             MetadataRecordType.UNREGISTER_BROKER: self._unregister_broker,
             MetadataRecordType.BROKER_REGISTRATION_CHANGE: self._change_registration,
             MetadataRecordType.FENCE_BROKER: self._fence_broker,
@@ -130,6 +142,10 @@ class MetadataLog:
         if batch != self._batch:
             self._publish()
             self._batch = batch
+        if self._is_idle and at.timestamp_ms - self._last.timestamp_ms > QUIET_MS:
+            self._quiet = self._last, at.timestamp_ms
+            self._controllers.clear()
+        self._is_idle = record.type == MetadataRecordType.NO_OP
         self._last = at
         if record.type == MetadataRecordType.BEGIN_TRANSACTION:
             self._transaction = []
@@ -216,6 +232,7 @@ class MetadataLog:
         broker, brokers = value["brokerId"], self.history.brokers
         supported = {feature["name"]: feature["maxSupportedVersion"] for feature in value.get("features") or ()}
         brokers.note_support((name for name, level in supported.items() if level > 0), self._last)
+        self._note_lost(broker)
         brokers.note_registration(
             broker,
             self._last,
@@ -227,6 +244,17 @@ class MetadataLog:
             brokers.note_shutdown(broker, self._last)
         self._set_rack(broker, value.get("rack"))
 
+    def _register_controller(self, value: Mapping[str, Any]) -> None:
+        self._controllers.add(value["controllerId"])
+        self.history.brokers.note_controller(value["controllerId"])
+
+    def _note_lost(self, broker: int) -> None:
+        """A broker registers again, or a controller that started in its process fences it: if it was there when the
+        log grew quiet, it was killed, and no controller was there to fence it.
+        """
+        if self._quiet is not None and self._last.timestamp_ms - self._quiet[1] <= RESTART_MS:
+            self.history.brokers.note_lost(broker, self._quiet[0])
+
     def _unregister_broker(self, value: UnregisterBrokerRecord) -> None:
         self.history.brokers.note_unregistration(value["brokerId"], self._last)
         self._set_rack(value["brokerId"], None)
@@ -235,6 +263,8 @@ class MetadataLog:
         if value.get("inControlledShutdown"):
             self.history.brokers.note_shutdown(value["brokerId"], self._last)
         fenced = value.get("fenced", NOT_CHANGED)
+        if fenced > 0 and value["brokerId"] in self._controllers:
+            self._note_lost(value["brokerId"])
         if fenced != NOT_CHANGED:
             self.history.brokers.note_fenced(value["brokerId"], self._last, fenced=fenced > 0)
 

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from coordinator_core.cluster.broker_history import COORDINATED
 from coordinator_core.cluster.clocks import CLOCK_TOLERANCE_MS
 from coordinator_core.cluster.given_topics import GivenTopics
-from coordinator_core.cluster.metadata_log import Snapshot, fold_metadata_log
+from coordinator_core.cluster.metadata_log import QUIET_MS, Snapshot, fold_metadata_log
 from coordinator_core.cluster.topic_changes import HistoryGap, hole_before
 from coordinator_core.cluster.topic_history import GROUP_RESOURCE, TopicHistory
 from coordinator_core.errors import DecodeError, UnknownTypeError
@@ -42,6 +42,7 @@ OF_BROKERS: Final = ", ".join(
     str(each.value)
     for each in (
         MetadataRecordType.REGISTER_BROKER,
+        MetadataRecordType.REGISTER_CONTROLLER,
         MetadataRecordType.UNREGISTER_BROKER,
         MetadataRecordType.FENCE_BROKER,
         MetadataRecordType.UNFENCE_BROKER,
@@ -66,6 +67,13 @@ OF_GROUPS: Final = (
     f"AND config_record.value.resourceType = {GROUP_RESOURCE}))"
 )
 """The same, and what is set for groups."""
+BEFORE_QUIET: Final = (
+    "log_offset IN (SELECT log_offset FROM (SELECT log_offset, timestamp_ms, lead(timestamp_ms) OVER (ORDER BY "
+    "log_offset) AS next_ms FROM $cluster_records WHERE cluster = :cluster AND stray IS NULL) AS places "
+    f"WHERE next_ms - timestamp_ms > {QUIET_MS})"
+)
+"""The no-op after which nothing was written for long: it tells when a broker had gone that nobody fenced."""
+WITH_QUIET: Final = {which: f"({which} OR {BEFORE_QUIET})" for which in (SAYS_SOMETHING, OF_GROUPS)}
 RECORD: Final = "log_partition, log_offset, timestamp_ms, batch_base, value"
 LISTED: Final = (
     "SELECT topic, topic_id, partition, timestamp_ms, replica_racks FROM $end_offsets WHERE cluster = :cluster"
@@ -226,6 +234,8 @@ def _of_log(tables: TableReader, cluster: str, which: str = SAYS_SOMETHING) -> T
         first=seen.first,
     )
     history = fold_metadata_log(_records(log), begin)
+    if history.brokers.has_unseen_ends and which not in WITH_QUIET.values():
+        return _of_log(tables, cluster, WITH_QUIET[which])
     if seen.last_ms is not None:
         history.last_seen_ms = max(history.last_seen_ms, seen.last_ms)
     hole = first_hole(tables, cluster)

@@ -46,6 +46,40 @@ def test_a_broker_that_says_that_it_shuts_down_is_there_until_it_is_fenced():
     assert absences(log) == [(1, 3, 5, True), (1, 6, None, False)], "what it said in its life before does not count"
 
 
+def controller(node):
+    return MetadataRecordType.REGISTER_CONTROLLER, {"controllerId": node}
+
+
+def killed_with_its_controller(quiet_ms=30_000):
+    """A broker is there, and for long nothing is written behind a no-op, as no controller is there."""
+    log = Log().batch(registered(1, inControlledShutdown=False)).batch(changed(1, fenced=UNFENCED))
+    log.batch((MetadataRecordType.NO_OP, {}))
+    return log.lasts(3_000 + quiet_ms)
+
+
+def test_a_broker_that_was_killed_with_the_controller_is_away_since_the_log_grew_quiet():
+    """It registers again before anybody fenced it; or is fenced by the controller that starts in its process."""
+    log = killed_with_its_controller().batch(registered(1)).batch(changed(1, fenced=UNFENCED))
+    assert absences(log) == [(1, 2, 5, False)]
+    (lost,) = log.history().brokers.absences()
+    assert not lost.is_fenced
+    log = killed_with_its_controller().batch(controller(1)).batch(changed(1, fenced=FENCED)).batch(registered(1))
+    assert absences(log.batch(changed(1, fenced=UNFENCED))) == [(1, 2, 7, False)]
+
+
+def test_a_quiet_log_says_nothing_of_brokers_that_did_not_go_with_the_controller():
+    later = killed_with_its_controller()
+    for _ in range(60):
+        later.batch((MetadataRecordType.NO_OP, {}))
+    for log, since in (
+        (killed_with_its_controller(quiet_ms=4_000).batch(registered(1)), 4),  # a new controller was chosen
+        (later.batch(registered(1)), 64),  # it went long after
+        (killed_with_its_controller().batch(controller(9)).batch(changed(1, fenced=FENCED)), 5),  # in another process
+    ):
+        assert absences(log) == [(1, since, None, False)]
+        assert log.history().brokers.absences()[0].is_fenced
+
+
 def test_a_broker_that_registers_again_before_it_was_fenced_was_away():
     log = Log().batch(registered(1)).batch(changed(1, fenced=UNFENCED)).batch(registered(1))
     assert absences(log.batch(changed(1, fenced=UNFENCED))) == [(1, 2, 3, None)]
