@@ -149,8 +149,7 @@ class TargetAuditor:
         elif protocol_type == CONSUMER_PROTOCOL_TYPE:
             rows = [ClassicAudit(memory.classic, record, self.topics, self.settings, gap).row()]
         else:
-            missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
-            rows = [generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)]
+            rows = [_of_another_protocol(record, protocol_type)]
         memory.classic.keep(record.at.offset, value)
         if not rows:
             return rows
@@ -234,3 +233,8 @@ def _names_strangers(operation: TargetOperation, state: EpochGroup[Any, Any]) ->
     """Whether members have targets that no record has shown: they were there before what seems the first epoch."""
     ids = (target.key["memberId"] for target in operation.targets)
     return not all(member_id in state.members and state.members[member_id].has_metadata for member_id in ids)
+
+
+def _of_another_protocol(record: GroupMetadataRecord, protocol_type: str | None) -> TargetAuditRow:
+    missing = f"the assignor of protocol type {protocol_type!r}: consumer and connect are recomputed"
+    return generation_row(record, UNDECIDED, basis=Basis.LEADER, missing=missing)

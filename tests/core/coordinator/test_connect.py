@@ -248,6 +248,37 @@ def test_a_conversion_goes_on_from_the_generation_and_back() -> None:
     assert play.memory.group(GROUP) is None
 
 
+GENERATION_1 = ("old W1 join", "old W1 join", "wait 3", "old W1 sync W1=AC0")
+
+
+@pytest.mark.parametrize(
+    ("commands", "epochs", "targets"),
+    [
+        ((*GENERATION_1, "old W1 leave", "worker W3 join"), [2, 3], []),
+        (
+            (
+                *("work AC0", "worker W3 join", "worker W3 beat", "compute W3 W3=AC0", "worker W3 beat"),
+                *("worker W3 leave", *GENERATION_1, "worker W3 join"),
+            ),
+            [0, 1, 2, 3, 4],
+            [1, 3],
+        ),
+    ],
+    ids=["a generation without workers", "a group that was on KIP-848 before"],
+)
+def test_a_converted_group_goes_on_from_the_higher_of_generation_and_epoch(
+    commands: tuple[str, ...], epochs: list[int], targets: list[int]
+) -> None:
+    """The target of the conversion is what the workers run: without workers there is none."""
+    play = ConnectPlay()
+    for command in commands:
+        list(play.command(command))
+    values = [(each.type, each.value) for each in play.log if each.value is not None]
+    assert [value["epoch"] for kind, value in values if kind == ConnectRecordType.GROUP_METADATA] == epochs
+    of_targets = [value["assignmentEpoch"] for kind, value in values if kind == ConnectRecordType.TARGET_ASSIGNMENT]
+    assert of_targets == targets
+
+
 def test_workers_of_the_classic_protocol_never_lead_a_group_on_kip_848() -> None:
     play = migration()
     list(play.command("worker W3 join"))

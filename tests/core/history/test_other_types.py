@@ -270,6 +270,34 @@ def test_a_warm_up_task_that_caught_up_is_a_cause():
     assert membership.user_endpoint is None
 
 
+def test_a_task_that_was_dropped_is_a_cause_only_where_none_was_turned() -> None:
+    """In one target: m's warm-up task 0_0 becomes active, n's warm-up task 0_1 ends; the order of members is free."""
+    for order in (("m", "n"), ("n", "m")):
+        log = GroupLog().write(
+            *(streams("MEMBER_METADATA", {**streams_member(), "processId": each}, each) for each in ("m", "n")),
+            streams("TOPOLOGY", TOPOLOGY),
+            streams("METADATA", _streams_epoch(2, "0")),
+            streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 2}),
+            streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, warmup=[0]), "m"),
+            streams("CURRENT_MEMBER_ASSIGNMENT", streams_current(2, warmup=[1]), "n"),
+        )
+        active = {"m": [{"subtopologyId": "0", "partitions": [0]}], "n": []}
+        log.write(
+            streams("METADATA", _streams_epoch(3, "0")),
+            *(
+                streams(
+                    "TARGET_ASSIGNMENT_MEMBER",
+                    {"activeTasks": active[each], "standbyTasks": [], "warmupTasks": []},
+                    each,
+                )
+                for each in order
+            ),
+            streams("TARGET_ASSIGNMENT_METADATA", {"assignmentEpoch": 3}),
+        )
+        last = log.rebalances()[-1]
+        assert [(each.member_id, each.detail) for each in last.causes] == [("m", "task 0_0")]
+
+
 @pytest.mark.parametrize(
     ("reached", "active", "found"),
     [(2, [0, 1], "warmup_caught_up"), (1, [0, 1], "unknown"), (2, [1], "unknown")],

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from coordinator_core.assignors.inputs import Tasks
 from coordinator_core.audit.group_audit import GroupAudit
 from coordinator_core.audit.rows import Basis, TargetAuditRow, Verdict
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.audit.targets.gap import GroupGap
+from coordinator_core.audit.targets.stream_conversions import _judge
 from coordinator_core.groups.rules import Rule
 from coordinator_core.records import CoordinatorRecord, Family, Fields, RecordType
 from tests.core.audit.transcribed import (
@@ -122,6 +125,21 @@ def test_a_wrong_copy_diverges() -> None:
     timeless = _of_epoch(audited(play), 23, Basis.UPGRADE)
     assert (timeless.verdict, timeless.differences) == (Verdict.UNKNOWN, ())
     assert (timeless.missing or "").startswith("the time of the records")
+
+
+@pytest.mark.parametrize(
+    ("batch", "unbroken_from", "verdict"),
+    [(4, 3, Verdict.IDENTICAL), (4, 6, Verdict.UNKNOWN), (-1, 3, Verdict.UNKNOWN), (4, None, Verdict.UNKNOWN)],
+)
+def test_behind_a_gap_a_copy_fits_only_if_its_whole_batch_is_there(
+    batch: int, unbroken_from: int | None, verdict: Verdict
+) -> None:
+    record = played("streams_migration").log[-1]._replace(batch=batch)
+    copy = {"A": Tasks(active={"0": [1]})}
+    gap = GroupGap("offsets 1 to 2", unbroken_from)
+    assert _judge(copy, copy, gap, record, "").judgement.verdict is verdict
+    nothing = {"A": Tasks()}
+    assert _judge(nothing, nothing, gap, record, "").judgement.verdict is Verdict.UNKNOWN
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,21 @@
+"""Members with an older topology keep what they had, and others take the rest."""
+
+from __future__ import annotations
+
+from coordinator_core.assignors.inputs import Tasks
+from coordinator_core.assignors.streams.stale_members import retain_only
+
+
+def test_a_task_that_another_member_takes_is_no_copy_in_its_process_any_more() -> None:
+    """``b`` and ``c`` are a process each, and both have a copy of 0_1, which the stale member ``a`` may not begin."""
+    targets = {
+        "a": Tasks(active={"0": [0, 1]}),
+        "b": Tasks(active={"0": [2]}, standby={"0": [1]}),
+        "c": Tasks(active={"0": [3, 4]}, warmup={"0": [1]}),
+    }
+    changed = retain_only(targets, {"a"}, {"a": Tasks(active={"0": [0]})}, {"a": "p", "b": "q", "c": "r"})
+    assert changed == {
+        "a": Tasks(active={"0": [0]}),
+        "b": Tasks(active={"0": [1, 2]}),
+        "c": targets["c"],
+    }
