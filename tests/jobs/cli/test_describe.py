@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from typer.testing import CliRunner, Result
 from coordinator_core.records import CoordinatorRecord, Family, LogPosition
 from coordinator_core.wire.control import COMMIT
 from jobs.cli.app import app
+from jobs.cli.describe import _limited
 from tests.core.builders import GroupLog, classic_member
 from tests.core.random_coordinator import RandomCoordinator, segment
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -112,6 +114,23 @@ def test_groups_of_a_type_or_a_state(folder: Path) -> None:
         assert way_out in " ".join(not_shown.stderr.split())
         assert "billing" in not_shown.stdout
     assert listed("--state", "dead") == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "listed", "warned"),
+    [
+        ({"EMPTY"}, ["a"], ["the state of 1 groups is unknown: they are not listed"]),
+        ({"EMPTY", "UNKNOWN"}, ["a", "c"], []),
+    ],
+)
+def test_groups_whose_state_is_unknown_are_left_out_with_a_word_unless_they_are_asked_for(
+    wanted: set[str], listed: list[str], warned: list[str]
+) -> None:
+    told: list[str] = []
+    source: Any = SimpleNamespace(console=SimpleNamespace(warn=told.append))
+    lines: Any = [{"group": name, "state": state} for name, state in (("a", "Empty"), ("b", "Stable"), ("c", None))]
+    assert [line["group"] for line in _limited(source, lines, "state", wanted)] == listed
+    assert told == warned
 
 
 def test_describe_now_and_at_an_offset_and_at_a_time(folder: Path) -> None:
