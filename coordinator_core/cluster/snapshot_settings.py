@@ -111,6 +111,12 @@ class SnapshotSettings:
         index = bisect_right(runs, time_ms, key=lambda run: run.first_ms) - 1
         return runs[index].value if index >= 0 and time_ms <= runs[index].last_ms else None
 
+    def of_group(self, group_id: str, time_ms: int | None) -> dict[str, str]:
+        """Return the settings of a group that snapshots show at a time, the brokers' defaults included, by name."""
+        names = sorted(name for kind, name in self.runs if kind == ResourceKind.GROUP)
+        values = {name: self.value(ResourceKind.GROUP, group_id, name, time_ms) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
     def of_brokers(self, name: str, time_ms: int | None) -> str | None:
         """Return a config of the brokers that is the same for all of them; None if it is not, or is unknown."""
         brokers = self.runs.get((ResourceKind.BROKER, name), {})

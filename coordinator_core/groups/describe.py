@@ -92,6 +92,10 @@ def _no_setting(name: str) -> str | None:
     return None
 
 
+def _in_no_snapshot(group_id: str) -> Mapping[str, str]:
+    return {}
+
+
 def _no_leader(topic: str, partition: int) -> int | None:
     return None
 
@@ -104,7 +108,8 @@ class Surroundings:
     partitions. ``default_assignor`` is the first of the brokers' ``group.consumer.assignors``, which no record has,
     ``oldest_broker`` the lowest of the highest metadata versions that they support; None: brokers are assumed to be
     newer. ``settings_of`` returns the configurations that a group itself has in the metadata log, None where that log
-    does not show them at the moment; ``of_brokers`` a setting of the brokers, None if no snapshot shows it.
+    does not show them at the moment; ``in_snapshots`` those that snapshots show, the brokers' defaults included;
+    ``of_brokers`` a setting of the brokers, None if no snapshot shows it.
     ``leader_of`` returns the broker that leads a partition of a log of groups, -1: none does.
     """
 
@@ -114,6 +119,7 @@ class Surroundings:
     default_assignor: str | None = None
     oldest_broker: int | None = None
     settings_of: Callable[[str], Mapping[str, str] | None] = _no_settings
+    in_snapshots: Callable[[str], Mapping[str, str]] = _in_no_snapshot
     of_brokers: OfBrokers = _no_setting
     leader_of: Callable[[str, int], int | None] = _no_leader
 
@@ -142,6 +148,7 @@ class Surroundings:
             oldest_broker=topics.oldest_broker(time_ms),
             default_assignor=default,
             settings_of=settings_of,
+            in_snapshots=lambda group_id: topics.snapshots.of_group(group_id, time_ms),
             of_brokers=lambda name: topics.snapshots.of_brokers(name, time_ms),
             leader_of=lambda topic, partition: (
                 topics.brokers.leader_at(topic, partition, time_ms, upto_ms) if is_whole else None

@@ -56,6 +56,10 @@ class ServedSettings(NamedTuple):
         tuple[ServedSetting, ...],
         "what all brokers have of the settings about groups, by name; one that no snapshots show then is not here",
     ]
+    shown: Annotated[
+        tuple[ServedSetting, ...],
+        "what snapshots show for the group, defaults of the brokers included, by name; one that none shows is not here",
+    ]
 
 
 class FoundRow(NamedTuple):

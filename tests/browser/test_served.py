@@ -93,6 +93,19 @@ def test_two_moments_of_a_group_with_what_is_set_for_it(page, running):
     expect(differs).to_contain_text(re.compile(r"Setting of the group: streams.num.standby.replicas\s*1\s*0"))
 
 
+def test_where_the_metadata_log_shows_no_settings_of_a_group_snapshots_do(page, running):
+    def answer(route):
+        value = "1" if "at=1795257140000" in route.request.url else "2"
+        shown = [{"name": "streams.num.standby.replicas", "value": value}]
+        route.fulfill(json={"group": None, "brokers": [], "shown": shown})
+
+    page.route("**/api/settings*", answer)
+    page.goto(f"{running.address}#group=E-count&moment=2026-11-21T10:32:20Z&than=2026-11-21T10:38:00Z")
+    differs = page.get_by_role("region", name="What differs between the two moments")
+    expect(differs).to_contain_text(re.compile(r"Setting of the group: streams.num.standby.replicas\s*1\s*2"))
+    expect(differs).not_to_contain_text("Settings of the group")
+
+
 def test_a_question_that_fails_is_said(page, running):
     page.route("**/api/offsets*", lambda route: route.fulfill(body="no JSON"))
     page.goto(f"{running.address}#group=N-cls-7&moment=2026-11-21T10:37:20Z")

@@ -94,14 +94,18 @@ function differences(group, one, other) {
   return lines;
 }
 
-// A setting of the brokers that no snapshots show at one of the moments is not known to differ.
+// A setting that no snapshots show at one of the moments is not known to differ.
 function settingsThatDiffer(one, other) {
   const failed = [one, other].find((each) => each instanceof Error);
   if (failed) return [["Settings", noAnswer(failed), ""]];
   const named = (settings) => new Map(settings.map((each) => [each.name, each.value]));
-  const [before, after] = [named(one.brokers), named(other.brokers)];
-  const lines = [...before.keys()].filter((name) => after.has(name)).map((name) => [`Setting of the brokers: ${name}`, before.get(name), after.get(name)]);
-  if (one.group === null || other.group === null) {
+  const shown = (of, before, after) => [...before.keys()].filter((name) => after.has(name)).map((name) => [`Setting of the ${of}: ${name}`, before.get(name), after.get(name)]);
+  const lines = shown("brokers", named(one.brokers), named(other.brokers));
+  const unlogged = one.group === null || other.group === null;
+  const inSnapshots = unlogged ? shown("group", named(one.shown), named(other.shown)) : [];
+  if (inSnapshots.length) {
+    lines.unshift(...inSnapshots);
+  } else if (unlogged) {
     const told = (settings) => (settings === null ? "unknown" : settings.length ? settings.map((each) => `${each.name}=${each.value}`).join(", ") : "none set");
     lines.unshift(["Settings of the group", told(one.group), told(other.group)]);
   } else {

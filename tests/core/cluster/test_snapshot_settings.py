@@ -37,6 +37,8 @@ def test_a_setting_is_known_between_snapshots_that_agree(time_ms: int, value: st
     known = history(group_setting("2", 30, 30), group_setting("1", 10, 20))
     assert known.group_config("g", TIMEOUT, time_ms) == value
     assert known.group_config("other", TIMEOUT, time_ms) is None
+    assert known.snapshots.of_group("g", time_ms) == ({} if value is None else {TIMEOUT: value})
+    assert known.snapshots.of_group("other", time_ms) == {}
 
 
 def test_what_the_metadata_log_has_of_a_config_goes_before_snapshots() -> None:

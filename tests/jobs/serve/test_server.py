@@ -49,7 +49,7 @@ class Fixed:
         return (ServedOffset("t", 0, 7, 1, 0, 5),)
 
     def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
-        return ServedSettings((ServedSetting("share.auto.offset.reset", "earliest"),), ())
+        return ServedSettings((ServedSetting("share.auto.offset.reset", "earliest"),), (), ())
 
     def search(self, text: str) -> tuple[FoundRow, ...]:
         return (FoundRow("group", HOSTILE, HOSTILE, None),)
