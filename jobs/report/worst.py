@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from coordinator_core.history.rows import RebalanceRow
 
 STUCK_MS = 60_000
 """A rebalance that is open for this long comes before all others."""
 
+THEN: Final = ("idle_ms", "duration_min_ms", "units_moved")
+"""What counts of the others, the first most: time without an owner, then duration, then moves."""
 
-def badness(row: RebalanceRow) -> tuple[bool, int, int, int]:
-    """Return a key by which the worst rebalance is the largest.
+IN_SQL: Final = ", ".join(
+    (
+        f"CASE WHEN r.outcome = 'open' AND r.duration_min_ms >= {STUCK_MS} THEN 1 ELSE 0 END DESC",
+        *(f"coalesce(r.{name}, 0) DESC" for name in THEN),
+    )
+)
+"""``badness`` as the order of a query for rebalances ``r``, the worst first."""
 
-    A rebalance that does not end comes first. Then time without an owner counts, then duration, then moves.
-    """
-    least = row.duration_min_ms or 0
-    return row.outcome == "open" and least >= STUCK_MS, row.idle_ms or 0, least, row.units_moved or 0
+
+def badness(row: RebalanceRow) -> tuple[int, ...]:
+    """Return a key by which the worst rebalance is the largest: one that does not end, then by ``THEN``."""
+    return row.outcome == "open" and (row.duration_min_ms or 0) >= STUCK_MS, *(getattr(row, name) or 0 for name in THEN)
 
 
 def because(row: RebalanceRow) -> str:

@@ -38,7 +38,7 @@ from jobs.report.coverage import absent
 from jobs.report.data import FORMAT, Bucket, Count, GroupDetail, Report, Worst
 from jobs.report.group_page import detail
 from jobs.report.stored import stored_ends, stored_header
-from jobs.report.worst import STUCK_MS, badness
+from jobs.report.worst import IN_SQL, badness
 from jobs.serve.from_logs import MOST_FOUND
 from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
@@ -140,10 +140,9 @@ MOST_TOLD: Final = 1_000_000
 WORST: Final = f"""
 SELECT r.group_id AS group_id FROM $rebalances AS r
 WHERE r.cluster = :cluster AND NOT coalesce(r.group_id IN :seen, FALSE)
-ORDER BY CASE WHEN r.outcome = 'open' AND r.duration_min_ms >= {STUCK_MS} THEN 1 ELSE 0 END DESC,
-  coalesce(r.idle_ms, 0) DESC, coalesce(r.duration_min_ms, 0) DESC, coalesce(r.units_moved, 0) DESC, r.group_id LIMIT 1
+ORDER BY {IN_SQL}, r.group_id LIMIT 1
 """
-"""The group with the worst rebalance, as ``badness`` has it, but for those that were seen."""
+"""The group with the worst rebalance, but for those that were seen."""
 VERDICTS: Final = "SELECT verdict, count(*) AS targets FROM $target_audits WHERE cluster = :cluster GROUP BY verdict"
 COMMITS: Final = """
 SELECT hour_ms, CAST(sum(written) AS BIGINT) AS records FROM $commit_summaries
