@@ -31,7 +31,7 @@ async function overviewCharts() {
   const colours = (name, index) => (byCause ? familyColour(name) : `--f${(index % 8) + 1}`);
   const panels = [
     buckets.length ? chart({
-      title: byCause ? "Rebalances by cause" : "Rebalances by outcome", note: `rebalances per ${duration(data.bucket_ms)}, UTC`, unit: "rebalances", times: buckets.map((each) => each.since_ms), length: data.bucket_ms,
+      title: byCause ? "Rebalances by cause" : "Rebalances by outcome", note: `rebalances per ${duration(data.bucket_ms)}, UTC${byCause ? "" : "; of so many, causes are not counted here: the page of a group has them"}`, unit: "rebalances", times: buckets.map((each) => each.since_ms), length: data.bucket_ms,
       series: families.map((name, index) => ({ name, colour: colours(name, index), values: buckets.map((each) => counted(each, name)) })), kind: "bars", state,
     }) : el("div", { class: "panel" }, el("h3", {}, "Rebalances by cause"), el("p", {}, "No rebalance was seen.")),
     commitChart(data.commits, state) ?? el("div", { class: "panel" }, el("h3", {}, "Commits over time"), el("p", {}, "No commit was seen.")),
