@@ -134,9 +134,12 @@ def test_live_rows_are_text(page, running):
     page.goto(running.address)
     expect(page.locator("#live-state")).to_contain_text("Connected")
     row = {"event": "rebalance_ended", "group_id": HOSTILE, "from_epoch": 1, "to_epoch": 2, "outcome": "converged"}
-    running.live.publish(json.dumps({**row, "at": {"timestamp_ms": 0}}))
+    causes = [{"kind": "member_joined", "detail": None}, {"kind": "topic_grew", "detail": "orders"}]
+    running.live.publish(json.dumps({**row, "at": {"timestamp_ms": 0}, "causes": causes}))
     expect(page.locator("#live-rows")).to_contain_text("<img src=x")
+    expect(page.locator("#live-rows")).to_contain_text("member joined; topic grew, orders")
     assert page.locator("#live-rows img").count() == 0
+    assert "moment=1970-01-01T00:00:00" in page.locator("#live-rows a").get_attribute("href")
     assert page.title() != "1"
 
 

@@ -4,8 +4,10 @@ const liveRows = byId("live-rows");
 function liveRow(row) {
   const at = row.at?.timestamp_ms ?? row.until_ms ?? row.timestamp_ms ?? null;
   const what = row.event === "finding" ? `${words(row.kind)} ${row.change}` : row.event === "lag" ? `lag ${row.status}` : `${words(row.event)}: ${row.from_epoch ?? "?"} → ${row.to_epoch}${row.event === "rebalance_ended" ? `, ${row.outcome}` : ""}`;
-  return el("li", {}, row.group_id === null ? el("b", {}, "whole cluster") : goes(el("a", { href: address({ group: row.group_id }) }, row.group_id), { group: row.group_id }),
-    el("span", { class: "when" }, at === null ? "" : utc(at)), el("span", { class: "detail" }, el("b", {}, what), row.detail ? `: ${row.detail}` : ""));
+  const why = row.detail ?? (row.causes ?? []).map((each) => words(each.kind) + (each.detail ? `, ${each.detail}` : "")).join("; ");
+  const then = { group: row.group_id, ...(at === null ? {} : { moment: iso(at) }) };
+  return el("li", {}, row.group_id === null ? el("b", {}, "whole cluster") : goes(el("a", { href: address(then) }, row.group_id), then),
+    el("span", { class: "when" }, at === null ? "" : utc(at)), el("span", { class: "detail" }, el("b", {}, what), why ? `: ${why}` : ""));
 }
 if (liveRows) {
   const events = new EventSource("api/live");
