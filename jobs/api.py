@@ -314,9 +314,10 @@ class CoordinatorAudit:
                 field.name: field.dataType.names if isinstance(field.dataType, StructType) else [] for field in fields
             }
             name = f"{PREFIX}{table.name}"
-            kind = "TEMPORARY VIEW" if self.tables.is_folder else "VIEW"
-            place = name if self.tables.is_folder else sql_name(self.tables.location, name)
-            query = view_query(self.tables.name(table), columns, SPARK)
+            schema = self.tables.schema
+            kind = "TEMPORARY VIEW" if schema is None else "VIEW"
+            place = name if schema is None else sql_name(schema, name)
+            query = view_query(sql_name(schema or self.tables.location, table.name), columns, SPARK)
             self.tables.spark.sql(f"CREATE OR REPLACE {kind} {place} AS {query}")
             made.append(name)
         return made

@@ -48,11 +48,12 @@ def nightly_command(
         "nightly.report": report,
     }
     nightly_run.check_settings(options.chosen(**flags))
-    name, why = runner.choose(chosen := options.chosen(**flags))
-    if name == runner.LOCAL and chosen.checks.project is None:
+    before = runner.choose(chosen := options.chosen(**flags))
+    if before.name == runner.LOCAL and chosen.checks.project is None:
         start_without_pandas()
-    console.note(f"engine: {name}, as {why}", engine=name, why=why)
     tables, chosen = options.open(**flags)
+    name, why = runner.found(tables, before)
+    console.note(f"engine: {name}, as {why}", engine=name, why=why)
     outcome = nightly_run.run(tables, chosen, console)
     if not console.json:
         print_results(console, outcome.check_results)

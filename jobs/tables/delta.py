@@ -21,7 +21,16 @@ from jobs.tables.conflicts import ConflictError, repeated
 from jobs.tables.damage import is_there
 from jobs.tables.engine import Engine, Rows, Session, limits_of, runs_steps, started, works_here
 from jobs.tables.format import FORMAT, FORMAT_VERSION, check_format
-from jobs.tables.reader import MissingTableError, Value, absolute, is_folder, is_store, sql_name
+from jobs.tables.reader import (
+    MissingTableError,
+    Value,
+    absolute,
+    can_open,
+    is_catalog_name,
+    is_folder,
+    is_store,
+    sql_name,
+)
 from jobs.tables.table import Table
 from jobs.tables.write_errors import writing
 
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
 
     from jobs.tables.copies import TableCopies
     from jobs.tables.local_table import LocalTable
+    from jobs.tables.registered import RegisteredTables
     from jobs.tables.spark_reader import SparkReader
     from jobs.tables.spark_table import SparkTable
 
@@ -74,10 +84,14 @@ def _writes(method: Callable[Concatenate[Tables, Table, P], None]) -> Callable[C
 class Tables:
     """The tables at one location: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
-    A name without a dot and without a slash is a folder. ``session``: see ``engine``.
+    A name without a dot and without a slash is a folder. ``session``: see ``engine``. ``registered``: the schema that
+    names them, where they have a path that this process can open; ``location`` is that path then.
     """
 
     def __init__(self, session: Session, location: str, limits: EngineLimits | None = None) -> None:
+        self.registered: RegisteredTables | None = None
+        if session is not None and not can_open(location):
+            session, location = self._found(session, location)
         # In an object store, Spark needs credentials of its own: it does all of a night there, or nothing.
         self.session = session if runs_steps(session) or not is_store(location) else None
         self.limits = limits_of(self.session, limits or EngineLimits())
@@ -92,6 +106,17 @@ class Tables:
         """Called before and after each commit."""
         self._safe_until: datetime | None = None
 
+    def _found(self, session: Session, location: str) -> tuple[Session, str]:
+        """Return Spark and the place of tables that only Spark can open, as far as their name says."""
+        spark = started(session)
+        if is_catalog_name(location):
+            from jobs.tables.registered import registered  # not at the top: most runs need no Spark
+
+            self.registered = registered(spark, location, works_in_store=not runs_steps(session))
+        if self.registered is not None:
+            return session, self.registered.place
+        return spark, location
+
     @cached_property
     def spark(self) -> SparkSession:
         """The session of Spark, which starts when it is first asked for.
@@ -100,6 +125,13 @@ class Tables:
             InputError: these tables were opened without Spark.
         """
         return started(self.session)
+
+    @property
+    def schema(self) -> str | None:
+        """Return the schema of a catalog that names the tables; None: none does."""
+        if self.registered is not None:
+            return self.registered.schema
+        return self.location if is_catalog_name(self.location) else None
 
     def name(self, table: Table) -> str:
         """Return the table's name in Spark's SQL."""
@@ -143,6 +175,8 @@ class Tables:
             self._empty.add(table.name)
             if self._copies is not None:
                 self._copies.is_new(table.name)
+        if self.registered is not None:
+            self.registered.add(table.name)
         self._created.add(table.name)
 
     def is_here(self) -> bool:
@@ -191,6 +225,8 @@ class Tables:
         """
         if self.is_here():
             yield
+            if self.registered is not None:
+                self.registered.finish()
             return
         from jobs.tables.copies import TableCopies
 

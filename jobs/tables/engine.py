@@ -47,6 +47,9 @@ Rows: TypeAlias = "DataFrame | pa.Table"
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
+DATABRICKS: Final = "DATABRICKS_RUNTIME_VERSION"
+"""Environment variable of notebooks and jobs on Databricks."""
+
 Session: TypeAlias = "SparkSession | Callable[[], SparkSession] | None"
 """Spark, for tables: a session that runs the steps; one that starts when this process cannot do something by itself; or
 None: there is none, and this process does everything.

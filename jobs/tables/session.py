@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from coordinator_core.errors import InputError
 from jobs import settings
 from jobs.settings import SparkSettings
+from jobs.tables.engine import DATABRICKS
 from jobs.tables.jvm_output import jvm_output, kept_apart
 from jobs.tables.shipped_code import ship
 
@@ -26,9 +27,6 @@ DELTA_CONF = {
 
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that ``spark-submit`` sets."""
-
-DATABRICKS = "DATABRICKS_RUNTIME_VERSION"
-"""Environment variable of notebooks and jobs on Databricks."""
 
 JAVA_VERSION = re.compile(r'version "((\d+)[^"]*)"')
 OLDEST_JAVA = 17

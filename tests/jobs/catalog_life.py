@@ -1,8 +1,8 @@
 """``python -m tests.jobs.catalog_life``: commands on tables, one after the other, in a process that may be killed.
 
-Arguments, each as JSON: the settings of Spark, the SQL that makes the schema (null: the tables are in a folder), the
-table before whose commit the last command is killed (null: it is not), and the commands. Prints a JSON line for each
-command: what it printed, and its exit code.
+Arguments, each as JSON: the settings of Spark, the SQL that makes the schema (null: the tables are in a folder),
+whether only Spark opens its tables, the table before whose commit the last command is killed (null: it is not), and the
+commands. Prints a JSON line for each command: what it printed, and its exit code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from jobs import settings
 from jobs.cli.app import app
-from jobs.tables import session
+from jobs.tables import registered, session
 from jobs.tables.delta import Tables
 from jobs.tables.table import Table
 from tests.jobs.conftest import SMALL
@@ -47,8 +47,12 @@ def kill_before(name: str) -> None:
     Tables.commit = killed  # type: ignore[method-assign]
 
 
-def main(conf: dict[str, str], schema: str | None, killed_before: str | None, commands: list[list[str]]) -> None:
+def main(
+    conf: dict[str, str], schema: str | None, is_closed: bool, killed_before: str | None, commands: list[list[str]]
+) -> None:
     """Run the commands."""
+    if is_closed:
+        registered.registered = lambda *given, **options: None  # type: ignore[assignment]
     spark = session.get_or_create(
         settings.load(environment={}, flags={"spark.master": "local[2]", "spark.conf": conf}).spark
     )

@@ -37,6 +37,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     made.stop()
 
 
+@pytest.fixture
+def only_spark_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let catalogs keep the paths of their tables to themselves, as Unity does with managed ones."""
+    from jobs.tables import registered
+
+    monkeypatch.setattr(registered, "registered", lambda *given, **options: None)
+
+
 @pytest.fixture(scope="session")
 def sample(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> CoordinatorAudit:
     """The samples as cluster ``sample``, through all jobs in one run; not to be written to."""

@@ -43,6 +43,7 @@ class Home(NamedTuple):
     location: str
     conf: dict[str, str]
     schema: str | None
+    is_closed: bool = False
 
     @classmethod
     def in_folder(cls, place: Path) -> Home:
@@ -50,17 +51,20 @@ class Home(NamedTuple):
         return cls(place, str(place / "tables"), SMALL, None)
 
     @classmethod
-    def in_catalog(cls, place: Path) -> Home:
-        """Return a life whose tables are in a catalog, with their files where a folder has them."""
+    def in_catalog(cls, place: Path, *, is_closed: bool) -> Home:
+        """Return a life whose tables are in a catalog, with their files where a folder has them.
+
+        ``is_closed``: the catalog does not tell where that is, so that only Spark opens the tables.
+        """
         schema = f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} LOCATION '{(place / 'tables').as_uri()}'"
-        return cls(place, SCHEMA, hive(place), schema)
+        return cls(place, SCHEMA, hive(place), schema, is_closed)
 
     def run(self, *commands: tuple[str, ...], killed_before: str | None = None) -> list[dict[str, Any]]:
         """Run commands in one process. Return what they printed, and their codes.
 
         ``killed_before``: the last of them is killed when it is about to commit to this table.
         """
-        given = (self.conf, self.schema, killed_before, [[*command] for command in commands])
+        given = (self.conf, self.schema, self.is_closed, killed_before, [[*command] for command in commands])
         (self.place / "night.yaml").write_text(NIGHT)
         (self.place / "maintenance.yaml").write_text(MAINTENANCE)
         done = subprocess.run(
@@ -108,8 +112,12 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Path], Path]:
     return write_logs(place), place
 
 
-def test_a_life_in_a_catalog_is_that_of_a_folder(logs: tuple[list[Path], Path], tmp_path: Path) -> None:
-    folder, catalog = Home.in_folder(tmp_path / "folder"), Home.in_catalog(tmp_path / "catalog")
+@pytest.mark.parametrize("is_closed", [False, True], ids=["paths", "closed"])
+def test_a_life_in_a_catalog_is_that_of_a_folder(
+    logs: tuple[list[Path], Path], tmp_path: Path, *, is_closed: bool
+) -> None:
+    folder = Home.in_folder(tmp_path / "folder")
+    catalog = Home.in_catalog(tmp_path / "catalog", is_closed=is_closed)
     for home in (folder, catalog):
         home.place.mkdir()
     quiet = folder.run(folder.night(*logs[0]), folder.night(logs[1]), *folder.answers(), folder.report_command())[2:-1]

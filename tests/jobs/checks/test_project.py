@@ -252,7 +252,9 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(sample: Coordinator
     assert found["rebalances"].observed == sample.rebalances.count()
 
 
-def test_tables_of_a_catalog_are_given_as_data_frames(spark: SparkSession, tmp_path: Path) -> None:
+def test_tables_of_a_catalog_are_given_as_data_frames(
+    spark: SparkSession, only_spark_opens: None, tmp_path: Path
+) -> None:
     spark.sql("CREATE SCHEMA IF NOT EXISTS checked_in_catalog")
     tables = Tables(spark, "spark_catalog.checked_in_catalog")
     tables.create(CHECK_RESULTS)

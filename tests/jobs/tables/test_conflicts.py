@@ -41,7 +41,11 @@ REMOTE = "COORDINATOR_AUDIT_SPARK__REMOTE"
 
 @pytest.fixture(params=["folder", "catalog"])
 def tables(
-    request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    only_spark_opens: None,
 ) -> Iterator[Tables]:
     """Tables that Spark writes."""
     monkeypatch.setattr(Tables, "is_here", lambda self: False)

@@ -50,8 +50,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.fixture
-def catalog(spark: SparkSession) -> Iterator[str]:
-    """A schema of Spark's catalog."""
+def catalog(spark: SparkSession, only_spark_opens: None) -> Iterator[str]:
+    """A schema of a catalog whose tables only Spark opens."""
     spark.sql("CREATE SCHEMA IF NOT EXISTS copied")
     yield "spark_catalog.copied"
     spark.sql("DROP SCHEMA copied CASCADE")
