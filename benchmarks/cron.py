@@ -2,12 +2,16 @@
 
 The first night has all but the last hundredth of the log, the second the last hundredth (the segments have grown), the
 third nothing new. Prints JSON: seconds of the clock and of processors of each. ``--runner spark``: the same with Spark.
+``--catalog``: each night three times, into a folder, through Hive's metastore, which Spark has built in, and into a
+folder whose tables are registered there, with the ratios of the clock to the first; ``--closed``: as if the metastore
+did not tell the paths of its tables, so that only Spark opens them.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -19,14 +23,54 @@ from typing import Any
 from benchmarks.generate import generate
 from benchmarks.nightly import LATER, hold_back
 
+COMMAND = """
+import sys
+from coordinator_audit.__main__ import main
+from jobs.tables import registered
+if {is_closed}:
+    registered.registered = lambda *given, **options: None
+main()
+"""
 
-def night(place: Path, log: Path, runner: str) -> dict[str, Any]:
-    """One night by a process of its own."""
+SCHEMAS_MADE = """
+import sys
+from pathlib import Path
+from jobs import settings
+from jobs.tables import session
+spark = session.get_or_create(settings.load(Path(sys.argv[1])).spark)
+for name in ("audit", "named"):
+    spark.sql(f"CREATE SCHEMA spark_catalog.{name}")
+"""
+
+
+def hive(place: Path) -> dict[str, Path]:
+    """Make two schemas in Hive's metastore. Return the files of settings of nights through one, and into a folder that
+    is registered in the other.
+    """
+    conf = {
+        "spark.sql.catalogImplementation": "hive",
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={place / 'derby'}",
+    }
+    homes = {
+        "catalog": {"tables": "spark_catalog.audit"},
+        "registered": {"tables": str(place / "registered"), "registered_in": "spark_catalog.named"},
+    }
+    files = {}
+    for name, home in homes.items():
+        files[name] = place / f"{name}.yaml"
+        files[name].write_text(json.dumps(home | {"spark": {"conf": conf}}))
+    subprocess.run([sys.executable, "-c", SCHEMAS_MADE, str(files["catalog"])], capture_output=True, check=True)
+    return files
+
+
+def night(place: Path, log: Path, runner: str, *options: str, is_closed: bool = False) -> dict[str, Any]:
+    """One night by a process of its own; ``options`` say where the tables are."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    words = ["nightly", str(log), "--tables", str(place / "tables"), "--report", str(place / "report.html"), "--json"]
+    words = ["nightly", str(log), *options, "--report", str(place / "report.html"), "--json"]
     subprocess.run(
-        [sys.executable, "-m", "coordinator_audit", *words],
-        env={"PATH": "/usr/bin:/bin", "COORDINATOR_AUDIT_ENGINE__RUNNER": runner},
+        [sys.executable, "-c", COMMAND.format(is_closed=is_closed), *words],
+        env={"PATH": os.environ["PATH"], "COORDINATOR_AUDIT_ENGINE__RUNNER": runner},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         check=True,
@@ -41,6 +85,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--groups", type=int, default=500)
     parser.add_argument("--runner", choices=("auto", "local", "spark"), default="auto")
+    parser.add_argument("--catalog", action="store_true")
+    parser.add_argument("--closed", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="cron-") as folder:
         place = Path(folder)
@@ -48,11 +94,20 @@ def main() -> None:
         generate(log, given.records, given.groups, partitions=4)
         whole = {file: file.read_bytes() for file in log.rglob("*.log")}
         hold_back(log, place / "later", LATER)
-        found = {"first": night(place, log, given.runner)}
+        homes = hive(place) if given.catalog else {}
+
+        def nights() -> dict[str, Any]:
+            made = {"folder": night(place, log, given.runner, "--tables", str(place / "tables"))}
+            for name, file in homes.items():
+                made[name] = night(place, log, given.runner, "--config", str(file), is_closed=given.closed)
+                made[name]["ratio"] = round(made[name]["seconds"] / made["folder"]["seconds"], 2)
+            return made
+
+        found = {"first": nights()}
         for file, data in whole.items():
             file.write_bytes(data)
-        found["a hundredth"] = night(place, log, given.runner)
-        found["nothing new"] = night(place, log, given.runner)
+        found["a hundredth"] = nights()
+        found["nothing new"] = nights()
     print(json.dumps({"runner": given.runner, "records": given.records, "groups": given.groups, **found}))
 
 

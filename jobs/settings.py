@@ -144,6 +144,7 @@ class Settings(Section):
     """All settings. ``conf/defaults.yaml`` explains each of them."""
 
     tables: Annotated[str, Field(min_length=1)]
+    registered_in: Annotated[str, Field(pattern=r"^\w+\.\w+(\.\w+)?$")] | None
     cluster: Annotated[str, Field(min_length=1)]
     input: InputSettings
     nightly: NightlySettings

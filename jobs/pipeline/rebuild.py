@@ -82,7 +82,7 @@ def run(tables: Tables, names: Iterable[str], now: datetime) -> Rebuild:
     places = {
         table.name: _set_aside(tables, table, now) for table in _pointers_first(aside) if _is_there(tables, table)
     }
-    fresh = Tables(tables.session, tables.location, tables.limits)
+    fresh = Tables(tables.session, tables.location, tables.limits)  # a catalog that names them reads the new ones
     fresh.check_lease = tables.check_lease
     for table in aside:
         fresh.create(table)

@@ -17,6 +17,7 @@ from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
+from jobs.tables.registered import NAMES
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
@@ -67,3 +68,12 @@ def writing(tables: Tables, length: timedelta) -> Iterator[tuple[Lease, str | No
     """
     with held(tables, WRITER, length, CATALOG.values()) as run, tables.copying():
         yield run
+        _finish_registering(tables)
+
+
+def _finish_registering(tables: Tables) -> None:
+    """Wait until a catalog has all tables, and note which: the next run needs no Spark to know it."""
+    if tables.registered is None or not tables.registered.finish():
+        return
+    name, names = f"{NAMES}{tables.registered.schema}", ",".join(sorted(tables.registered.names))
+    tables.set_property(LEASES, name, names)

@@ -85,11 +85,20 @@ class Tables:
     """The tables at one location: a folder (a path or a URI), or a schema of a catalog (``main.audit``).
 
     A name without a dot and without a slash is a folder. ``session``: see ``engine``. ``registered``: the schema that
-    names them, where they have a path that this process can open; ``location`` is that path then.
+    names them, where they have a path that this process can open; ``location`` is that path then. ``registered_in``: a
+    schema that is to name the tables of a folder or an object store.
     """
 
-    def __init__(self, session: Session, location: str, limits: EngineLimits | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        location: str,
+        limits: EngineLimits | None = None,
+        registered_in: str | None = None,
+    ) -> None:
         self.registered: RegisteredTables | None = None
+        if registered_in is not None and can_open(location):
+            self.registered = self._named_in(registered_in, session, absolute(location))
         if session is not None and not can_open(location):
             session, location = self._found(session, location)
         # In an object store, Spark needs credentials of its own: it does all of a night there, or nothing.
@@ -105,6 +114,16 @@ class Tables:
         self.check_lease: CheckLease = _no_lease
         """Called before and after each commit."""
         self._safe_until: datetime | None = None
+
+    @staticmethod
+    def _named_in(schema: str, session: Session, place: str) -> RegisteredTables:
+        """Return the tables of a place as far as earlier runs have registered them."""
+        from jobs.tables.local_table import LocalTable
+        from jobs.tables.registered import NAMES, RegisteredTables
+
+        leases = LocalTable.open(f"{place}/leases")
+        named = "" if leases is None else leases.properties().get(NAMES + schema, "")
+        return RegisteredTables(lambda: started(session), schema, place, filter(None, named.split(",")))
 
     def _found(self, session: Session, location: str) -> tuple[Session, str]:
         """Return Spark and the place of tables that only Spark can open, as far as their name says."""
@@ -225,8 +244,6 @@ class Tables:
         """
         if self.is_here():
             yield
-            if self.registered is not None:
-                self.registered.finish()
             return
         from jobs.tables.copies import TableCopies
 
@@ -339,9 +356,13 @@ class Tables:
 
     def fence(self, table: Table, token: str) -> None:
         """Change a property of a table, so that every commit of it fails that began before: another run's, too."""
+        self.set_property(table, FENCE, token)
+
+    def set_property(self, table: Table, name: str, value: str) -> None:
+        """Set a property of a table."""
 
         def change() -> None:
-            (self.local(table) or self._there(table)).set_property(FENCE, token)
+            (self.local(table) or self._there(table)).set_property(name, value)
 
         self.commit(table, change, adds=True)
 

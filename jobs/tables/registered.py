@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -26,36 +26,42 @@ if TYPE_CHECKING:
 
 LOCATION: Final = re.compile(r"^Location: (.+)$", re.MULTILINE)
 
-TOGETHER: Final = 2
-"""How many tables are registered at a time, beside the steps of a night."""
+NAMES: Final = "coordinatorAudit.registered."
+"""Property of the table of leases: the tables that a catalog has, behind the dot the schema. What is registered needs
+no Spark another time.
+"""
+
+TOGETHER: Final = 1
+"""How many tables are registered at a time, beside the steps of a night: the steps need the processors more."""
 
 
 class RegisteredTables:
     """The tables of a schema of a catalog, each at ``place``/its name.
 
     ``names``: those that the catalog has. Others are registered once they are written; ``finish`` waits for that.
+    ``spark`` returns the session, which starts if a table has to be registered.
     """
 
-    def __init__(self, spark: SparkSession, schema: str, place: str, names: Iterable[str]) -> None:
+    def __init__(self, spark: Callable[[], SparkSession], schema: str, place: str, names: Iterable[str]) -> None:
         self.schema = schema
         self.place = place
+        self.names = set(names)
         self._spark = spark
-        self._names = set(names)
         self._together = ThreadPoolExecutor(TOGETHER)
         self._begun: dict[str, Future[None]] = {}
 
     def add(self, name: str) -> None:
         """Begin to register a table that exists at its path, unless the catalog has it."""
-        if name not in self._names:
-            self._names.add(name)
+        if name not in self.names:
+            self.names.add(name)
             self._begun[name] = self._together.submit(self._register, name)
 
     def _register(self, name: str) -> None:
         path = f"{self.place}/{name}".replace("'", "\\'")
-        self._spark.sql(f"CREATE TABLE IF NOT EXISTS {sql_name(self.schema, name)} USING delta LOCATION '{path}'")
+        self._spark().sql(f"CREATE TABLE IF NOT EXISTS {sql_name(self.schema, name)} USING delta LOCATION '{path}'")
 
-    def finish(self) -> None:
-        """Wait until all tables are registered.
+    def finish(self) -> bool:
+        """Wait until all tables are registered. Return whether one was not.
 
         Raises:
             InputError: a table could not be registered; the next run tries again.
@@ -65,10 +71,11 @@ class RegisteredTables:
             try:
                 registering.result()
             except Exception as error:
-                self._names.discard(name)
+                self.names.discard(name)
                 raise InputError(
                     f"table {name} was written to {self.place}, but {self.schema} does not name it: {one_line(error)}"
                 ) from error
+        return bool(begun)
 
 
 def registered(spark: SparkSession, schema: str, *, works_in_store: bool) -> RegisteredTables | None:
@@ -94,7 +101,7 @@ def registered(spark: SparkSession, schema: str, *, works_in_store: bool) -> Reg
     if places or place is None or any(path != f"{place}/{name}" for name, path in paths.items()):
         return None
     is_ours = _can_write(place) if is_folder(place) else works_in_store and _answers(place)
-    return RegisteredTables(spark, schema, place, paths) if is_ours else None
+    return RegisteredTables(lambda: spark, schema, place, paths) if is_ours else None
 
 
 def _path(location: str) -> str | None:

@@ -116,3 +116,33 @@ def test_what_only_spark_may_write_is_for_spark(
         monkeypatch.setattr(spark, "sql", without_paths)
     tables = Tables(spark, SCHEMA)
     assert (tables.location, tables.registered) == (SCHEMA, None)
+
+
+def test_tables_of_a_folder_are_registered_once_and_then_need_no_spark(
+    spark: SparkSession, place: Path, tmp_path: Path
+) -> None:
+    folder = str(tmp_path / "folder")
+
+    def night(session: SparkSession | Any, name: str) -> None:
+        tables = Tables(session, folder, registered_in=SCHEMA)
+        with writing(tables, LENGTH):
+            tables.create(DUMPED_FILES)
+            tables.append(DUMPED_FILES, few(DUMPED_FILES, [FILE | {"path": name}]), name)
+
+    def start() -> SparkSession:
+        raise AssertionError("Spark was started")
+
+    night(lambda: spark, "a")
+    assert [row.path for row in spark.table(f"{SCHEMA}.dumped_files").collect()] == ["a"]
+    night(start, "b")
+    assert {row.path for row in spark.table(f"{SCHEMA}.dumped_files").collect()} == {"a", "b"}
+    with (
+        pytest.raises(InputError, match="does not name it: this needs Spark"),
+        writing(tables := Tables(None, folder, registered_in=SCHEMA), LENGTH),
+    ):
+        tables.create(NIGHTLY_STEPS)
+    night(lambda: spark, "c")
+    tables = Tables(lambda: spark, folder, registered_in=SCHEMA)
+    with writing(tables, LENGTH):
+        tables.create(NIGHTLY_STEPS)
+    assert spark.table(f"{SCHEMA}.nightly_steps").count() == 0
