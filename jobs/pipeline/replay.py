@@ -18,13 +18,16 @@ of its share partitions is in one partition of the log. Both are rebuilt togethe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import os
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from coordinator_core.audit.group_audit import STATE_VERSION
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.violations import Violation
 from coordinator_core.history.holes import Holes, UnknownOffsets
 from jobs.pipeline import commit_summaries, log_ranges, runs
@@ -51,14 +54,20 @@ from jobs.relations.replay import (
 )
 from jobs.relations.topics import require_one_cluster, shown_ms, stored_topics, topic_news_ms
 from jobs.relations.unreadable import unplaced_records
+from jobs.settings import EngineLimits
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.tables import tasks
 from jobs.tables.columns import PLACED
 from jobs.tables.delta import Tables
-from jobs.tables.engine import Engine, Rows
+from jobs.tables.engine import Engine, Rows, runs_steps
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import FOLDED, GROUP_STATES, HISTORY, OF_ONE_LOG, REPLAYED
 from jobs.tables.reader import Value
 from jobs.tables.snapshots import END_OFFSETS, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
+
+IN_LOG_ORDER: Final = ("is_record", "log_partition", "log_offset")
+"""The order of the rows of a group: its state, then its records."""
 
 
 class Span(NamedTuple):
@@ -139,6 +148,31 @@ def _nothing(cluster: str) -> ReplaySummary:
     return ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=dict.fromkeys(FOLDED.values(), 0))
 
 
+class Part(NamedTuple):
+    """The input of a replay of some groups: a query, and its values."""
+
+    sql: str
+    values: dict[str, Value]
+
+
+class Folding(NamedTuple):
+    """What a replay of a cluster needs beside the rows of its groups; it goes to other processes (pickle)."""
+
+    cluster: str
+    topics: TopicHistory | None
+    audit: AuditSettings
+    holes: Holes
+
+    def by(self, engine: Engine, part: Part) -> Rows:
+        """Return the staged rows of a part, as the engine makes them."""
+        return engine.fold(part.sql, IDENTITY, IN_LOG_ORDER, folder(*self), REPLAYED.schema, **part.values)
+
+    def here(self, location: str, limits: EngineLimits, part: Part) -> pa.Table | None:
+        """Return the staged rows of a part of the tables in a folder; None: they are too many, or for Spark."""
+        engine = Engine(FolderReader(location), None, limits)
+        return engine.folded_here(part.sql, (*IDENTITY, *IN_LOG_ORDER), folder(*self), REPLAYED.schema, part.values)
+
+
 class _Run:
     """The replay of one cluster."""
 
@@ -166,18 +200,13 @@ class _Run:
             topic_log.write(self._tables, self._cluster, topics)
         if self._span.is_first:
             self._delete_rows_without_states()
-        fold = folder(self._cluster, topics, self._audit, self._holes())
-        engine, parts = self._by_size(engine, rebuilds=rebuilds)
-        for number, (among, groups) in enumerate(self._divided(engine, parts)):
-            rows = engine.fold(
-                replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds, among=among),
-                IDENTITY,
-                ("is_record", "log_partition", "log_offset"),
-                fold,
-                REPLAYED.schema,
-                **self._given,
-                **groups,
-            )
+        engine, count = self._by_size(engine, rebuilds=rebuilds)
+        parts = [
+            Part(replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds, among=among), {**self._given, **groups})
+            for among, groups in self._divided(engine, count)
+        ]
+        folding = Folding(self._cluster, topics, self._audit, self._holes())
+        for number, rows in enumerate(self._folded(engine, folding, parts)):
             if number:
                 self._tables.append(REPLAYED, rows, runs.new_run_id())
             else:
@@ -185,6 +214,19 @@ class _Run:
         summary = self._merge()
         self._tables.clear(REPLAYED)
         return summary
+
+    def _folded(self, engine: Engine, folding: Folding, parts: Sequence[Part]) -> Iterator[Rows]:
+        """Yield what the replay makes of each part. Groups do not depend on one another: without Spark, processes of
+        this machine take several parts side by side.
+        """
+        workers = min(os.cpu_count() or 1, len(parts))
+        if workers == 1 or runs_steps(self._tables.session):
+            yield from (folding.by(engine, part) for part in parts)
+            return
+        with tasks.processes(workers) as pool:
+            made = pool.map(partial(folding.here, self._tables.location, engine.limits), parts)
+            for part, rows in zip(parts, made, strict=True):
+                yield folding.by(engine, part) if rows is None else rows
 
     def _may_rebuild(self, engine: Engine) -> bool:
         """Return whether a group may have to begin again: small questions that nearly always say that none has to."""

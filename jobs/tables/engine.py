@@ -197,7 +197,7 @@ class Engine:
 
     def made(self, sql: str, schema: pa.Schema, **values: Value) -> Rows:
         """Return the rows of a query, with these columns and types, to be written to a table."""
-        rows = self._folded_here(sql, (), iter, schema, values)
+        rows = self.folded_here(sql, (), iter, schema, values)
         return self._spark.frame(sql, schema, **values) if rows is None else rows
 
     def fold(
@@ -213,10 +213,10 @@ class Engine:
 
         The function takes batches in which rows with the same ``by`` follow each other, in ``order``, nulls first.
         """
-        rows = self._folded_here(sql, (*by, *order), function, schema, values)
+        rows = self.folded_here(sql, (*by, *order), function, schema, values)
         return self._spark.folded(sql, by, order, function, schema, **values) if rows is None else rows
 
-    def _folded_here(
+    def folded_here(
         self,
         sql: str,
         order: Sequence[str],

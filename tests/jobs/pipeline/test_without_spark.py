@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 from coordinator_core.errors import InputError
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.cli.app import app
-from jobs.pipeline import compared, decode, grown, ingest
+from jobs.pipeline import compared, decode, grown, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
 from jobs.sources import segments
 from jobs.sources.dump import open_dump
@@ -230,3 +231,20 @@ def test_a_run_that_was_killed_before_its_records_counted_is_taken_back(tmp_path
     names = [f"table {name}" for name in TYPED]
     after, expected = (of_tables(tables.location, SAMPLE_LOGS) for tables in (killed, whole))
     assert {name: after[name] for name in names} == {name: expected[name] for name in names}
+
+
+def test_processes_of_this_machine_replay_many_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, asked = [], list[int]()
+    begin = tasks.processes
+    monkeypatch.setattr(tasks, "processes", lambda count: asked.append(count) or begin(count))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    for name, rows in (("one", 1 << 40), ("many", 1_000)):
+        tables = Tables(None, str(tmp_path / name))
+        tables.limits = replace(tables.limits, replayed_rows=rows)
+        ingest.run(tables, open_dump(None, [str(SAMPLE_LOGS)]), "c")
+        decode.run(tables)
+        replay.run(tables)
+        found.append(of_tables(tables.location, SAMPLE_LOGS))
+        found[-1].pop("table runs")
+    assert asked == [2]
+    assert found[0] == found[1]
