@@ -62,13 +62,14 @@ ROWS: Final = pa.schema(
 class Slice(NamedTuple):
     """What one task goes over: of a log partition the commits whose key falls into slice ``number`` of ``slices``.
 
-    ``files``: the files that may have rows of the log partition, by kind of row.
+    ``files``: the files that may have rows of the log partition, by kind of row; ``size``: the bytes of its commits.
     """
 
     log_partition: int
     number: int
     slices: int
     files: Mapping[What, Sequence[str]]
+    size: int = 0
 
 
 def slices_of(tables: Tables, records: Mapping[int, int], cores: int) -> list[Slice] | None:
@@ -84,15 +85,20 @@ def slices_of(tables: Tables, records: Mapping[int, int], cores: int) -> list[Sl
     slices = []
     for partition, count in sorted(records.items(), key=lambda pair: -pair[1]):
         parts = max(1, -(-count * cores // max(1, total)))
-        paths = {what: [file.path for file in some if file.may_have(partition)] for what, some in files.items()}
-        slices += [Slice(partition, number, parts, paths) for number in range(parts)]
+        of_slice = {what: [file for file in some if file.may_have(partition)] for what, some in files.items()}
+        paths = {what: [file.path for file in some] for what, some in of_slice.items()}
+        size = sum(file.size for file in of_slice[What.COMMIT])
+        slices += [Slice(partition, number, parts, paths, size) for number in range(parts)]
     return slices
 
 
 class _File(NamedTuple):
-    """A file of a table; the log partitions from ``first`` to ``last`` may be in it, all if there are no statistics."""
+    """A file of a table, and its bytes; the log partitions from ``first`` to ``last`` may be in it, all if there are no
+    statistics.
+    """
 
     path: str
+    size: int
     first: int | None
     last: int | None
 
@@ -106,14 +112,16 @@ def _files_of(tables: Tables, table: Table) -> list[_File]:
     place = f"{tables.location}/{table.name}"
     actions = pa.table(DeltaTable(place).get_add_actions(flatten=True)).to_pylist()
     ends = "min.log_partition", "max.log_partition"
-    return [_File(f"{place}/{action['path']}", *(action.get(name) for name in ends)) for action in actions]
+    return [
+        _File(f"{place}/{action['path']}", action["size_bytes"], *(action.get(name) for name in ends))
+        for action in actions
+    ]
 
 
 def write_files(tables: Tables, slices: Sequence[Slice], place: PassOver) -> list[WrittenFile]:
     """Write the rows of ``commit_summaries`` that all commits become, and return the files."""
-    paths = [file_at(path) for of in slices for path in of.files[What.COMMIT]]
-    size = sum(files.get_file_info(name).size for name, files in paths)
-    return tasks.done(tables.session, slices, partial(_write, place=place, location=tables.location), size)
+    work = partial(_write, place=place, location=tables.location)
+    return tasks.done(tables.session, slices, work, sum(of.size for of in slices))
 
 
 def _write(slices: Sequence[Slice], place: PassOver, location: str) -> list[WrittenFile]:
