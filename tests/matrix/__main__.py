@@ -1,4 +1,7 @@
-"""Print the matrix: ``python -m tests.matrix [--tables] [--logs FOLDER] [--only PATTERN] [--questions PATTERN]``."""
+"""Print the matrix: ``python -m tests.matrix [--tables] [--logs FOLDER] [--only PATTERN] [--questions PATTERN]``.
+
+``--seed N [--cells N]``: of a scenario that the seed makes, and of its matrix so many cells that the seed chooses.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from random import Random
 
 from coordinator_core.groups.log_partition import log_partition_of
 from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
 from tests.matrix.other_removals import WORKERS, all_removals, nights
 from tests.matrix.removals import SHARE, NothingToRemoveError, Removal, cut, segments
+from tests.matrix.scenarios import scenario, simulated
 from tests.matrix.sources import Broken, Files, NeedsSparkError, StoredTables, ThisProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,8 +36,14 @@ def main() -> None:
     parser.add_argument("--topic", default="orders")
     parser.add_argument("--count", type=int, default=4)
     parser.add_argument("--verbose", type=int, default=3)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--cells", type=int, default=100)
     chosen = parser.parse_args()
     place = Path(tempfile.mkdtemp())
+    if chosen.seed is not None:
+        made = scenario(chosen.seed)
+        chosen.logs, chosen.topic = simulated(chosen.seed, place / "simulated"), "t0"
+        chosen.groups, chosen.count = [*made["groups"]], made["cluster"]["partitions"]
     whole = place / "whole" / "logs"
     shutil.copytree(chosen.logs, whole)
     for number in range(chosen.count):
@@ -50,30 +61,36 @@ def main() -> None:
         for name, each in questions(chosen.groups, chosen.topic, moments).items()
         if re.search(chosen.questions, name)
     }
-    truth = _answers(asks, whole)
-    for name, answer in truth.items():
-        print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
     wanted = {
         name: removal
         for name, removal in all_removals(partitions, has_share=has_share, workers=workers).items()
         if re.search(chosen.only, name) and (chosen.tables or not removal.is_of_tables)
     }
+    cells = [(name, question) for name in wanted for question in asks]
+    if chosen.seed is not None:
+        cells = Random(chosen.seed).sample(cells, min(chosen.cells, len(cells)))
+    of_removal = {name: {other: asks[other] for each, other in cells if each == name} for name in wanted}
+    truth = _answers({question: asks[question] for _, question in cells}, whole)
+    for name, answer in truth.items() if chosen.seed is None else ():
+        print(f"truth {name}: {len(answer.rows)} rows, code {answer.code} {answer.said.strip()[:200]}", flush=True)
     tally: dict[str, Counter[str]] = {question: Counter() for question in asks}
     for name, removal in wanted.items():
+        if not of_removal[name]:
+            continue
         folder = place / str(time.time_ns()) / "logs"
         shutil.copytree(whole, folder)
         true = truth
         try:
             if removal.ends is not None:
                 removal.ends(folder)
-                true = _answers(asks, folder)
+                true = _answers(of_removal[name], folder)
             given = nights(removal, folder)
         except NothingToRemoveError as error:
             print(f"== {name}: left out, {error}", flush=True)
             continue
         source = _source(given, folder.parent, of_tables=chosen.tables)
         line: dict[str, Judged] = {}
-        for question, ask in asks.items():
+        for question, ask in of_removal[name].items():
             if (removal.is_tail and "then" not in question) or not re.search(removal.questions, question):
                 continue
             touched = _touched(removal, question, chosen.count)
@@ -130,7 +147,8 @@ def _print_line(name: str, line: dict[str, Judged], verbose: int) -> None:
 def _print_tallies(tally: Mapping[str, Counter[str]]) -> None:
     """Print how many cells of each question have which verdict, and of all."""
     for question, counts in tally.items():
-        print(f"{question}: {_counts(counts)}")
+        if counts:
+            print(f"{question}: {_counts(counts)}")
     print(f"all {sum(map(Counter.total, tally.values()))} cells: {_counts(sum(tally.values(), Counter()))}")
 
 

@@ -54,6 +54,7 @@ def judge(
     if question.is_gate and said.code == 3 and true.code == 0:
         found.wrong.append("the gate fails")
     truth, mine = (_by_key(question, rows) for rows in _without_moved_topics(true.rows, said.rows, removal))
+    mine = _by_times_of_topics(truth, mine, removal.moves_topics_ms)
     for key, row in truth.items():
         other = mine.get(key)
         touched = is_touched(question.group(row))
@@ -180,6 +181,20 @@ def _without_moved_topics(true: Sequence[Row], said: Sequence[Row], removal: Rem
             for row in rows
             if not removal.moves_topics_ms or OF_CLASSIC_TOPICS.match(row.get("line", "")) is None
         ]
+
+
+def _by_times_of_topics(truth: Mapping[Key, Row], mine: Mapping[Key, Row], apart_ms: int) -> Mapping[Key, Row]:
+    """Return what is said by the true keys, where a finding begins or ends when a topic changed, by the other clock."""
+    by_rest = {key[:-1]: key for key, row in truth.items() if "since_ms" in row and key not in mine}
+    found: dict[Key, Row] = {}
+    for key, row in mine.items():
+        true = by_rest.get(key[:-1]) if apart_ms and key not in truth else None
+        if true is not None and abs(row["since_ms"] - truth[true]["since_ms"]) <= apart_ms:
+            moved = ("since_ms", "until_ms", "detail")
+            found[true] = row | {name: truth[true][name] for name in moved}
+        else:
+            found[key] = row
+    return found
 
 
 def _is_classic_rebalance(row: Row) -> bool:

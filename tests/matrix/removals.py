@@ -35,6 +35,9 @@ NO_FIELD = "(?!)"
 OTHER_CLUSTER = "another cluster|no topics are known"
 
 
+CUT = "the archive is cut"
+
+
 class NothingToRemoveError(Exception):
     """The logs do not have what a removal takes away."""
 
@@ -555,8 +558,8 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
         "linked folders": Removal(linked),
         "linked files": Removal(linked_files),
         "tar": Removal(archived),
-        "truncated tar": Removal(truncated_tar, "damaged", tuple(partitions), True),
-        "truncated gz": Removal(truncated_gz, "damaged", tuple(partitions), True),
+        "truncated tar": Removal(truncated_tar, CUT, tuple(partitions), True),
+        "truncated gz": Removal(truncated_gz, CUT, tuple(partitions), True),
         "a FIFO among the segments": Removal(with_fifo, "neither a file nor a folder", tuple(partitions), True),
     }
     if has_share:
