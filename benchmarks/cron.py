@@ -1,7 +1,8 @@
 """Nights as cron runs them, a process each: ``python -m benchmarks.cron [--records N] [--groups N] [--runner RUNNER]``.
 
 The first night has all but the last hundredth of the log, the second the last hundredth (the segments have grown), the
-third nothing new. Prints JSON: seconds of the clock and of processors of each. ``--runner spark``: the same with Spark.
+third nothing new; then a question is asked, twice. Prints JSON: seconds of the clock and of processors of each.
+``--runner spark``: the same with Spark.
 ``--catalog``: each night three times, into a folder, through Hive's metastore, which Spark has built in, and into a
 folder whose tables are registered there, with the ratios of the clock to the first; ``--closed``: as if the metastore
 did not tell the paths of its tables, so that only Spark opens them.
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +68,13 @@ def hive(place: Path) -> dict[str, Path]:
 
 def night(place: Path, log: Path, runner: str, *options: str, is_closed: bool = False) -> dict[str, Any]:
     """One night by a process of its own; ``options`` say where the tables are."""
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     words = ["nightly", str(log), *options, "--report", str(place / "report.html"), "--json"]
+    return command(words, runner, is_closed=is_closed)
+
+
+def command(words: Sequence[str], runner: str, *, is_closed: bool = False) -> dict[str, Any]:
+    """Run a command in a process of its own. Return its seconds."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
         [sys.executable, "-c", COMMAND.format(is_closed=is_closed), *words],
         env={"PATH": os.environ["PATH"], "COORDINATOR_AUDIT_ENGINE__RUNNER": runner},
@@ -95,9 +102,10 @@ def main() -> None:
         whole = {file: file.read_bytes() for file in log.rglob("*.log")}
         hold_back(log, place / "later", LATER)
         homes = hive(place) if given.catalog else {}
+        folder_options = ("--tables", str(place / "tables"))
 
         def nights() -> dict[str, Any]:
-            made = {"folder": night(place, log, given.runner, "--tables", str(place / "tables"))}
+            made = {"folder": night(place, log, given.runner, *folder_options)}
             for name, file in homes.items():
                 made[name] = night(place, log, given.runner, "--config", str(file), is_closed=given.closed)
                 made[name]["ratio"] = round(made[name]["seconds"] / made["folder"]["seconds"], 2)
@@ -108,6 +116,13 @@ def main() -> None:
             file.write_bytes(data)
         found["a hundredth"] = nights()
         found["nothing new"] = nights()
+        places: dict[str, tuple[str, ...]] = {"folder": folder_options}
+        for name, file in homes.items():
+            places[name] = ("--tables", json.loads(file.read_text())["tables"], "--config", str(file))
+        for name, where in places.items():
+            question = ["findings", *where, "--cluster", "default", "--json"]
+            twice = [command(question, given.runner, is_closed=given.closed)["seconds"] for _ in range(2)]
+            found.setdefault("answers", {})[name] = twice
     print(json.dumps({"runner": given.runner, "records": given.records, "groups": given.groups, **found}))
 
 

@@ -518,9 +518,9 @@ def removals(partitions: list[int], *, has_share: bool = True) -> dict[str, Remo
     found = {"nothing": Removal(lambda folder: None)}
     for number in partitions:
         for name, at in (("first", 0), ("second", 1), ("middle", 2), ("fourth", 3)):
-            # Moments end where the middle segment begins.
+            # Moments end where the middle segment begins: the record before it is in the second one.
             found[f"{name} segment of {number}"] = Removal(
-                without_segment(at, number), GAPS, (number,), hides_time=name == "middle"
+                without_segment(at, number), GAPS, (number,), hides_time=name in ("second", "middle")
             )
         found[f"last segment of {number}"] = Removal(without_segment(-1, number), GAPS, (number,), is_tail=True)
         found[f"partition {number} absent"] = Removal(without_partition(number), ABSENT, (number,), hides_time=True)
