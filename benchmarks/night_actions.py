@@ -85,7 +85,7 @@ def main() -> None:
         spark = session.get_or_create(chosen.spark)
         if wanted.catalog:
             spark.sql("CREATE SCHEMA audit")
-        tables = Tables(spark, "spark_catalog.audit" if wanted.catalog else str(home), chosen.engine)
+        tables = Tables(spark, "spark_catalog.audit" if wanted.catalog else str(home), chosen.engine.limits)
         nights, spent = {}, {}
         for name in ("first", "nothing new", "another log partition"):
             if name == "another log partition":

@@ -185,7 +185,7 @@ def measure(write: Write, size: int, place: Path, *, in_catalog: bool) -> dict[s
     spark = session.get_or_create(chosen.spark)
     if in_catalog:
         spark.sql("CREATE SCHEMA audit")
-    tables = Tables(spark, "spark_catalog.audit" if in_catalog else str(place / "tables"), chosen.engine)
+    tables = Tables(spark, "spark_catalog.audit" if in_catalog else str(place / "tables"), chosen.engine.limits)
     with peaks() as found:
         figures = night(tables, chosen)
     done = written(events)

@@ -101,7 +101,7 @@ class CoordinatorAudit:
         self, spark: SparkSession, location: str, cluster: str = "default", settings: Settings | None = None
     ) -> None:
         self.settings = settings or load()
-        self.tables = Tables(spark, location, self.settings.engine)
+        self.tables = Tables(spark, location, self.settings.engine.limits)
         self.cluster = cluster
 
     # --- jobs --------------------------------------------------------------------------------------------------------

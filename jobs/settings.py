@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -113,7 +113,16 @@ class MaintenanceSettings(Section):
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """How much of the tables this process takes on; what is more is for Spark. ``conf/defaults.yaml`` explains each."""
+    """How much of the tables this process takes on; what is more is for Spark.
+
+    ``rows`` are those that one step puts in order as columns: ranges of log partitions that have gaps, sums of
+    commits, committed offsets. A replay takes ``replayed_rows`` records and commits at a time, which become Python
+    objects, and ``replayed_bytes`` of their values and of the states of their groups, in ``replayed_parts`` at
+    most; it looks through ``replayed_ranges`` of the log. ``staged_bytes``: what one step makes, in memory until it
+    is written. As Parquet: what a replay has staged (``staged_file_bytes``), the inputs of findings that are read
+    at a time (``findings_bytes``, in ``findings_parts`` at most: each reads all tables), a table whose rows change
+    (``merged_bytes``), and one that is copied where only Spark can open it (``copied_bytes``).
+    """
 
     rows: int = 500_000
     replayed_rows: int = 250_000
@@ -128,16 +137,38 @@ class EngineLimits:
     copied_bytes: int = 8 << 20
 
     @classmethod
+    def of(cls, memory_mb: int, copied_mb: int) -> EngineLimits:
+        """Return the limits of a process that may have so much of a step in memory, and copy tables of that size.
+
+        The others are in proportion to the memory of a step: what Python objects and columns of that many rows take.
+        """
+        if memory_mb < 0:
+            return replace(cls.nothing(), copied_bytes=copied_mb << 20)
+        usual = cls()
+        grown = {
+            name: getattr(usual, name) * memory_mb // (usual.staged_bytes >> 20)
+            for name in (each.name for each in fields(usual))
+            if name not in ("replayed_parts", "findings_parts", "copied_bytes")
+        }
+        return replace(usual, **grown, copied_bytes=copied_mb << 20)
+
+    @classmethod
     def nothing(cls) -> EngineLimits:
         """Return limits that leave every step with a limit to Spark."""
         return EngineLimits(*(-1 for _ in fields(EngineLimits)))
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSettings(EngineLimits):
-    """Who runs the steps, and the limits of this process."""
+class EngineSettings(Section):
+    """Who runs the steps, and how much this process takes on; ``memory_mb`` -1: Spark does all that has a limit."""
 
-    runner: Literal["auto", "local", "spark"] = "auto"
+    runner: Literal["auto", "local", "spark"]
+    memory_mb: Annotated[int, Field(ge=-1)]
+    copied_mb: Annotated[int, Field(ge=0)]
+
+    @property
+    def limits(self) -> EngineLimits:
+        """The limits of this process."""
+        return EngineLimits.of(self.memory_mb, self.copied_mb)
 
 
 class Settings(Section):

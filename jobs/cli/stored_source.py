@@ -59,4 +59,4 @@ def open_reader(console: Console, config: Path | None, flags: dict[str, Any]) ->
         opened, _ = open_tables(console, config, flags)
         return SparkReader(opened.spark, opened.location)
 
-    return Engine(FolderReader(chosen.tables), through_spark, chosen.engine)
+    return Engine(FolderReader(chosen.tables), through_spark, chosen.engine.limits)

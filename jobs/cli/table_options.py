@@ -42,7 +42,8 @@ def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) ->
         with console.step("starting Spark"), _own_interrupt_handler():
             return session.get_or_create(chosen.spark)
 
-    return Tables(runner.choose(chosen).session(start), chosen.tables, chosen.engine, chosen.registered_in), chosen
+    spark = runner.choose(chosen).session(start)
+    return Tables(spark, chosen.tables, chosen.engine.limits, chosen.registered_in), chosen
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from coordinator_core.errors import InputError, UsageError
 from jobs import settings
 from jobs.cli.app import app
 from jobs.errors import one_line
+from jobs.settings import EngineLimits, load
 
 
 def test_a_file_overrides_defaults_the_environment_a_file_and_a_flag_all(tmp_path: Path) -> None:
@@ -169,3 +171,12 @@ def test_a_release_that_nobody_knows_is_named_with_its_layer() -> None:
     """Also where no field's type tells."""
     with pytest.raises(UsageError, match=r"^environment variable COORDINATOR_AUDIT_AUDIT__PROFILE: no profile 'x'"):
         settings.load(None, {"COORDINATOR_AUDIT_AUDIT__PROFILE": "x"})
+
+
+def test_the_limits_of_this_process_follow_from_two_settings() -> None:
+    assert load(environment={}).engine.limits == EngineLimits()
+    twice = load(environment={}, flags={"engine.memory_mb": "512", "engine.copied_mb": "1"}).engine.limits
+    assert (twice.rows, twice.staged_bytes, twice.copied_bytes) == (1_000_000, 512 << 20, 1 << 20)
+    assert twice.replayed_parts == EngineLimits().replayed_parts
+    nothing = load(environment={}, flags={"engine.memory_mb": "-1"}).engine.limits
+    assert nothing == replace(EngineLimits.nothing(), copied_bytes=8 << 20)
