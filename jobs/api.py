@@ -62,11 +62,12 @@ from jobs.relations.topics import topics_given
 from jobs.settings import Settings, load
 from jobs.sources.dump import DEFAULT_TOPIC, DumpFormat, open_dump
 from jobs.sources.spark_end_offsets import ends_in_spark
-from jobs.tables.catalog import CATALOG, check_damage, writing
+from jobs.tables.catalog import CATALOG
 from jobs.tables.columns import plain
 from jobs.tables.delta import Tables
 from jobs.tables.history import CLUSTER
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.one_writer import check_damage, writing
 from jobs.tables.reader import Value, sql_name, sql_text
 from jobs.tables.results import FINDINGS
 from jobs.tables.row_types import row_type

@@ -45,11 +45,12 @@ from jobs.sources.broker_logs import find_broker_logs, parse_zone
 from jobs.sources.dump import LIVE_SCHEME, DumpFormat, Kafka, format_of, live_servers, open_dump
 from jobs.sources.files import with_copy
 from jobs.sources.snapshot_files import is_snapshot
-from jobs.tables.catalog import CATALOG, check_damage, writing
+from jobs.tables.catalog import CATALOG
 from jobs.tables.damage import DamagedTableError
 from jobs.tables.delta import Tables
 from jobs.tables.log import RUNS
 from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.one_writer import check_damage, writing
 from jobs.tables.reader import absolute
 from jobs.tables.results import FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY

@@ -19,12 +19,14 @@ from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.options import ConfigOption, RemoteOption, TablesOption
 from jobs.pipeline import rebuild
 from jobs.tables import runner
-from jobs.tables.catalog import CATALOG, check_damage, writing
+from jobs.tables.catalog import CATALOG
 from jobs.tables.damage import find
 from jobs.tables.delta import Tables
 from jobs.tables.jvm_output import jvm_output
-from jobs.tables.lease import LEASES, WRITER, held
+from jobs.tables.lease import WRITER, held
 from jobs.tables.log import LOG_RECORDS, RUNS
+from jobs.tables.nightly import LEASES
+from jobs.tables.one_writer import check_damage, writing
 from jobs.tables.reader import absolute, is_folder, missing_table
 
 if TYPE_CHECKING:

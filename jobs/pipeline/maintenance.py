@@ -8,8 +8,8 @@ from functools import partial
 
 from jobs.settings import MaintenanceSettings
 from jobs.tables.delta import Tables
-from jobs.tables.lease import LEASES
 from jobs.tables.log import LOG_RECORDS
+from jobs.tables.nightly import LEASES
 from jobs.tables.reader import sql_text
 from jobs.tables.table import Table
 

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import timedelta
 from typing import Final
 
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
-from jobs.tables.damage import Companions, check
-from jobs.tables.delta import Tables
+from jobs.tables.damage import Companions
 from jobs.tables.history import GROUP_STATES, HISTORY, REPLAYED
-from jobs.tables.lease import LEASES, WRITER, Lease, held
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
-from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.records import ARRIVED, CLUSTER_RECORDS, GROUP_RECORDS, OFFSET_COMMITS
-from jobs.tables.registered import NAMES
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.snapshots import END_OFFSETS, LAG_HISTORY, SNAPSHOT_SETTINGS
 from jobs.tables.table import Table
@@ -52,28 +46,3 @@ COMPANIONS: Final = {
     REPLAYED.name: Companions(0, (*HISTORY, GROUP_STATES.name)),
 }
 """By table, the tables that were created before it, or before its first rows."""
-
-
-def check_damage(tables: Tables) -> None:
-    """Raise DamagedTableError if a table is damaged. Only tables in a folder of this machine can be looked at."""
-    if tables.is_folder:
-        check(tables.location, CATALOG, COMPANIONS)
-
-
-@contextmanager
-def writing(tables: Tables, length: timedelta) -> Iterator[tuple[Lease, str | None]]:
-    """Hold the lease of the one run that writes the tables; see ``held``.
-
-    As nothing else changes them meanwhile, this process may read copies of small ones.
-    """
-    with held(tables, WRITER, length, CATALOG.values()) as run, tables.copying():
-        yield run
-        _finish_registering(tables)
-
-
-def _finish_registering(tables: Tables) -> None:
-    """Wait until a catalog has all tables, and note which: the next run needs no Spark to know it."""
-    if tables.registered is None or not tables.registered.finish():
-        return
-    name, names = f"{NAMES}{tables.registered.schema}", ",".join(sorted(tables.registered.names))
-    tables.set_property(LEASES, name, names)

@@ -28,29 +28,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from coordinator_core.errors import CoordinatorAuditError, InputError
-from jobs.tables.columns import STRING, TIMESTAMP, column
 from jobs.tables.conflicts import repeated
 from jobs.tables.delta import Tables
 from jobs.tables.engine import is_elsewhere
+from jobs.tables.nightly import LEASES
 from jobs.tables.reader import sql_text
 from jobs.tables.table import Table, few
 from jobs.tables.write_errors import writing
 
 if TYPE_CHECKING:
     from jobs.tables.local_table import LocalTable
-
-LEASES: Final = Table(
-    "leases",
-    "Which run may write the tables now; one row for each lease",
-    [
-        column("name", STRING, "Name of the lease"),
-        column("owner", STRING, "Holder of the lease: host@place/process id/random part; null: not held"),
-        column("acquired_at", TIMESTAMP, "When the holder took the lease"),
-        column("expires_at", TIMESTAMP, "When the lease ends if it is not renewed"),
-    ],
-    key=("name",),
-)
-
 
 WRITER: Final = "writer"
 """Name of the lease that a run needs to write the tables."""

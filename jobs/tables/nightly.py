@@ -1,4 +1,4 @@
-"""The tables in which nightly runs record their steps and the files that they have read."""
+"""The tables in which nightly runs record their steps, the files that they have read, and who of them writes."""
 
 from __future__ import annotations
 
@@ -36,4 +36,16 @@ DUMPED_FILES: Final = Table(
         column("modified_ns", LONG, "Modification time, ns since the epoch"),
     ],
     key=("cluster", "path"),
+)
+
+LEASES: Final = Table(
+    "leases",
+    "Which run may write the tables now; one row for each lease",
+    [
+        column("name", STRING, "Name of the lease"),
+        column("owner", STRING, "Holder of the lease: host@place/process id/random part; null: not held"),
+        column("acquired_at", TIMESTAMP, "When the holder took the lease"),
+        column("expires_at", TIMESTAMP, "When the lease ends if it is not renewed"),
+    ],
+    key=("name",),
 )

@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from coordinator_core.errors import InputError
 from jobs.errors import one_line
+from jobs.tables.catalog import CATALOG
 from jobs.tables.engine import DATABRICKS, master
 from jobs.tables.reader import can_open, is_folder, sql_name
 
@@ -85,8 +86,6 @@ def registered(spark: SparkSession, schema: str, *, works_in_store: bool) -> Reg
     beside this process; where the catalog does not tell the paths; and where the tables do not lie in one folder, each
     in one of its name. ``works_in_store``: this process works with tables in an object store.
     """
-    from jobs.tables.catalog import CATALOG  # not at the top: it needs Tables, which need this
-
     if DATABRICKS in os.environ or not (master(spark) or "").startswith("local"):
         return None
     try:

@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 
 from jobs.cli.app import app
 from jobs.tables.delta import Tables
-from jobs.tables.lease import LEASES, WRITER, BusyError, held
+from jobs.tables.lease import WRITER, BusyError, held
+from jobs.tables.nightly import LEASES
 from tests.digests import fill, of_tables
 from tests.shared_data import ROOT
 from tests.stores.conftest import SECRET

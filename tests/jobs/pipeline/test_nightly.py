@@ -33,9 +33,9 @@ from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
 from jobs.tables.format import FORMAT
 from jobs.tables.history import HISTORY
-from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
+from jobs.tables.lease import WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, RUNS
-from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.nightly import LEASES, NIGHTLY_STEPS
 from jobs.tables.records import GROUP_RECORDS, OFFSET_COMMITS
 from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS
 from jobs.tables.snapshots import LAG_HISTORY

@@ -12,7 +12,7 @@ from coordinator_core.records import GROUP_LOG, SHARE_LOG
 from jobs.relations.replay import has_replayed_all, unfinished_run
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, REPLAYED
-from jobs.tables.lease import LEASES
+from jobs.tables.nightly import LEASES
 from jobs.tables.records import GROUP_RECORDS
 from jobs.tables.table import Table
 from tests.jobs.relations.damaged_tables import NOW

@@ -24,8 +24,8 @@ from jobs.tables import conflicts, lease
 from jobs.tables.catalog import CATALOG
 from jobs.tables.conflicts import CONFLICT, ConflictError
 from jobs.tables.delta import Tables
-from jobs.tables.lease import LEASES, WRITER, LeaseLostError, LeaseOwner, held
-from jobs.tables.nightly import DUMPED_FILES
+from jobs.tables.lease import WRITER, LeaseLostError, LeaseOwner, held
+from jobs.tables.nightly import DUMPED_FILES, LEASES
 from jobs.tables.spark_reader import columns_of, spark_types
 from jobs.tables.table import Table, few
 

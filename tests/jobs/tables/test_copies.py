@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from jobs.settings import EngineLimits
 from jobs.tables import copies
-from jobs.tables.catalog import writing
 from jobs.tables.copies import TableCopies, row_bytes
 from jobs.tables.delta import Tables
 from jobs.tables.history import HISTORY, REPLAYED
 from jobs.tables.nightly import NIGHTLY_STEPS
+from jobs.tables.one_writer import writing
 from jobs.tables.spark_reader import SparkReader
 from jobs.tables.table import Table, few
 

@@ -26,9 +26,9 @@ from jobs.tables.conflicts import ConflictError
 from jobs.tables.delta import FENCE, Tables
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import GROUP_STATES, HISTORY
-from jobs.tables.lease import LEASES, WRITER, BusyError, LeaseLostError, LeaseOwner, held
+from jobs.tables.lease import WRITER, BusyError, LeaseLostError, LeaseOwner, held
 from jobs.tables.log import RUNS
-from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
 from jobs.tables.nights import NIGHTS
 from jobs.tables.table import few
 

@@ -12,11 +12,10 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from coordinator_core.errors import InputError
-from jobs.tables.catalog import writing
 from jobs.tables.delta import Tables
 from jobs.tables.engine import DATABRICKS
-from jobs.tables.lease import LEASES
-from jobs.tables.nightly import DUMPED_FILES, NIGHTLY_STEPS
+from jobs.tables.nightly import DUMPED_FILES, LEASES, NIGHTLY_STEPS
+from jobs.tables.one_writer import writing
 from jobs.tables.registered import RegisteredTables
 from jobs.tables.table import few
 
