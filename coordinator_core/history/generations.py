@@ -28,6 +28,7 @@ from coordinator_core.history.classic_causes import (
     config_causes,
     connect_causes,
     follow_up_causes,
+    is_downgrade,
     leave_out_topics_known,
     matched_topic_causes,
     note_highest,
@@ -152,6 +153,8 @@ def _find_causes(writer: HistoryWriter, completed: _Completed, work: set[WorkUni
         open_history.changes += [*follow_up_causes(open_history, step), *rejoin_causes(open_history, step)]
         open_history.changes += untaken_causes(open_history, step)
         open_history.changes += connect_causes(open_history, step, work) + matched_topic_causes(writer, step)
+        if missing is not None and is_downgrade(last):
+            open_history.unseen.clear()
         open_history.changes += topic_changes_seen(writer, step)
         if not open_history.changes and not step.may_be_rewritten:
             open_history.changes += refresh_cause(writer.topics, step)
@@ -370,6 +373,9 @@ def _missing(
     skipped = max(generation - last - 1, 0)
     if skipped and (writer.coverage is None or past.doubt is not None):
         return skipped, f"{numbers('generation', last + 1, generation - 1)} never completed, or not recorded"
+    told = open_history.epoch
+    if told is not None and told.missing is not None and open_history.unseen and is_downgrade(told):
+        return skipped, told.missing  # an epoch that is lost may have seen these changes of topics
     if past.doubt is None and past.is_unsettled and old.protocol not in ASSIGNS_ALL:
         return skipped, f"what generation {last} took away"
     return skipped, past.doubt
@@ -396,12 +402,15 @@ def _add_rebalance(writer: HistoryWriter, completed: _Completed, causes: tuple[C
     # Written again for a static member that came back, the record is of long after: the state began with the first one.
     may_be_again = missing is not None and any(member.instance_id is not None for member in new.members.values())
     untold = missing or no_times(at)
+    # A group that becomes classic begins with the number of its last epoch (KIP-848). Workers begin anew.
+    is_converted = any(each.kind == CauseKind.GROUP_DOWNGRADED and each.at == at for each in causes)
+    is_converted &= new.protocol_type != CONNECT_PROTOCOL_TYPE
     writer.rows.append(
         RebalanceRow(
             group_id=writer.group.group_id,
             group_type=str(GroupType.CLASSIC),
             at=at,
-            from_epoch=writer.open_history.epoch_before(new.generation or 0),
+            from_epoch=new.generation if is_converted else writer.open_history.epoch_before(new.generation or 0),
             to_epoch=new.generation or 0,
             causes=causes,
             outcome="converged" if new.members else "emptied",

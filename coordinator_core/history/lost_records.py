@@ -181,8 +181,11 @@ def _in_doubt(row: LastingRow, missing: str) -> LastingRow | None:
     match row:
         case Violation():
             return None
-        case AssignmentRow() | ShareInitializationRow():
+        case AssignmentRow():
             return row._replace(history_complete=False)
+        case ShareInitializationRow():
+            outcome = "unknown" if row.outcome == "open" else row.outcome
+            return row._replace(history_complete=False, outcome=outcome)
         case GroupEpochRow():
             return row._replace(history_complete=False, missing=row.missing or missing, state=None)
         case RebalanceRow():

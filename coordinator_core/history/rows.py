@@ -272,7 +272,7 @@ class ShareInitializationRow(NamedTuple):
     asked: Annotated[int, "initializing: how often it was asked for"]
     last_asked: Annotated[At, "initializing: the record with which it was last asked for; else that of since"]
     until: Annotated[MaybeAt, "the record with which it ended; null while it lasts"]
-    outcome: Annotated[str, "initialized, topic deleted, state deleted, group deleted, or open"]
+    outcome: Annotated[str, "initialized, topic deleted, state deleted, group deleted, open or unknown"]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     was_initialized: Annotated[bool, "initializing: it had state before, an administrator set its start offset"]
     history_complete: Annotated[bool, "what was before it was seen"]

@@ -290,6 +290,8 @@ def damaged(partition: int, *numbers: int, cut_off: bool = False) -> Callable[[P
         files = segments(folder, partition)
         whole = b"".join(file.read_bytes() for file in files)
         found = [bytearray(data) for _, data in batches(whole)]
+        if len(found) <= max(numbers):
+            raise NothingToRemoveError(f"{partition} has {len(found)} batches")
         for number in numbers:
             found[number][-1] ^= 1
         for file in files[1:]:

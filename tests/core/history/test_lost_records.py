@@ -10,7 +10,13 @@ from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.lost_records import LostRecords
-from coordinator_core.history.rows import GroupEpochRow, HistoryRow, MembershipRow, RebalanceRow
+from coordinator_core.history.rows import (
+    GroupEpochRow,
+    HistoryRow,
+    MembershipRow,
+    RebalanceRow,
+    ShareInitializationRow,
+)
 from coordinator_core.records import GROUP_LOG, LogPosition, RecordType
 from tests.core.cluster.test_metadata_log import hash_of
 from tests.core.history.logs import (
@@ -106,6 +112,41 @@ def test_an_unreadable_record_at_the_end_of_a_group_may_go_on_with_it(later_ms: 
     assert ended.ended_by == how
     (begun,) = [row for row in fold.open_rows() if isinstance(row, GroupEpochRow)]
     assert not begun.history_complete
+
+
+def test_share_state_behind_lost_records_may_have_gone() -> None:
+    there = {"topicId": A, "topicName": "t", "partitions": [0]}
+    listed = {"initializingTopics": [], "deletingTopics": [], "initializedTopics": [there]}
+    log = GroupLog().write((RecordType.SHARE_GROUP_STATE_PARTITION_METADATA, {}, listed))
+    (row,) = [row for row in log.rows() if isinstance(row, ShareInitializationRow)]
+    known = LostRecords({(GROUP_LOG, 0): [(5, 9)]}).as_known(row)
+    assert isinstance(known, ShareInitializationRow)
+    assert (row.outcome, known.outcome, known.is_open, known.history_complete) == ("open", "unknown", True, False)
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["read", "lost"])
+def test_a_lost_epoch_may_have_seen_changes_of_topics_before_its_group_became_classic(*, is_lost: bool) -> None:
+    """The generation of the downgrade has the number of the last epoch, whether that was read or not."""
+    topics = existing(t=4)
+    log = GroupLog().write(member("m1", "t"), member("m2", "t"), epoch(5, hash_of(Topic("t", A, 4))))
+    topics.open_version(LogPosition(0, 9, log.time_ms + 500))
+    topics.remove_topic("t")
+    log.write(epoch(6, 0), target_epoch(6))
+    coverage = Coverage({0: [(0, 100)]})
+    at = log.records[-2].at
+    log.write(*gone("m1"), *gone("m2"), *GROUP_GONE, generation(6, {"m1": classic({})}))
+    log.write(generation(7, {"m1": classic({}), "m3": classic({})}))
+    fold = GroupFold(Group(GROUP, from_start=True), topics=topics, coverage=coverage)
+    rows: list[HistoryRow] = []
+    for record in log.records:
+        if is_lost and record.at == at:
+            fold.lose(at, "a record")
+        else:
+            rows += fold.feed(record)
+    downgrade, later = [row for row in [*rows, *fold.open_rows()] if isinstance(row, RebalanceRow)][-2:]
+    assert (downgrade.from_epoch, downgrade.to_epoch) == (6, 6)
+    assert (later.from_epoch, later.to_epoch, later.history_complete) == (6, 7, not is_lost)
+    assert "topic_deleted" not in kinds(later)
 
 
 def test_no_topic_is_known_to_be_there_behind_the_end_of_the_metadata_log() -> None:
