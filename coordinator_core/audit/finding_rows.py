@@ -197,7 +197,8 @@ class FindingKind(StrEnum):
         "another member is refused.")
     ROLLING_DEPLOY = ("rolling_deploy", Level.NOTICE, 4, "rebalances", "rolling_deploy_rebalances",
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
-        "membership (KIP-345) would have avoided the rebalances.")
+        "membership (KIP-345) would have avoided the rebalances. Deploys of more than ten groups in the same "
+        "minute are one finding of the cluster.")
     OFFSETS_RESET = ("offsets_reset", Level.WARNING, 4, "offsets in total", "reset_offsets",
         "Committed offsets went back while the group had no members: an administrator reset them "
         "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "

@@ -1,8 +1,8 @@
 """The findings about a cluster itself: what no group's own history shows, and what many groups had at once.
 
 Storms of many groups that begin in the same minute have one cause, or several that no group's own history tells: one
-finding says it of all of them. So does one about a log partition without coordinator. What each group has to show for
-it is covered by that, and is left out of lists.
+finding says it of all of them. So it is with deploys, and with a log partition without coordinator. What each group has
+to show for it is covered by that, and is left out of lists.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ SAME_MINUTE_MS = 60_000
 TWICE = 2
 MOST_NAMED = 5
 """A finding names at most this many groups."""
+A_FEW_DEPLOYS: Final = 10
+"""The deploys of so many groups are told one by one: each says what its clients should do."""
 OF_LOG_PARTITIONS: Final = (FindingKind.NO_COORDINATOR, FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD)
 """Kinds of findings about a log partition, which are made from those of its groups."""
 COVERED: Final[Mapping[str, frozenset[str]]] = {
@@ -53,7 +55,7 @@ COVERED: Final[Mapping[str, frozenset[str]]] = {
             ),
         )
     ),
-    **{str(kind): frozenset((str(kind),)) for kind in OF_LOG_PARTITIONS},
+    **{str(kind): frozenset((str(kind),)) for kind in (FindingKind.ROLLING_DEPLOY, *OF_LOG_PARTITIONS)},
 }
 """By kind of a finding about many groups at once, which is made from those of each: what it covers. In a storm, the
 members of a group come and go.
@@ -116,6 +118,7 @@ def about_cluster(
     still = list(stood_still(in_order(signs.sessions), limits, shows_all, away))
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
+    storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)], limits)
     return [*away, *still, *(storm.row for storm in storms)], storms
 
 
@@ -156,14 +159,45 @@ def _of_log_partitions(rows: Iterable[FindingRow], lives: Iterable[GroupLife]) -
 
 
 def _storms(rows: Iterable[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:
+    for together in _same_minute(rows, FindingKind.REBALANCE_STORM):
+        yield from _storm(together, limits, still)
+
+
+def _deploys(rows: Iterable[FindingRow], limits: Thresholds) -> Iterator[CoveredRows]:
+    """Yield one finding for the deploys of many groups that began in the same minute."""
+    for together in _same_minute(rows, FindingKind.ROLLING_DEPLOY):
+        groups = sorted({row.group_id or "" for row in together})
+        if len(groups) <= A_FEW_DEPLOYS:
+            continue
+        count = sum(row.value for row in together)
+        detail = f"the clients of {counted(len(groups), 'group')} ({first_of(groups)}) were restarted one after the "
+        detail += f"other in the same minutes: {counted(count, 'rebalance')}; asked for one group, it says more"
+        finding = make_finding(
+            FindingKind.ROLLING_DEPLOY,
+            count,
+            limits.rolling_deploy_rebalances,
+            detail,
+            [at for row in together for at in row.evidence[:1]],
+            since_ms=together[0].since_ms,
+            until_ms=max(row.until_ms for row in together),
+            is_open=any(row.is_open for row in together),
+            log_topic=together[0].log_topic,
+            complete=all(row.history_complete for row in together),
+        )
+        yield CoveredRows(finding, frozenset(groups))
+
+
+def _same_minute(rows: Iterable[FindingRow], kind: FindingKind) -> Iterator[list[FindingRow]]:
+    """Yield the findings of a kind that began in the minute of the first one."""
     together: list[FindingRow] = []
-    of_kind = (row for row in rows if row.kind == FindingKind.REBALANCE_STORM)
+    of_kind = (row for row in rows if row.kind == kind)
     for row in sorted(of_kind, key=lambda row: (row.since_ms, row.group_id or "", row.until_ms)):
         if together and row.since_ms - together[0].since_ms > SAME_MINUTE_MS:
-            yield from _storm(together, limits, still)
+            yield together
             together = []
         together.append(row)
-    yield from _storm(together, limits, still)
+    if together:
+        yield together
 
 
 def _storm(rows: Sequence[FindingRow], limits: Thresholds, still: Sequence[FindingRow]) -> Iterator[CoveredRows]:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, score
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, document_rows, make_finding, score
 from coordinator_core.audit.finding_texts import FINDING_TEXTS
 from coordinator_core.audit.findings.all_findings import findings, findings_of_cluster
 from coordinator_core.audit.findings.committed_offsets import COMMIT_BYTES
+from coordinator_core.audit.findings.of_cluster import NO_SIGNS, about_cluster, marked
 from coordinator_core.audit.folds.commits import MOST_KEPT, CommitFold
 from coordinator_core.audit.folds.group_history import (
     NO_SHARE_LOGS,
@@ -316,6 +317,26 @@ def test_static_members_are_advice_for_groups_that_have_them(group_type: str, ha
         epochs = [epoch(10, at(160), group_type=now)]
         (row,) = found(FindingKind.ROLLING_DEPLOY, memberships=members, rebalances=rows, epochs=epochs)
         assert ("static members" in row.detail) == has_remedy
+
+
+@pytest.mark.parametrize(
+    ("count", "apart_s", "groups"), [(11, 5, {None}), (10, 5, set(range(10))), (11, 61, {0, None})]
+)
+def test_deploys_of_many_groups_at_once_are_one_finding(count: int, apart_s: int, groups: set[int | None]) -> None:
+    """One that began more than a minute before the others is told by itself."""
+
+    def deploy(number: int) -> FindingRow:
+        begun = at(100 if number else 100 - apart_s)
+        times = {"since_ms": begun.timestamp_ms, "until_ms": begun.timestamp_ms}
+        return make_finding(FindingKind.ROLLING_DEPLOY, 4, 4, "restarted", [begun], group_id=f"g{number}", **times)
+
+    rows = [deploy(number) for number in range(count + (apart_s > 60))]
+    of_cluster, covering = about_cluster(NO_SIGNS, at_end({}), rows, LIMITS)
+    told = [*of_cluster, *(row for row in marked(rows, covering) if not row.covered)]
+    assert {None if row.group_id is None else int(row.group_id[1:]) for row in told} == groups
+    for row in of_cluster:
+        assert row.value == 4 * 11
+        assert row.detail.startswith("the clients of 11 groups (")
 
 
 def test_sessions_that_end_together_are_a_finding_of_the_cluster() -> None:
