@@ -34,6 +34,7 @@ class EventKind(StrEnum):
     OFFSETS_DELETED = "offsets_deleted"
     OFFSETS_REMOVED = "offsets_removed"
     GROUP_DELETED = "group_deleted"
+    BROKER_RELEASE = "broker_release"
     COORDINATOR_LOADING = "coordinator_loading"
     COORDINATOR_LOADED = "coordinator_loaded"
     COORDINATOR_UNLOADED = "coordinator_unloaded"

@@ -24,9 +24,10 @@ NEEDLES: Final = (
     b" on resource = Group:",
     b"Created log for partition ",
     b" is scheduled for deletion",
+    b"Kafka version",
 )
-"""Every line of the coordinator, of its broker's end, of the authorizer about a group, or of the log manager about a
-partition that comes or goes has one of these; all other lines can be passed over.
+"""Every line of the coordinator, of its broker's end or release, of the authorizer about a group, or of the log manager
+about a partition that comes or goes has one of these; all other lines can be passed over.
 """
 
 MOST_TEXT: Final = 500
@@ -37,10 +38,10 @@ PREFIX: Final = re.compile(
     r"\[(?P<who>Group(?:Coordinator|MetadataManager)|BrokerServer|KafkaServer) (?:id=|brokerId=)?(?P<broker>\d{1,9})"
     r"(?: topic=__consumer_offsets partition=(?P<partition>\d{1,9}))?\]:? "
     r"|(?=Principal = .* on resource = Group:)"
-    r"|(?P<topics>(?=Created log for partition |Log for partition .* is scheduled for deletion))"
+    r"|(?P<topics>(?=Created log for partition |Log for partition .* is scheduled for deletion|Kafka version ?: \d))"
 )
-"""What stands before a message of the coordinator; the authorizer and the log manager have no such prefix, but words of
-their own.
+"""What stands before a message of the coordinator; the authorizer, the log manager and a process that starts have no
+such prefix, but words of their own.
 """
 QUOTED: Final = re.compile(rf'{STRING}|"(?:[^"\\]|\\.|"")*$', re.S)
 """A text in quotes, or the rest of a line behind a quote that does not end."""

@@ -204,7 +204,7 @@ def _placement(reader: TableReader, offsets_partitions: int | None) -> Part:
     misplaced: dict[str, float | None] = {}
     for row in reader.rows(
         "SELECT DISTINCT cluster, group_id, log_partition FROM $group_records "
-        "WHERE log_topic = :topic AND group_id IS NOT NULL AND log_partition IS NOT NULL",
+        "WHERE log_topic = :topic AND group_id IS NOT NULL AND log_partition >= 0",
         topic=OFFSETS_TOPIC,
     ):
         partitions = offsets_partitions or counts.get(row["cluster"])

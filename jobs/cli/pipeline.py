@@ -22,7 +22,7 @@ from jobs.pipeline.runs import RunRow, new_run_id
 from jobs.secret_values import without_credentials
 from jobs.sources.broker_logs import parse_zone
 from jobs.sources.dump import DumpFormat, Kafka, open_dump
-from jobs.sources.files import with_copy
+from jobs.sources.files import log_name, with_copy
 from jobs.sources.snapshot_files import is_snapshot
 from jobs.sources.spark_end_offsets import ends_in_spark
 from jobs.tables.catalog import CATALOG
@@ -230,4 +230,4 @@ def _log(row: RunRow) -> str:
     """Return the name of the log partition; "unknown" if the dump does not contain it."""
     if row.log_topic is None:
         return "unknown"
-    return row.log_topic if row.log_partition is None else f"{row.log_topic}-{row.log_partition}"
+    return row.log_topic if row.log_partition is None else log_name(row.log_topic, row.log_partition)

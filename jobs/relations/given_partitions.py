@@ -12,7 +12,7 @@ from coordinator_core.groups.log_partition import counted, share_partition, show
 from coordinator_core.history.knowledge import GivenLogs
 from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION
 from jobs.sources.printed.logs import OF_LINES
 from jobs.tables.reader import TableReader, Value
 
@@ -84,7 +84,7 @@ def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
     for topic, partition in places:
         if topic in GROUP_TOPICS:
             partitions[topic] = frozenset([*(partitions.get(topic) or ()), partition])
-    unknown = {topic for topic, _ in of_lines}
+    unknown = {topic for topic, number in places if number == UNKNOWN_PARTITION or (topic, number) in of_lines}
     counts = log_counts(tables, cluster, places)
     return GivenLogs(
         partitions | dict.fromkeys(unknown & partitions.keys()),
@@ -104,7 +104,7 @@ def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> 
             "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
         )
         counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
-    at_least = shown({*places} - numbered(tables, cluster))
+    at_least = shown(place for place in {*places} - numbered(tables, cluster) if place[1] != UNKNOWN_PARTITION)
     placed = {topic: _placed(tables, cluster, topic) for topic in at_least}
     return counted(counts, placed, at_least, partial(_names_all, tables, cluster))
 
@@ -133,11 +133,13 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
 
     ``offsets_partitions`` is the partition count of ``offsets_topic``; None: as in ``log_counts``. Partitions below the
     highest one given exist, even if no count is known. The number is None if none is known to be absent, and the
-    count of a topic is not known; and where a log was printed without positions.
+    count of a topic is not known; and where a log does not tell its partition.
     """
     asked = {} if offsets_partitions is None else {offsets_topic: offsets_partitions}
     return {
-        cluster: None if numbered(tables, cluster) else _absent(places, log_counts(tables, cluster, places) | asked)
+        cluster: None
+        if any(number == UNKNOWN_PARTITION for _, number in places) or numbered(tables, cluster)
+        else _absent(places, log_counts(tables, cluster, places) | asked)
         for cluster, places in given(tables).items()
     }
 

@@ -13,7 +13,7 @@ from jobs.relations.given_partitions import given
 from jobs.relations.moment import NEVER_MS, AsOf
 from jobs.relations.unreadable import last_unplaced
 from jobs.relations.up_to_date import has_all_records
-from jobs.sources.files import FIRST_SEGMENT
+from jobs.sources.files import FIRST_SEGMENT, log_name
 from jobs.tables.columns import PLACED
 from jobs.tables.reader import TableReader
 
@@ -206,12 +206,12 @@ def _examined(
 
 def gaps_by_name(extents: Extents) -> dict[str, LogGaps]:
     """Return what is missing in each log partition, by the name of the partition."""
-    return {f"{topic}-{partition}": extent.gaps for (topic, partition), extent in extents.items()}
+    return {log_name(*place): extent.gaps for place, extent in extents.items()}
 
 
 def names_without_ends(extents: Extents) -> list[str]:
     """Return the names of the log partitions whose dump may hide how transactions ended."""
-    return [f"{topic}-{partition}" for (topic, partition), extent in sorted(extents.items()) if extent.may_hide_ends]
+    return [log_name(*place) for place, extent in sorted(extents.items()) if extent.may_hide_ends]
 
 
 def _place(row: Mapping[str, Any]) -> Place:

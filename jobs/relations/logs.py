@@ -22,7 +22,7 @@ from jobs.relations.gaps import Place, damage_of, gaps_below, lost_behind
 from jobs.relations.moment import NEVER_MS
 from jobs.relations.topics import stored_for_groups, topics_given
 from jobs.relations.unreadable import unread_commits, unreadable_of_groups
-from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
+from jobs.sources.files import FIRST_SEGMENT, GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS, log_name
 from jobs.tables.columns import LOG_PARTITION, PLACED
 from jobs.tables.reader import TableReader
 
@@ -240,7 +240,7 @@ def without_times(tables: TableReader, cluster: str) -> list[str]:
         untimed = f"{of_log} AND (timestamp_type = :in_value OR timestamp_ms < 0)"
         rows = tables.rows(untimed, **given, in_value=TIMESTAMP_TYPES[IN_VALUE])
         places |= {PLACE(row) for row in rows}
-    return [f"{topic}-{partition}" for topic, partition in sorted(places)]
+    return [log_name(*place) for place in sorted(places)]
 
 
 def lost_records(tables: TableReader, cluster: str, topics: Sequence[str] = GROUP_TOPICS) -> LostRecords:

@@ -9,7 +9,7 @@ from jobs.relations.given_partitions import given, log_counts, numbered
 from jobs.relations.log_extent import Extents, below_ends
 from jobs.relations.logs import has_orphans, lost_records
 from jobs.relations.unreadable import first_offsets
-from jobs.sources.files import SHARE_TOPICS
+from jobs.sources.files import SHARE_TOPICS, UNKNOWN_PARTITION
 from jobs.tables.reader import TableReader
 
 
@@ -22,7 +22,7 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
     given_state = GivenShareState(
         {number for _, number in places},
         log_counts(tables, cluster, places).get(SHARE_LOG, 0),
-        _is_placed(tables, cluster) and not any(topic in SHARE_TOPICS for topic, _ in numbered(tables, cluster)),
+        _is_placed(tables, cluster) and not places & numbered(tables, cluster),
     )
     ends = {place: extent.end for place, extent in (extents or {}).items()}
     for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():
@@ -38,8 +38,9 @@ def _is_placed(tables: TableReader, cluster: str) -> bool:
     """Return whether all dumps of the log tell its partitions."""
     unplaced = tables.rows(
         "SELECT run_id FROM $runs WHERE job = 'ingest' AND cluster = :cluster AND log_topic IN :topics "
-        "AND log_partition IS NULL LIMIT 1",
+        "AND coalesce(log_partition, :unknown) = :unknown LIMIT 1",
         cluster=cluster,
+        unknown=UNKNOWN_PARTITION,
         topics=SHARE_TOPICS,
     )
     return next(unplaced, None) is None

@@ -83,6 +83,11 @@ def ignore(warning: str) -> None:
     """Take a warning that another one who finds the same logs gives."""
 
 
+def log_name(topic: str, partition: int) -> str:
+    """Return the name of a log partition, as that of its folder; that of its topic where the partition is not known."""
+    return topic if partition == UNKNOWN_PARTITION else f"{topic}-{partition}"
+
+
 class LogPlaced(Protocol):
     """What tells which log partition it is, or is of."""
 

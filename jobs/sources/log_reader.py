@@ -19,7 +19,7 @@ from coordinator_core.wire.record_decoder import RecordDecoder, UnreadableRecord
 from coordinator_core.wire.value_times import lack_times
 from jobs.sources.bounded_warnings import BoundedWarnings, Warn
 from jobs.sources.copies import tails_in_words
-from jobs.sources.files import FIRST_SEGMENT, UNKNOWN_PARTITION, LogPart
+from jobs.sources.files import FIRST_SEGMENT, LogPart, log_name
 
 COMPACTED = (Family.GROUP, Family.CONNECT)
 """The logs that brokers compact: the others lose their beginning to a snapshot, and nothing else."""
@@ -86,8 +86,7 @@ class LogReader:
 
     def __str__(self) -> str:
         """The name of the partition, as that of its folder."""
-        topic = self._files[0].topic or LOG_TOPICS[self.family]
-        return topic if self.partition == UNKNOWN_PARTITION else f"{topic}-{self.partition}"
+        return log_name(self._files[0].topic or LOG_TOPICS[self.family], self.partition)
 
     @property
     def place(self) -> tuple[str, int]:

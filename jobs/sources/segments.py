@@ -20,7 +20,7 @@ from coordinator_core.wire.framing import layout
 from coordinator_core.wire.transactions import TransactionOutcome, holes, markers, outcomes
 from jobs.sources.copies import without_tails
 from jobs.sources.dump_batches import dumped_batch, dumped_batches
-from jobs.sources.files import METADATA_TOPIC, UNKNOWN_PARTITION, LogFile, find_logs
+from jobs.sources.files import METADATA_TOPIC, LogFile, find_logs
 
 SPLIT_BYTES: Final = 64 << 20
 """Ranges of a file are at least this long, so that the work of a task is long beside its start."""
@@ -218,9 +218,9 @@ def _outcomes(columns: pa.RecordBatch, behind: Sequence[pa.RecordBatch | Damage]
 
 
 def _place_of(log: LogFile, topic: str) -> dict[str, str | int | None]:
-    partition = None if log.partition == UNKNOWN_PARTITION else log.partition
+    partition = log.partition
     if log.is_snapshot:
-        topic, partition = METADATA_TOPIC, partition or 0
+        topic, partition = METADATA_TOPIC, max(partition, 0)
     return {"log_topic": log.topic or topic, "log_partition": partition, "source": log.name}
 
 

@@ -14,7 +14,11 @@ RUN = [
 
 POSITION = [
     column("log_topic", STRING, "Topic of the log"),
-    column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
+    column(
+        "log_partition",
+        INT,
+        "Partition of the log; -1: of a segment that does not tell it; null if the dump does not contain it",
+    ),
     column("log_offset", LONG, "Offset in the log; null if the dump does not contain it, and for damaged bytes"),
     column("timestamp_ms", LONG, "Timestamp of the record, ms since the epoch; -1: it has none; null: not in the dump"),
 ]
@@ -184,7 +188,11 @@ RUNS = Table(
         *RUN,
         column("job", STRING, "ingest or decode"),
         column("log_topic", STRING, "Topic of the log"),
-        column("log_partition", INT, "Partition of the log; null if the dump does not contain it"),
+        column(
+            "log_partition",
+            INT,
+            "Partition of the log; -1: of a segment that does not tell it; null if the dump does not contain it",
+        ),
         column("first_offset", LONG, "Lowest offset that this run added to log_records"),
         column("last_offset", LONG, "Highest offset that this run added to log_records"),
         column("records", LONG, "Rows added, empty batches not counted; equals decoded + quarantined + control"),

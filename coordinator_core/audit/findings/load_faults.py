@@ -6,13 +6,15 @@ the log is compacted while it loads (KAFKA-19862, KAFKA-21117) may lie so in a c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.broker_log.events import BrokerEvent, EventKind
 from coordinator_core.cluster.clocks import utc
+from coordinator_core.cluster.snapshot_settings import Levels
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.records import GROUP_LOG, LogPosition
 from coordinator_core.wire.schema import broker_log_faults
@@ -25,21 +27,25 @@ def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterato
     """Yield that commits of a streams group stand before its first record, where brokers are of a release with the
     fault: it takes them for those of a group without members, which is of another type.
 
-    The fault names the levels of ``metadata.version`` that such releases support, and up to which all that support
-    them have it.
+    Lines of brokers' application logs name the release. Without them, the fault names the levels of
+    ``metadata.version`` that such releases support, and up to which all that support them have it.
     """
     first, begin, known = _first_commit(history), _begin(history), history.topics.levels
-    if first is None or begin is None or known is None or not _is_before(first, begin):
+    if first is None or begin is None or not _is_before(first, begin):
         return
-    oldest, newest = known.oldest or 0, LATEST if known.newest is None else known.newest
+    releases = _releases(history)
     for fault in broker_log_faults():
         of_log = fault.get("log")
-        if of_log is None or newest < of_log["levels"][0] or oldest > of_log["levels"][1]:
+        if of_log is None:
             continue
-        is_certain = of_log["levels"][0] <= oldest and newest <= of_log["certain"]
+        is_certain = _have_it(of_log, releases) if releases else None if known is None else _may_have_it(of_log, known)
+        if is_certain is None:
+            continue
         place = f"{GROUP_LOG}-{begin.partition}"
         partitions = sum(_is_before(commit.first, begin) for commit in history.commits)
-        whose = "brokers are of such a release" if is_certain else "the metadata log leaves open which release it is"
+        said = [line for release, line in releases if _is_of(of_log, release)]
+        whose = f"brokers are of such a release{f' ({said[0].reason}, {said[0].place})' if said else ''}"
+        whose = whose if is_certain else "the metadata log leaves open which release it is"
         yield history.finding(
             FindingKind.WILL_NOT_LOAD if is_certain else FindingKind.MAY_NOT_LOAD,
             partitions,
@@ -52,6 +58,34 @@ def commits_before_streams(history: GroupHistory, limits: Thresholds) -> Iterato
             subject=place,
             is_open=True,
         )
+
+
+Release = tuple[int, ...]
+
+
+def _releases(history: GroupHistory) -> list[tuple[Release, BrokerEvent]]:
+    """Return the release that the last line about it in each file of brokers' logs names."""
+    last = {line.file: line for line in history.lines.of_kind[EventKind.BROKER_RELEASE] if line.reason}
+    return [(tuple(map(int, (line.reason or "").split("."))), line) for line in last.values()]
+
+
+def _is_of(of_log: Mapping[str, Any], release: Release) -> bool:
+    return tuple(of_log["from"]) <= release <= tuple(of_log["to"])
+
+
+def _have_it(of_log: Mapping[str, Any], releases: Iterable[tuple[Release, BrokerEvent]]) -> bool | None:
+    """Return True where a broker is of a release with the fault; None: none is whose release is known."""
+    return True if any(_is_of(of_log, release) for release, _ in releases) else None
+
+
+def _may_have_it(of_log: Mapping[str, Any], known: Levels) -> bool | None:
+    """Return whether brokers with these levels of ``metadata.version`` are of a release with the fault; False where it
+    is open, None where they are not.
+    """
+    oldest, newest = known.oldest or 0, LATEST if known.newest is None else known.newest
+    if newest < of_log["levels"][0] or oldest > of_log["levels"][1]:
+        return None
+    return bool(of_log["levels"][0] <= oldest and newest <= of_log["certain"])
 
 
 def _first_commit(history: GroupHistory) -> LogPosition | None:

@@ -96,9 +96,9 @@ def test_a_file_that_is_no_log_leaves_the_others_alone(tmp_path: Path) -> None:
     assert len(rows) == 412 + 1
 
 
-def test_a_file_outside_of_a_topics_folder_has_no_partition(tmp_path: Path) -> None:
+def test_a_file_outside_of_a_topics_folder_is_of_an_unknown_partition(tmp_path: Path) -> None:
     rows = rows_of(write_segment(tmp_path, [batch(commit(0))]))
-    assert [(row["log_topic"], row["log_partition"], row["log_offset"]) for row in rows] == [(TOPIC, None, 0)]
+    assert [(row["log_topic"], row["log_partition"], row["log_offset"]) for row in rows] == [(TOPIC, -1, 0)]
 
 
 def test_a_range_reads_only_its_own_batches() -> None:

@@ -8,6 +8,8 @@ from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.folds.topics_at_end import NO_TOPICS
+from coordinator_core.broker_log.events import EventKind
+from coordinator_core.broker_log.lines import events
 from coordinator_core.cluster.snapshot_settings import Levels
 from jobs.settings import load
 from tests.core.audit.findings.test_findings import commits
@@ -48,6 +50,30 @@ def test_commits_before_the_records_of_their_streams_group(level: int | None, ki
 @pytest.mark.parametrize(("group_type", "first", "begin"), [("STREAMS", 7, 5), ("CONSUMER", 3, 5), ("CLASSIC", 3, 5)])
 def test_other_groups_are_loaded(group_type: str, first: int, begin: int) -> None:
     assert not found(27, group_type, first, begin)
+
+
+@pytest.mark.parametrize(
+    ("lines", "level", "kinds"),
+    [
+        (["4.2.0"], 29, [FindingKind.WILL_NOT_LOAD]),
+        (["4.2.1"], 29, []),
+        (["4.2.0", "4.2.1"], 29, []),  # one file: the broker was upgraded
+        (["4.2.0"], None, [FindingKind.WILL_NOT_LOAD]),
+        (["4.0.0"], None, []),
+    ],
+)
+def test_a_line_that_names_the_release_decides(lines: list[str], level: int | None, kinds: list[FindingKind]) -> None:
+    text = "[2026-11-23 14:25:0{},123] INFO Kafka version: {} (org.apache.kafka.common.utils.AppInfoParser)"
+    said = [each for n, name in enumerate(lines) for each in events(text.format(n, name), "server.log", n + 1)]
+    assert [each.kind for each in said] == [EventKind.BROKER_RELEASE] * len(lines)
+    topics = NO_TOPICS._replace(levels=None if level is None else Levels(level, level))
+    rows = [epoch(2, at(5), group_type="STREAMS")]
+    given = GroupHistory(
+        "g", 60_000, rows, commits=[commits(first=at(3), last=at(3))], topics=topics, events=tuple(said)
+    )
+    found = [row for row in findings_of_cluster([given], LIMITS) if row.kind in KINDS and not row.covered]
+    assert [row.kind for row in found] == kinds
+    assert all("(4.2.0, server.log:1)" in row.detail for row in found)
 
 
 def test_brokers_of_two_releases_leave_it_open() -> None:
