@@ -104,6 +104,11 @@ class GrowingLogs:
                 of the former watch.
         """
         logs = [log for log in find_logs(self._paths) if log.topic]
+        if (printed := next((log for log in logs if log.texts), None)) is not None:
+            raise InputError(
+                f"{printed.path}: records that were printed: a watch follows the segments that a broker writes, or the "
+                "broker itself (kafka://HOST:PORT); what a text has is answered by findings or explain --log"
+            )
         by_place = [
             (LogPlace(topic, some[0].family, partition), some)
             for (topic, partition), group in groupby(logs, key=lambda log: (log.topic, log.partition))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator_core.audit.settings import AuditSettings
+from coordinator_core.errors import InputError
 from coordinator_core.history.rows import RebalanceRow
 from jobs.queries.from_logs.history import group_histories
 from jobs.sources.files import find_logs
@@ -42,6 +43,12 @@ def test_each_rebalance_is_told_when_it_begins_and_when_it_ends(tmp_path: Path) 
     assert {(row.group_id, row.at) for row in began if row.group_type != "SHARE"} == {
         (row.group_id, row.at) for row in expected
     }
+
+
+def test_printed_records_are_not_followed_and_it_is_said_what_is(tmp_path: Path) -> None:
+    (tmp_path / "offsets.jsonl").write_text('{"key":{"type":2,"data":{"group":"g"}},"value":null}\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r"offsets\.jsonl: records that were printed: a watch follows the segments"):
+        list(GrowingLogs([tmp_path], pytest.fail).poll())
 
 
 def test_what_is_there_at_the_beginning_is_not_told(tmp_path: Path) -> None:
