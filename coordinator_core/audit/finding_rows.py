@@ -209,6 +209,9 @@ class FindingKind(StrEnum):
     FLOODS_THE_LOG = ("floods_the_log", Level.NOTICE, 4,
         "commits per minute and partition", "commits_per_partition_minute",
         "The group commits far more often than necessary.")
+    SHORT_LIVED_GROUPS = ("short_lived_groups", Level.NOTICE, 4, "groups", "short_lived_groups",
+        "Many groups whose names differ in a number alone had members for a short time (at most short_lived_ms), such "
+        "as those that a console consumer makes without --group. It is about the cluster.")
     EMPTY_MEMBERS = ("empty_members", Level.NOTICE, 3, "members", "empty_members",
         "Members of a stable group have no partitions or tasks.")
     ZOMBIE_GROUP = ("zombie_group", Level.NOTICE, 2,

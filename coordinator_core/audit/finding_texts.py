@@ -267,6 +267,11 @@ FINDING_TEXTS: Final = {
         "Stop them, or add partitions, if they are not meant as a reserve.",
         "Proven for stable states.",
     ),
+    "short_lived_groups": FindingTexts(
+        "None; each of them leaves records in the coordinator's log, and offsets if it commits, until they expire.",
+        "Give the client one name (--group of a console consumer, group.id), or let it assign partitions itself.",
+        "Proven that no member came back; that one client made them follows from the names.",
+    ),
     "zombie_group": FindingTexts(
         "None: nobody reads with these offsets.",
         "Delete the group if it is no longer used: kafka-consumer-groups --delete --group GROUP.",

@@ -29,7 +29,7 @@ from jobs.relations.groups import gathered, kinds, merged
 from jobs.relations.knowledge import stored_knowledge
 from jobs.relations.logs import LogFacts, topics_at_end
 from jobs.relations.offsets import newest_ends
-from jobs.relations.sessions import stored_lives, stored_lost_members, stored_lost_sessions
+from jobs.relations.sessions import stored_lives, stored_lost_members, stored_lost_sessions, stored_stays
 from jobs.tables.broker_events import BROKER_EVENTS
 from jobs.tables.commits import COMMIT_SUMMARIES
 from jobs.tables.delta import Tables
@@ -212,6 +212,7 @@ def _about_cluster(
         tuple(stored_lost_sessions(engine, cluster)),
         tuple(stored_lives(engine, cluster)),
         tuple(stored_lost_members(engine, cluster)),
+        tuple(stored_stays(engine, cluster)),
     )
     shows_all = stored_knowledge(engine, cluster).shows_all_since
     return about_cluster(signs, topics_at_end(engine, cluster), of_groups, limits, shows_all)

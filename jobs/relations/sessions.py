@@ -1,5 +1,5 @@
 """What findings about a cluster are made from: sessions that ended and whose members came back under the same member
-ids, members that were lost as their coordinator was away, and the lives of its groups.
+ids, members that were lost as their coordinator was away, the lives of its groups, and for how long these had members.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from coordinator_core.audit.findings.coordinator_away import GroupLife, LostMember
+from coordinator_core.audit.findings.short_lived import GroupStay
 from coordinator_core.audit.findings.stood_still import LOST, LostSession
 from coordinator_core.groups.group_type import GroupType
 from coordinator_core.history.departure_hints import COORDINATOR_AWAY, LEFT
@@ -42,6 +43,26 @@ LOST_AWAY = (
     f"WHERE m.cluster = :cluster AND m.hint LIKE '{COORDINATOR_AWAY}%' AND m.left.timestamp_ms IS NOT NULL "
     "ORDER BY m.group_id, left_ms"
 )
+
+
+STAYS = """
+SELECT group_id, log_partition, log_offset, first_ms, left_ms FROM (
+  SELECT m.group_id, m.joined.partition AS log_partition, m.joined.offset AS log_offset,
+    m.joined.timestamp_ms AS first_ms,
+    row_number() OVER (PARTITION BY m.group_id ORDER BY m.joined.timestamp_ms, m.joined.offset) AS nth,
+    max(m.left.timestamp_ms) OVER (PARTITION BY m.group_id) AS left_ms,
+    count(*) OVER (PARTITION BY m.group_id) AS members,
+    count(m.left.timestamp_ms) OVER (PARTITION BY m.group_id) AS gone
+  FROM $memberships AS m WHERE m.cluster = :cluster
+) AS s WHERE nth = 1 AND members = gone ORDER BY group_id
+"""
+
+
+def stored_stays(tables: TableReader, cluster: str) -> Iterator[GroupStay]:
+    """Yield over which time the groups of a cluster that have no member left had some."""
+    for row in tables.rows(STAYS, cluster=cluster):
+        at = LogPosition(row["log_partition"], row["log_offset"], row["first_ms"])
+        yield GroupStay(row["group_id"], at, row["left_ms"])
 
 
 def stored_lost_members(tables: TableReader, cluster: str) -> Iterator[LostMember]:

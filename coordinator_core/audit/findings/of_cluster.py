@@ -19,6 +19,7 @@ from coordinator_core.audit.findings.coordinator_away import (
     group_lives,
     lost_members,
 )
+from coordinator_core.audit.findings.short_lived import GroupStay, group_stays, short_lived
 from coordinator_core.audit.findings.stood_still import (
     LostSession,
     ShowsAll,
@@ -68,11 +69,17 @@ class ClusterSigns(NamedTuple):
     sessions: tuple[LostSession, ...] = ()
     lives: tuple[GroupLife, ...] = ()
     lost: tuple[LostMember, ...] = ()
+    stays: tuple[GroupStay, ...] = ()
 
     @classmethod
     def of(cls, history: GroupHistory) -> ClusterSigns:
         """Return what the history of one group shows."""
-        return cls(tuple(lost_sessions(history)), tuple(group_lives(history)), tuple(lost_members(history)))
+        return cls(
+            tuple(lost_sessions(history)),
+            tuple(group_lives(history)),
+            tuple(lost_members(history)),
+            tuple(group_stays(history)),
+        )
 
     @classmethod
     def of_all(cls, of_groups: Iterable[ClusterSigns]) -> ClusterSigns:
@@ -82,6 +89,7 @@ class ClusterSigns(NamedTuple):
             tuple(session for signs in each for session in signs.sessions),
             tuple(life for signs in each for life in signs.lives),
             tuple(member for signs in each for member in signs.lost),
+            tuple(stay for signs in each for stay in signs.stays),
         )
 
 
@@ -119,7 +127,7 @@ def about_cluster(
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
     storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)], limits)
-    return [*away, *still, *(storm.row for storm in storms)], storms
+    return [*away, *still, *(storm.row for storm in storms), *short_lived(signs.stays, limits)], storms
 
 
 def marked(rows: Iterable[FindingRow], storms: Sequence[CoveredRows]) -> Iterator[FindingRow]:

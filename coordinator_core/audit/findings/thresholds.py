@@ -43,6 +43,8 @@ class Thresholds:
     expired_partitions: int
     commits_per_partition_minute: int
     flood_commits: int
+    short_lived_groups: int
+    short_lived_ms: int
     open_transaction_ms: int
     record_bytes: int
     warmup_ms: int

@@ -18,6 +18,7 @@ from coordinator_core.groups.log_partition import log_partition_of
 from jobs.pipeline import decode, ingest
 from jobs.pipeline import runs as ledger
 from jobs.sources.dump import open_dump
+from jobs.sources.printed.logs import OF_LINES
 from jobs.tables import written_files
 from jobs.tables.delta import Tables
 from jobs.tables.log import LOG_RECORDS, QUARANTINE, RUNS
@@ -162,7 +163,7 @@ def test_faulty_and_printed_records_in_tables_of_a_catalog(
     assert [(row.log_offset, row.part) for row in found] == [
         (None, "damaged"), (rows[1]["log_offset"], "key"), (rows[2]["log_offset"], "value"),
     ]  # fmt: skip
-    named = f"{tmp_path / 'more.jsonl'}:{TOPIC}-{of_group_g}/00000000000000000001.log"
+    named = f"{tmp_path / 'more.jsonl'}:{TOPIC}-{of_group_g}/{OF_LINES}"
     assert (found[0].source, found[0].place) == (named, 1)
     assert "invalid base64" in found[0].reason
     assert spark.table("audit.log_records").count() == 7

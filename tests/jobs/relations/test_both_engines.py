@@ -51,6 +51,7 @@ THROUGH_OTHERS = {
     "brokers.stored_not_loaded": "asked with the files in test_stored_broker_logs",
     "news.last_end": "test_news",
     "sessions.stored_lost_members": "its text is asked of both engines in test_sessions",
+    "sessions.stored_stays": "its text is asked of both engines in test_sessions",
     "sessions.stored_lives": "the findings of nights, in test_findings_parts",
     "commit_sums.rewinds_of_group": "its text is asked of both engines in test_commit_runs",
     "groups.histories": "report_histories",

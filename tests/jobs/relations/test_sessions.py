@@ -13,11 +13,19 @@ from pyspark.sql import SparkSession
 from coordinator_core.audit.finding_rows import FindingKind, FindingRow
 from coordinator_core.audit.findings.all_findings import findings_of_cluster
 from coordinator_core.audit.findings.coordinator_away import lost_members
+from coordinator_core.audit.findings.short_lived import group_stays
 from coordinator_core.audit.findings.stood_still import stood_still
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.history.departure_hints import COORDINATOR_AWAY
 from coordinator_core.history.rows import MembershipRow
-from jobs.relations.sessions import LOST_AWAY, RETURNED, stored_lost_members, stored_lost_sessions
+from jobs.relations.sessions import (
+    LOST_AWAY,
+    RETURNED,
+    STAYS,
+    stored_lost_members,
+    stored_lost_sessions,
+    stored_stays,
+)
 from jobs.settings import load
 from jobs.tables.folder_reader import FolderReader
 from jobs.tables.history import HISTORY
@@ -90,3 +98,20 @@ def test_tables_and_histories_know_the_same_members_that_an_absence_cost(tmp_pat
     assert found == sorted(lost for history in histories for lost in lost_members(history))
     assert found
     assert of_both(spark, tmp_path, LOST_AWAY, cluster="c")
+
+
+def test_tables_and_histories_know_the_same_groups_without_members(tmp_path: Path, spark: SparkSession) -> None:
+    rows = [
+        row._replace(group_id=f"{row.group_id}{seed}")
+        for seed in range(6)
+        for row in memberships(seed)
+        if row.left or seed < 3
+    ]
+    rows.sort(key=attrgetter("group_id"))
+    stored(tmp_path, rows)
+    by_group = groupby(rows, attrgetter("group_id"))
+    histories = [GroupHistory(name, 10_000_000, memberships=list(of_group)) for name, of_group in by_group]
+    found = list(stored_stays(FolderReader(str(tmp_path)), "c"))
+    assert found == sorted(stay for history in histories for stay in group_stays(history))
+    assert 0 < len(found) < len(histories)
+    assert of_both(spark, tmp_path, STAYS, cluster="c")

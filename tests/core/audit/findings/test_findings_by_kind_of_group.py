@@ -369,7 +369,7 @@ def test_there_is_a_case_of_every_finding() -> None:
     elsewhere |= {FindingKind.WARMUP_STUCK, FindingKind.TOPOLOGY_HALF_UPDATED, FindingKind.STOOD_STILL}
     elsewhere |= {FindingKind.ASSIGNMENT_NOT_TAKEN, FindingKind.MEMBER_LEFT_OUT, FindingKind.GENERATIONS_FAILED}
     elsewhere |= {FindingKind.WILL_NOT_LOAD, FindingKind.MAY_NOT_LOAD}
-    elsewhere |= {FindingKind.CLIENTS_CLASH, FindingKind.COORDINATOR_AWAY}
+    elsewhere |= {FindingKind.CLIENTS_CLASH, FindingKind.COORDINATOR_AWAY, FindingKind.SHORT_LIVED_GROUPS}
     elsewhere |= {FindingKind.COMMITS_BY_TURNS, FindingKind.CONFIGS_DIFFER, FindingKind.COMMITTED_BEYOND_END}
     elsewhere |= {FindingKind.FEATURE_OFF, FindingKind.SETTINGS_OUT_OF_BOUNDS, FindingKind.GROUP_FULL}
     assert {case.finding for case in CASES} == set(FindingKind) - elsewhere
