@@ -73,9 +73,12 @@ DUMPED: Final = (
     rb"|baseOffset: \d+ lastOffset: \d|\|? ?offset: \d+ (?:position|CreateTime|LogAppendTime|isValid|keySize))"
 )
 
+OVER_LINES: Final = rb'\s*"(?:key|value|payload|headers|metadata|topic|partition|offset|timestamp|tstype|ts)"\s*:'
+"""The first field of a record that is printed over many lines; other files of JSON are printed so, too."""
+
 FORMS: Final = (
     Form("output of kafka-dump-log", re.compile(QUOTED + DUMPED, re.IGNORECASE), _dump_log),
-    Form("records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?!\s*\n)"), _json),
+    Form("records as JSON", re.compile(LOGGED + rb"\s*(?:\[\s*)?\{(?:(?!\s*\n)|" + OVER_LINES + rb")"), _json),
     Form(
         "output of Kafka's console formatters",
         re.compile(LOGGED + rb"(?:\[[^\n]*,[a-zA-Z0-9._-]+,\d+\]::|[^\n]*::(?:GroupMetadata\(|NULL))"),

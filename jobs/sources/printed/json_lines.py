@@ -50,7 +50,7 @@ def read(file: Path) -> Iterator[Row]:
     number = 0
     with opened(file) as stream:
         try:
-            for number, line in enumerate(_texts(stream), 1):
+            for number, line in enumerate(_objects(_texts(stream)), 1):
                 yield from (_row_or_damage(text, number, named) for text in _values(line))
         except (*DAMAGED, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
@@ -73,6 +73,29 @@ def _texts(stream: Any) -> Iterator[bytes]:
             rest, skips = b"", True
     if rest:
         yield rest
+
+
+def _objects(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield each line, and those of an object that is printed over many lines as one: it ends at the brace that stands
+    as far in as its first one. Where another object begins there before, its lines are given one by one.
+    """
+    parts: list[bytes] = []
+    size, inset = 0, b""
+    for line in lines:
+        if parts and line.startswith(inset + b"{"):
+            yield from parts
+            parts = []
+        if not parts and line.strip(AROUND) != b"{":
+            yield line
+            continue
+        if not parts:
+            size, inset = 0, line[: line.index(b"{")].lstrip(b"[,")
+        parts.append(line)
+        size += len(line) + 1
+        if line.startswith(inset + b"}") or size >= MOST_LINE_BYTES:
+            yield b"\n".join(parts)[:MOST_LINE_BYTES]
+            parts = []
+    yield from parts
 
 
 def _values(line: bytes) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ import pytest
 from coordinator_core.errors import InputError
 from coordinator_core.wire.record_codec import decode_record
 from jobs.sources.printed import json_lines
+from jobs.sources.printed.forms import is_printed
 
 KEY = {"group": "g", "topic": "t", "partition": 3}
 VALUE = {"offset": 7, "leaderEpoch": -1, "metadata": "", "commitTimestamp": 5, "topicId": "rtBKLTkuQfqz2e1w3xbhRA"}
@@ -108,3 +109,28 @@ def test_an_overlong_line_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "dump.jsonl"
     file.write_bytes(b'"' + b"x" * 70 + b'"\n{"key": "aw=="}\n')
     assert [(row["kind"], row["place"]) for row in json_lines.read(file)] == [("damaged", 1), ("record", 2)]
+
+
+@pytest.mark.parametrize("is_list", [False, True])
+def test_records_printed_over_many_lines_are_those_of_one_line_each(tmp_path: Path, *, is_list: bool) -> None:
+    """As jq prints them, and as a list that was saved; half of one is damage, and takes no other with it."""
+    records = [
+        {
+            "key": b64encode(b"k%d" % at).decode(),
+            "value": None,
+            "metadata": {"topic": "t", "partition": 0, "offset": at},
+        }
+        for at in range(3)
+    ]
+    printed = [json.dumps(record, indent=2) for record in records]
+    text = json.dumps(records, indent=2) if is_list else "\n".join([*printed[:2], printed[0][:40], printed[2]])
+    (tmp_path / "a.json").write_text(f"{text}\n")
+    assert is_printed(str(tmp_path / "a.json"))
+    rows = list(json_lines.read(tmp_path / "a.json"))
+    assert [row["log_offset"] for row in rows if row["kind"] == "record"] == [0, 1, 2]
+    assert sum(row["kind"] == "damaged" for row in rows) == (0 if is_list else 4)
+
+
+def test_other_json_over_many_lines_is_not_taken_for_records(tmp_path: Path) -> None:
+    (tmp_path / "connector.json").write_text(json.dumps({"name": "sink", "config": {"topics": "t"}}, indent=2))
+    assert not is_printed(str(tmp_path / "connector.json"))
