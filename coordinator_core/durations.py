@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+LAST_DIGITS: Final = ((1000, 1), (10_000, 100), (3_600_000, 1000), (86_400_000, 60_000))
+"""What the last digit of a duration below a limit stands for (ms)."""
+
 
 def duration(milliseconds: int) -> str:
     """Return a duration (ms) in its two largest units, such as 3 h 20 min; below a minute in seconds.
@@ -22,6 +27,9 @@ def duration(milliseconds: int) -> str:
 
 
 def durations(least_ms: int, most_ms: int) -> str:
-    """Return two bounds of a duration (ms): ``191 ms to 4.5 s``; once, if they read the same."""
+    """Return two bounds of a duration (ms), the upper one rounded up: ``191 ms to 4.6 s``; once, if they read the
+    same.
+    """
     least, most = duration(least_ms), duration(most_ms)
-    return least if least == most else f"{least} to {most}"
+    last_digit = next((digit for below, digit in LAST_DIGITS if most_ms < below), 3_600_000)
+    return least if least == most else f"{least} to {duration(-(-most_ms // last_digit) * last_digit)}"

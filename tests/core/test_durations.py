@@ -25,5 +25,20 @@ def test_a_duration_below_a_limit_does_not_read_like_the_limit() -> None:
 
 
 def test_bounds_that_read_the_same_are_said_once() -> None:
-    assert durations(191, 4_520) == "191 ms to 4.5 s"
+    assert durations(191, 4_520) == "191 ms to 4.6 s"
     assert durations(4_510, 4_520) == "4.5 s"
+
+
+def test_an_upper_bound_is_not_below_the_duration() -> None:
+    """A member that stayed for 9.096 s did not stay for at most 9.0 s."""
+    texts = [durations(1, ms) for ms in (999, 9_000, 9_096, 9_999, 59_001, 75_916, 3_600_001, 86_400_001)]
+    assert [text.removeprefix("1 ms to ") for text in texts] == [
+        "999 ms",
+        "9.0 s",
+        "9.1 s",
+        "10 s",
+        "1 min",
+        "1 min 16 s",
+        "1 h 1 min",
+        "1 d 1 h",
+    ]

@@ -253,7 +253,7 @@ def test_a_poll_loop_that_takes_too_long_is_named() -> None:
         "slow at 127.0.0.1",
         5,
     )
-    assert "each time 7.5 s to 9.0 s after it got partitions and without a commit" in row.detail
+    assert "each time 7.5 s to 9.1 s after it got partitions and without a commit" in row.detail
     assert "a little above its rebalance timeout of 7.0 s, which is its max.poll.interval.ms" in row.detail
 
 
