@@ -70,6 +70,23 @@ def test_a_text_goes_below_its_row_where_names_would_be_folded(monkeypatch, caps
     ]
 
 
+def test_heads_are_broken_between_words_and_never_within_one(monkeypatch, capsys) -> None:
+    lines = [
+        {"finding": "slow", "for the records": "none is lost", "how sure": "proven by what the log says"},
+        {"finding": "storm", "for the records": "they wait", "how sure": "likely"},
+    ]
+    assert printed(monkeypatch, capsys, 40, lines)[2:] == [
+        "finding  for the",
+        "         records",
+        "─" * 21,
+        "slow     none is lost",
+        "    proven by what the log says",
+        "storm    they wait",
+        "    likely",
+        "",
+    ]
+
+
 def test_sentences_go_below_their_row_where_they_do_not_fit_beside_it(monkeypatch, capsys) -> None:
     assert printed(monkeypatch, capsys, 48) == [
         "groups (2)",

@@ -263,12 +263,21 @@ def test_a_classic_group_has_the_age_of_metadata_to_notice_new_partitions() -> N
     known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
     due_ms = log.time_ms + 1 + METADATA_AGE_MS + LIMITS.slow_rebalance_ms
 
-    def of(now_ms: int) -> list[str]:
+    def of(now_ms: int) -> list[tuple[str, int]]:
         history = GroupHistory.gather("g", now_ms, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
-        return [row.detail for row in findings(history, LIMITS) if row.kind in PROBLEMS]
+        return [(row.detail, row.since_ms) for row in findings(history, LIMITS) if row.kind in PROBLEMS]
 
     assert of(log.time_ms) == of(due_ms - 1) == []
-    assert of(due_ms) == ["2 of 5 partitions of in have no owner: 3, 4"]
+    grown_ms = log.time_ms + 1
+    assert of(due_ms) == [("2 of 5 partitions of in have no owner: 3, 4", grown_ms)], "nobody has them since then"
+
+
+def test_partitions_that_were_there_before_the_topic_grew_have_had_no_owner_since_the_generation() -> None:
+    log = GroupLog().write(generation(1, {"a": classic({"in": [0, 1]})}))
+    known = topics((0, IN), (log.time_ms + 1, Topic("in", A, 5)))
+    history = GroupHistory.gather("g", HOUR, log.rows(known), TopicsAtEnd.of(known), NO_SHARE_LOGS)
+    (row,) = (row for row in findings(history, LIMITS) if row.kind in PROBLEMS)
+    assert (row.detail, row.since_ms) == ("3 of 5 partitions of in have no owner: 2, 3, 4", log.time_ms)
 
 
 def test_the_fewest_partitions_of_a_time() -> None:
