@@ -279,6 +279,17 @@ def test_a_converted_group_goes_on_from_the_higher_of_generation_and_epoch(
     assert of_targets == targets
 
 
+@pytest.mark.parametrize("beats", [False, True])
+def test_a_heartbeat_of_a_worker_of_the_classic_protocol_is_a_sign_of_life(beats: bool) -> None:
+    """Its session is 10 s: after a conversion the worker is there 12 s later only if it has sent one meanwhile."""
+    play = ConnectPlay()
+    for command in (*GENERATION_1, "worker W3 join", "wait 6", "worker W3 beat", *(("old W1 beat",) * beats), "wait 6"):
+        list(play.command(command))
+    group = play.memory.group(GROUP)
+    assert group is not None
+    assert any(member_id.startswith("W1") for member_id in group.members) is beats
+
+
 def test_workers_of_the_classic_protocol_never_lead_a_group_on_kip_848() -> None:
     play = migration()
     list(play.command("worker W3 join"))
