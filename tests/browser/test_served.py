@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,12 +67,24 @@ def test_groups_are_asked_for_at_the_moment_of_the_address(page, running):
     page.goto(f"{running.address}#moment=2026-11-21T10:30:40Z")
     page.wait_for_selector("#groups-place tbody tr")
     assert "Groups at 2026-11-21 10:30:40.000 UTC" in page.locator("#groups-title").inner_text()
-    assert "coordinator away" in page.locator("#then-all").inner_text()
+    assert "Coordinator away: " in page.locator("#then-all").inner_text()
     page.locator("#groups-place").get_by_role("link", name=GROUP).click()
     page.wait_for_selector("#then:visible")
     expect(page.locator("#then")).not_to_contain_text("not in this page")
     expect(page.locator("#then")).not_to_contain_text("asked for")
     assert "moment=2026-11-21T10:30:40Z" in page.url
+
+
+def test_what_lay_within_a_minute_of_a_moment_is_told(page, running):
+    report = json.loads(page.request.get(f"{running.address}api/overview").text())
+    away = next(each for each in report["bands"] if each["kind"] == "coordinator_away")
+    for time, said in ((away["since_ms"] - 7_000, "7.0 s later"), (away["until_ms"] + 8_000, "8.0 s before")):
+        page.goto(
+            f"{running.address}#moment={datetime.fromtimestamp(time / 1000, UTC).isoformat().replace('+00:00', 'Z')}"
+        )
+        expect(page.locator("#then-all")).to_contain_text(f"Coordinator away, {said}: ")
+    page.goto(f"{running.address}#moment=2026-11-21T00:00:00Z")
+    expect(page.locator("#then-all")).to_contain_text("no coordinator was away")
 
 
 def test_offsets_at_a_moment_are_exact(page, running):

@@ -7,6 +7,15 @@ const bandTold = (band) => `${capital(bandName(band))}${band.group_id === null ?
 // A group shows those of the cluster, and its own deploys.
 const bandsOf = (groupId) => BANDS.filter((each) => each.group_id === null || groupId === undefined || each.group_id === groupId);
 
+// What lay over a moment or within a minute of it: people name a moment by its minute.
+const NEAR_MS = 60_000;
+const bandWhen = (band, time) => (band.since_ms > time ? `, ${duration(band.since_ms - time)} later` : band.is_open || band.until_ms >= time ? "" : `, ${duration(time - band.until_ms)} before`);
+function bandNotes(time) {
+  const near = bandsOf().filter((each) => each.since_ms <= time + NEAR_MS && (each.is_open || each.until_ms >= time - NEAR_MS));
+  const notes = near.map((each) => el("li", {}, el("b", {}, capital(bandName(each))), each.group_id === null ? "" : ` of ${each.group_id}`, bandWhen(each, time), `: ${each.detail}`));
+  return notes.length ? [el("ul", { class: "plain notes" }, notes)] : [];
+}
+
 function bandKeys(bands) {
   const first = new Map(bands.map((band) => [bandName(band), band]));
   return [...first].map(([name, band]) => el("span", { class: "keyed" }, el("i", { class: "key washed", style: `background:var(${bandColour(band)})` }), name));

@@ -102,9 +102,8 @@ async function overviewMoment() {
   if (time === null) { place.replaceChildren(); return; }
   const groups = (await source.all()).filter((each) => each.line.group_type !== "OFFSETS");
   if (wanted !== shownMoment) return;
-  const over = bandsOf().filter((each) => each.since_ms <= time && (each.is_open || each.until_ms >= time));
   place.replaceChildren(el("h2", { id: "then-all-title" }, `At ${momentHead(time)}`),
-    ...(over.length ? [el("ul", { class: "plain notes" }, over.map((each) => el("li", {}, el("b", {}, bandName(each)), each.group_id === null ? "" : ` of ${each.group_id}`, `: ${each.detail}`)))] : []),
+    ...bandNotes(time),
     ...[groupsTable(groups, time, than)].flat());
 }
 

@@ -59,10 +59,10 @@ async function showGroups() {
     byId("groups-before").hidden = page.first === 0;
     byId("groups-after").hidden = page.first + page.groups.length >= page.seen;
     const place = byId("then-all");
-    const over = time === null ? [] : bandsOf().filter((each) => each.since_ms <= time && (each.is_open || each.until_ms >= time));
+    const notes = time === null ? [] : bandNotes(time);
     place.hidden = time === null;
     place.replaceChildren(...(time === null ? [] : [el("h2", { id: "then-all-title" }, `At ${momentHead(time)}`),
-      over.length ? el("ul", { class: "plain notes" }, over.map((each) => el("li", {}, el("b", {}, bandName(each)), `: ${each.detail}`))) : el("p", {}, "No finding about the whole cluster lies over this moment. The groups are below.")]));
+      ...(notes.length ? notes : [el("p", {}, "Within a minute of it no coordinator was away, no hosts stood still, and nothing was deployed. The groups are below.")])]));
   } catch (error) {
     byId("groups-place").replaceChildren(el("p", { class: "notice" }, error.message));
   }
