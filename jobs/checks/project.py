@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
+import pyarrow as pa
 import yaml
 
 from coordinator_core.errors import InputError
 from jobs.settings import conf
 from jobs.tables.catalog import CATALOG
 from jobs.tables.reader import is_catalog_name
+from jobs.tables.table import Table
 from jobs.whole_files import write_whole
 from jobs.yaml_files import read_mapping
 
@@ -27,20 +30,30 @@ MEASURES: Final = "measures"
 TABLES: Final = "tables"
 """Names of the data sources."""
 
+REFERENCES: Final = "references"
+TREND: Final = "trend"
+"""Names of assets beside the measures: questions about several tables. See ``jobs.checks.frames``."""
+
+PANDAS: Final = "pandas_filesystem"
+"""The type of a data source of files that the checks write."""
+
 ALL: Final = "all"
 """Name of the batch definition of each asset."""
 
-MEASURES_FOLDER: Final = "uncommitted/measures"
+FOLDERS: Final = {MEASURES: "uncommitted/measures", TABLES: "uncommitted/tables"}
+"""Where the checks write the files of the data sources."""
+
 SITE: Final = "uncommitted/data_docs/local_site"
 DATA_SOURCES: Final = re.compile(r"^fluent_datasources:.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 IDS: Final = uuid.UUID("6f1d2c1e-6b0e-5d0a-9a53-0c5b1f0c7a11")
 
 
-def write_project(folder: Path, location: str, *, tables: bool = True) -> None:
+def write_project(folder: Path, location: str, *, spark: bool = False, tables: Iterable[str] = CATALOG) -> None:
     """Write the project for the tables at a location to a folder; suites, definitions and checkpoints there are kept.
 
-    The data sources, which name the location, and the plugins are written again. ``location``: an absolute path, a URI
-    or a schema of a catalog. Without ``tables``, only the measures have suites.
+    The data sources and the plugins are written again. With ``spark``, Spark reads the tables, and the data sources
+    name the location: an absolute path, a URI or a schema of a catalog. Otherwise the checks write to the folder what
+    suites look at. ``tables``: those that have assets.
     """
     shipped = conf() / FOLDER
     for name in _files(shipped):
@@ -49,12 +62,37 @@ def write_project(folder: Path, location: str, *, tables: bool = True) -> None:
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         write_whole(target, shipped.joinpath(name).read_bytes())
-    for name, content in _of_tables() if tables else ():
+    for name, content in _of_tables(tables):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             write_whole(target, json.dumps(content, indent=2) + "\n")
-    _write_config(folder, shipped, location)
+    _write_config(folder, shipped, _tables_source(location, tables) if spark else _files_source(folder, tables))
+
+
+@cache
+def shipped() -> Mapping[str, Mapping[str, Any]]:
+    """Return the shipped suites, by name."""
+    files = conf().joinpath(FOLDER, "expectations").iterdir()
+    return {suite["name"]: suite for suite in (json.loads(file.read_bytes()) for file in files if _is_json(file))}
+
+
+@cache
+def of_tables() -> Set[str]:
+    """Return the names of the shipped suites that look at tables; the others look at measures."""
+    return frozenset(name for name in shipped() if name in CATALOG or name in (REFERENCES, TREND))
+
+
+def leave(folder: Path, suites: Set[str]) -> None:
+    """Leave only these suites in a folder, and what validates them."""
+    for part in ("validation_definitions", "checkpoints", "expectations"):
+        for file in (folder / part).iterdir():
+            if _is_json(file) and file.stem not in suites:
+                file.unlink()
+
+
+def _is_json(file: Traversable) -> bool:
+    return file.name.endswith(".json")
 
 
 def folder_of(given: Path) -> Path:
@@ -63,19 +101,49 @@ def folder_of(given: Path) -> Path:
 
 
 def check_location(folder: Path, location: str) -> None:
-    """Raise InputError unless the folder has a project for the tables at this location."""
+    """Raise InputError unless the folder has a project for the tables at this location.
+
+    One that reads files of its own folder is for all tables.
+    """
     file = folder / CONFIG
     command = f"coordinator-audit expectations {folder.parent} --tables {location}"
     if not file.is_file():
         raise InputError(f"{folder}: is not a Great Expectations project: {command} writes one")
     sources = _sources_in(file)
-    for name, wanted in _data_sources(folder, location).items():
-        connection = {key: sources.get(name, {}).get(key) for key in ("type", "base_directory")}
-        if connection != {key: wanted.get(key) for key in connection}:
+    files = sources.get(TABLES, {}).get("type") == PANDAS
+    wanted = {
+        MEASURES: _measures_source(folder),
+        TABLES: _files_source(folder, ()) if files else _tables_source(location, ()),
+    }
+    for name, source in wanted.items():
+        if any(sources.get(name, {}).get(key) != source.get(key) for key in ("type", "base_directory")):
             raise InputError(
                 f"{file}: the data source {name} is not the one of the tables at {location} and of this folder: "
                 f"{command} repairs it, and keeps your suites"
             )
+
+
+def is_by_pandas(folder: Path) -> bool:
+    """Return whether the checks write the tables to the folder for this project; otherwise Spark reads them."""
+    return _sources_in(folder / CONFIG).get(TABLES, {}).get("type") == PANDAS
+
+
+def flat_columns(table: Table) -> dict[str, tuple[str, pa.DataType]]:
+    """Return the columns of a table as a file has them: their name in SQL, and their type. ``at.offset`` is
+    ``at_offset``.
+    """
+    flat: dict[str, tuple[str, pa.DataType]] = {}
+    for field in table.schema:
+        if pa.types.is_struct(field.type):
+            flat |= {f"{field.name}_{part.name}": (f"{field.name}.{part.name}", part.type) for part in field.type}
+        else:
+            flat[field.name] = field.name, field.type
+    return flat
+
+
+def key_of(table: Table) -> list[str]:
+    """Return the columns of a file that identify a row of its table."""
+    return [name.replace(".", "_") for name in table.key]
 
 
 def _sources_in(file: Traversable) -> dict[str, dict[str, Any]]:
@@ -95,19 +163,21 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[str]:
             yield from _files(entry, f"{name}/")
 
 
-def _of_tables() -> Iterator[tuple[str, dict[str, Any]]]:
+def _of_tables(tables: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the files of each table: an empty suite, its validation definition, and a checkpoint."""
-    for table in CATALOG:
+    for table in tables:
         suite, definition = _named("suite", table), _named("definition", table)
-        about = f"On the whole table {table}, with Spark."
-        yield f"expectations/{table}.json", {**suite, "expectations": [], "meta": {}, "notes": about}
+        yield f"expectations/{table}.json", {**suite, "expectations": [], "meta": {}, "notes": f"On the table {table}."}
         data = {
             "datasource": _named("datasource", TABLES),
             "asset": _named("asset", table),
             "batch_definition": {"name": ALL, "id": _id("batch", table)},
         }
         yield f"validation_definitions/{table}.json", {**definition, "data": data, "suite": suite}
-        checkpoint = {"validation_definitions": [definition], "actions": [], "result_format": "SUMMARY"}
+        # Pages name the rows that fail; Spark cannot name them by a column of a column.
+        names = [name for name in CATALOG[table].key if "." not in name]
+        form = {"result_format": "COMPLETE", "unexpected_index_column_names": names}
+        checkpoint = {"validation_definitions": [definition], "actions": [], "result_format": form}
         yield f"checkpoints/{table}.json", {**_named("checkpoint", table), **checkpoint}
 
 
@@ -119,41 +189,49 @@ def _id(kind: str, name: str) -> str:
     return str(uuid.uuid5(IDS, f"{kind}/{name}"))
 
 
-def _write_config(folder: Path, shipped: Traversable, location: str) -> None:
-    """Write the configuration: the one that is there, or the shipped one, with the data sources of this location."""
+def _write_config(folder: Path, shipped: Traversable, tables: Mapping[str, Any]) -> None:
+    """Write the configuration: the one that is there, or the shipped one, with the data sources of this folder."""
     file = folder / CONFIG
     given = file if file.is_file() else shipped / CONFIG
-    sources = _sources_in(given) | _data_sources(folder, location)
+    sources = _sources_in(given) | {MEASURES: _measures_source(folder), TABLES: tables}
     changed: dict[str, Any] = {"fluent_datasources": sources}
     if "data_context_id" not in read_mapping(given, InputError):
-        changed["data_context_id"] = _id("context", f"{folder.resolve()}\n{location}")
+        changed["data_context_id"] = _id("context", str(folder.resolve()))
     # Only this part is written again: the rest has comments, which are lost where YAML is read and written.
     rest = DATA_SOURCES.sub("", given.read_text(encoding="utf-8")).rstrip() + "\n"
     write_whole(file, rest + yaml.safe_dump(changed, sort_keys=False))
 
 
-def _data_sources(folder: Path, location: str) -> dict[str, dict[str, Any]]:
+def _measures_source(folder: Path) -> dict[str, Any]:
     measures = read_mapping(conf() / FOLDER / CONFIG, InputError)["fluent_datasources"][MEASURES]
-    return {
-        MEASURES: {**measures, "base_directory": str(folder.resolve() / MEASURES_FOLDER)},
-        TABLES: _tables_source(location),
+    return {**measures, "base_directory": str(folder.resolve() / FOLDERS[MEASURES])}
+
+
+def _files_source(folder: Path, tables: Iterable[str]) -> dict[str, Any]:
+    """Return the data source of tables that the checks write to the folder."""
+    source = {
+        "type": PANDAS,
+        "id": _id("datasource", TABLES),
+        "base_directory": str(folder.resolve() / FOLDERS[TABLES]),
     }
+    partition = {table: {"regex": f"{table}.parquet$", "param_names": []} for table in tables}
+    return source | {"assets": {table: _asset(table, "parquet", by) for table, by in partition.items()}}
 
 
-def _tables_source(location: str) -> dict[str, Any]:
-    """Return the data source of the tables: Delta folders, or data frames that a run is given.
+def _tables_source(location: str, tables: Iterable[str]) -> dict[str, Any]:
+    """Return the data source of the tables for Spark: Delta folders, or data frames that a run is given.
 
     Great Expectations reads folders of this machine by itself. It has no asset for a Delta table of a catalog in Spark.
     """
-    in_folder = not is_catalog_name(location) and location.startswith("/")
     source: dict[str, Any] = {"type": "spark", "id": _id("datasource", TABLES), "persist": False}
-    if in_folder:
-        source |= {"type": "spark_filesystem", "base_directory": location}
-    return source | {"assets": {table: _asset(table, in_folder=in_folder) for table in CATALOG}}
+    if is_catalog_name(location) or not location.startswith("/"):
+        return source | {"assets": {table: _asset(table, "dataframe") for table in tables}}
+    source |= {"type": "spark_filesystem", "base_directory": location}
+    return source | {
+        "assets": {table: {**_asset(table, "directory_delta"), "data_directory": table} for table in tables}
+    }
 
 
-def _asset(table: str, *, in_folder: bool) -> Mapping[str, Any]:
-    asset = {"type": "dataframe", "id": _id("asset", table)}
-    if in_folder:
-        asset |= {"type": "directory_delta", "data_directory": table}
-    return asset | {"batch_definitions": {ALL: {"id": _id("batch", table), "partitioner": None}}}
+def _asset(table: str, kind: str, partitioner: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    batches = {ALL: {"id": _id("batch", table), "partitioner": partitioner}}
+    return {"type": kind, "id": _id("asset", table), "batch_definitions": batches}

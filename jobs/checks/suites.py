@@ -1,11 +1,12 @@
-"""Data-quality checks: a Great Expectations project on measures and on the tables; results go to ``check_results``.
+"""Data-quality checks: measures and small tables, by a Great Expectations project; results go to ``check_results``.
 
-Spark counts the measures once. The shipped expectations are validated on that small result, because each expectation on
-a table costs Spark jobs of its own; a user adds those that are worth it.
+The measures are counted once, and the shipped bounds on them are comparisons, which are made here. What the shipped
+suites say of tables of results, and all that a user adds, Great Expectations judges, in a process of its own.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,12 +19,12 @@ from pathlib import Path
 from typing import Final
 
 from coordinator_core.errors import InputError
-from jobs.checks import project
-from jobs.checks.unchanged import judged_before, measured
+from jobs.checks import frames, project, unchanged
 from jobs.checks.validation import CheckRun, Result, load, validate, write_measures
 from jobs.pipeline import runs
 from jobs.relations.news import last_end
 from jobs.settings import CheckSettings, Settings
+from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
 from jobs.tables.engine import runs_steps
 from jobs.tables.results import CHECK_RESULTS
@@ -40,19 +41,14 @@ def _judge() -> ProcessPoolExecutor:
     return processes(1, load)
 
 
-def prepare(tables: Tables, chosen: CheckSettings) -> None:
+def prepare(tables: Tables) -> None:
     """Let the import of Great Expectations begin, for a run that will need it."""
-    if can_run() and _is_apart(tables, chosen):
+    if can_run() and not runs_steps(tables.session):
         _judge().submit(can_run)
 
 
-def _is_apart(tables: Tables, chosen: CheckSettings) -> bool:
-    """Return whether another process can judge the measures: the project of a user may look at tables through Spark."""
-    return chosen.project is None and not runs_steps(tables.session)
-
-
 def can_run() -> bool:
-    """Return whether Great Expectations, which judges the measures, is installed."""
+    """Return whether Great Expectations, which judges the tables, is installed."""
     return find_spec("great_expectations") is not None
 
 
@@ -66,29 +62,70 @@ def run(tables: Tables, settings: Settings, now: datetime, night: str | None = N
         InputError: the project is invalid, or is not for these tables.
     """
     chosen = settings.checks
-    measures, happened, note, are_judged = measured(tables, now, settings, last_end(tables.engine(), night))
-    if not measures:
+    measured = unchanged.measured(tables, now, settings, last_end(tables.engine(), night))
+    if not measured.measures:
         return []
-    checked = CheckRun(tables, measures, runs.new_run_id(), now, happened)
+    note = measured.note
+    checked = CheckRun(tables, measured.measures, runs.new_run_id(), now, measured.happened)
     # The project of a user may look at any table, and Data Docs are written by each run.
-    is_shipped = chosen.project is None and chosen.data_docs is None
-    results = (are_judged and is_shipped and judged_before(checked)) or evaluate(checked, tables.location, chosen)
+    if chosen.project is not None or chosen.data_docs is not None:
+        results = evaluate(checked, tables.location, chosen)
+    else:
+        results = list(of_measures(checked))
+        if measured.are_judged:
+            results += unchanged.judged_before(checked, project.of_tables())
+        elif can_run():
+            results += evaluate(checked, tables.location, chosen, measures=False)
+        if can_run():
+            note["judged"] = measured.judged
     results = [result for result in results if result.check != FAILING or chosen.findings.fail_on]
     tables.create(CHECK_RESULTS)
-    tables.append(CHECK_RESULTS, few(CHECK_RESULTS, (result._asdict() for result in results)), results[0].run_id, note)
+    rows = few(CHECK_RESULTS, (result._asdict() for result in results))
+    tables.append(CHECK_RESULTS, rows, checked.run_id, json.dumps(note))
     return results
 
 
-def evaluate(checked: CheckRun, location: str, chosen: CheckSettings) -> list[Result]:
+def of_measures(checked: CheckRun) -> Iterator[Result]:
+    """Yield what the shipped suites say of the measures, as Great Expectations says it: each is a greatest value."""
+    for name in sorted(project.shipped()):
+        suite = project.shipped()[name]
+        for expected in suite["expectations"] if name not in project.of_tables() else ():
+            column, most = expected["kwargs"]["column"], expected["kwargs"]["max_value"]
+            for row in checked.measures:
+                cluster, value = str(row["cluster"]), row[column]
+                passed = None if value is None else value <= most
+                yield Result(
+                    run_id=checked.run_id,
+                    cluster=cluster,
+                    suite=name,
+                    check=column,
+                    expectation=expected["type"],
+                    about=expected["notes"],
+                    happened=None if passed else checked.happened.get(cluster, {}).get(column),
+                    severity=expected["severity"],
+                    observed=value,
+                    bound=f"max_value {most}",
+                    passed=passed,
+                    checked_at=checked.now,
+                )
+
+
+def evaluate(checked: CheckRun, location: str, chosen: CheckSettings, *, measures: bool = True) -> list[Result]:
     """Return the results of the project that the settings name, or of the shipped one, on these measures and tables.
+
+    Without ``measures``: only of the suites on tables.
 
     Raises:
         InputError: the project is invalid, is not for the tables at this location, or has nothing to validate.
     """
     with _project(chosen.project, location) as folder:
         write_measures(folder, checked.measures)
+        if not measures:
+            project.leave(folder, project.of_tables())
+        if checked.tables is not None:
+            frames.write(folder, checked.tables)
         work = partial(validate, folder, checked._replace(tables=None), docs=chosen.data_docs is not None)
-        if checked.tables is not None and _is_apart(checked.tables, chosen):
+        if checked.tables is not None and project.is_by_pandas(folder) and not runs_steps(checked.tables.session):
             results = _judge().submit(work).result()
         else:
             results = validate(folder, checked, docs=chosen.data_docs is not None)
@@ -109,5 +146,5 @@ def _project(given: Path | None, location: str) -> Iterator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="coordinator-audit-") as made:
         folder = Path(made) / project.FOLDER
-        project.write_project(folder, location, tables=False)
+        project.write_project(folder, location, tables=project.of_tables() & CATALOG.keys())
         yield folder

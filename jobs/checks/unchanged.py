@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +15,7 @@ from jobs.tables.history import HISTORY, TOPIC_HISTORY
 from jobs.tables.log import LOG_RANGES, LOG_RECORDS, QUARANTINE, RUNS
 from jobs.tables.nightly import DUMPED_FILES
 from jobs.tables.records import GROUP_RECORDS
-from jobs.tables.results import CHECK_RESULTS, FINDINGS, KNOWN_FINDINGS
+from jobs.tables.results import CHECK_RESULTS, FINDINGS, GROUP_OFFSETS, KNOWN_FINDINGS
 from jobs.tables.versions import made_from, note_of
 from jobs.versions import software_version
 
@@ -26,22 +25,25 @@ INPUTS: Final = (
 )
 """The tables that are measured."""
 
+JUDGED: Final = (
+    *(RUNS, LOG_RECORDS, GROUP_RECORDS, GROUP_OFFSETS),
+    *(HISTORY[name] for name in ("group_epochs", "rebalances", "memberships", "assignments", "target_audits")),
+)
+"""The tables that the shipped suites look at; not ``nights``: one that brings nothing is not compared again."""
+
 AGE: Final = "hours_since_last_record"
 """The measure that changes with the time alone."""
 
 
-MOST: Final = re.compile(r"max_value (\d+(?:\.\d+)?)")
-"""The bound of an expectation that a measure is not above a number."""
-
-
 class Measured(NamedTuple):
     """The measures, what happened, and a note from which ``measured`` takes both while no table changes.
-    ``are_judged``: the last checks had the same, but for the age, and the same settings.
+    ``judged``: the tables that are judged, as they are now; ``are_judged``: the last checks judged them so.
     """
 
     measures: list[Row]
     happened: dict[str, dict[str, str]]
-    note: str
+    note: dict[str, Any]
+    judged: str
     are_judged: bool
 
 
@@ -68,33 +70,14 @@ def measured(tables: Tables, now: datetime, chosen: Settings, since: str) -> Mea
                 happened.setdefault(row["cluster"], {})[AGE] = RATES[AGE].format(row[AGE])
     else:
         measures, happened = measure(tables, now, chosen, since)
-    judged_by = {"settings": of_settings, "software": software_version()}
-    note = {"inputs": inputs, "measured_ms": now_ms, "measures": measures, "happened": happened, "judged_by": judged_by}
-    are_same = _without_age(known.get("measures", [])) == _without_age(measures)
-    return Measured(measures, happened, json.dumps(note), are_same and known.get("judged_by") == judged_by)
+    note = {"inputs": inputs, "measured_ms": now_ms, "measures": measures, "happened": happened}
+    judged = made_from(tables, JUDGED, software=software_version())
+    return Measured(measures, happened, note, judged, known.get("judged") == judged)
 
 
-def _without_age(measures: Iterable[Row]) -> list[Row]:
-    return [{name: value for name, value in row.items() if name != AGE} for row in measures]
-
-
-def judged_before(checked: CheckRun) -> list[Result]:
-    """Return the results of the last checks, whose measures only differ in the age of the newest record; none if this
-    cannot tell what is expected of the age.
-    """
+def judged_before(checked: CheckRun, suites: Collection[str]) -> list[Result]:
+    """Return the results that the last checks had of these suites, as those of this run."""
     assert checked.tables is not None
-    last = "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results)"
-    ages = {row["cluster"]: row[AGE] for row in checked.measures}
-    results = []
-    for row in checked.tables.engine().rows(last):
-        result = Result(**row)._replace(run_id=checked.run_id, checked_at=checked.now)
-        said = checked.happened.get(result.cluster or "", {}).get(result.check)
-        if result.check == AGE:
-            bound, age = MOST.fullmatch(result.bound), ages.get(result.cluster or "")
-            if bound is None:
-                return []
-            result = result._replace(observed=age, passed=None if age is None else age <= float(bound[1]))
-        if result.cluster is not None:
-            result = result._replace(happened=None if result.passed else said or result.happened)
-        results.append(result)
-    return results
+    last = "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results) AND suite IN :suites"
+    rows = checked.tables.engine().rows(last, suites=sorted(suites))
+    return [Result(**row)._replace(run_id=checked.run_id, checked_at=checked.now) for row in rows]

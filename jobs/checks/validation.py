@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 
 from coordinator_core.errors import InputError
 from jobs.checks import project
+from jobs.checks.gated import MOST_NAMED
 from jobs.checks.measures import MEASURES, Row
+from jobs.checks.project import key_of
 from jobs.errors import one_line
 from jobs.tables.catalog import CATALOG
 from jobs.tables.delta import Tables
@@ -23,6 +25,9 @@ CRITICAL: Final = "critical"
 
 COLUMNS: Final = ("column", "column_A", "column_B", "column_list", "column_set")
 """The arguments of expectations that name columns."""
+
+UNSAID: Final = (*COLUMNS, "condition_parser")
+"""The arguments that are not a part of the bound."""
 
 BY_CLUSTER: Final = {"result_format": "COMPLETE", "unexpected_index_column_names": ["cluster"]}
 """The form of results on measures, whatever the checkpoint says: it names the clusters that fail."""
@@ -88,7 +93,7 @@ def validate(folder: Path, checked: CheckRun, *, docs: bool = False) -> list[Res
 
 def write_measures(folder: Path, measures: Sequence[Row]) -> None:
     """Write the measures to where the project's data source reads them."""
-    target = folder / project.MEASURES_FOLDER
+    target = folder / project.FOLDERS[project.MEASURES]
     target.mkdir(parents=True, exist_ok=True)
     columns = {"cluster": pa.string(), **dict.fromkeys(MEASURES, pa.float64())}
     pq.write_table(
@@ -97,7 +102,7 @@ def write_measures(folder: Path, measures: Sequence[Row]) -> None:
 
 
 def load() -> Any:
-    """Return the module of Great Expectations; its import takes some seconds."""
+    """Return the module of Great Expectations; its import takes ten seconds of a processor."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "false")
     import great_expectations
 
@@ -125,7 +130,7 @@ class _Validations:
         }
         identity = self._run_identifier()
         for definition in self._definitions():
-            of_measures = definition.data_source.name == project.MEASURES
+            of_measures = definition.asset.name == project.MEASURES
             result_format = BY_CLUSTER if of_measures else formats.get(definition.name, "SUMMARY")
             yield from self._validated(definition, result_format, identity)
         if docs:
@@ -149,12 +154,12 @@ class _Validations:
             if suite.name in bound:
                 continue
             asset = suite.name.partition(".")[0]
-            if asset not in CATALOG and asset != project.MEASURES:
+            if asset not in (*CATALOG, project.MEASURES, project.REFERENCES, project.TREND):
                 raise InputError(
                     f"suite {suite.name} of {self.context.root_directory} is not validated on anything: add a "
                     f"validation definition, or begin its name with that of a table (rebalances.{suite.name})"
                 )
-            source = self.context.data_sources.get(project.MEASURES if asset == project.MEASURES else project.TABLES)
+            source = self.context.data_sources.get(project.TABLES if asset in CATALOG else project.MEASURES)
             batch = source.get_asset(asset).get_batch_definition(project.ALL)
             made = gx.ValidationDefinition(name=suite.name, data=batch, suite=suite)
             yield self.context.validation_definitions.add(made)
@@ -162,20 +167,27 @@ class _Validations:
     def _validated(self, definition: Any, result_format: Any, identity: Any) -> Iterator[Result]:
         if not definition.suite.expectations:
             return
-        asset, tables = definition.asset.name, self.checked.tables
-        is_table = definition.data_source.name == project.TABLES and asset in CATALOG
-        if is_table and (tables is None or not tables.exists(CATALOG[asset])):
+        asset, source, tables = definition.asset.name, definition.data_source, self.checked.tables
+        is_table = source.name == project.TABLES and asset in CATALOG
+        is_file = source.name in project.FOLDERS and source.type == project.PANDAS
+        if is_file:
+            is_there = Path(self.context.root_directory, project.FOLDERS[source.name], f"{asset}.parquet").exists()
+        else:
+            is_there = not is_table or (tables is not None and tables.exists(CATALOG[asset]))
+        if not is_there:
             for expectation in definition.suite.expectations:
                 yield self._result(definition, expectation.configuration, happened=f"table {asset} does not exist")
             return
         frame = None
         if definition.asset.type == "dataframe" and is_table and tables is not None:
             frame = {"dataframe": tables.read(CATALOG[asset])}
+        if is_file and is_table:
+            result_format = {"result_format": "COMPLETE", "unexpected_index_column_names": key_of(CATALOG[asset])}
         outcome = definition.run(batch_parameters=frame, result_format=result_format, run_id=identity)
         self.outcomes[definition.name] = outcome
         order = {each.id: number for number, each in enumerate(definition.suite.expectations)}
         for result in sorted(outcome.results, key=lambda result: order.get(result.expectation_config.id, len(order))):
-            if definition.data_source.name == project.MEASURES:
+            if asset == project.MEASURES:
                 yield from self._of_measure(definition, result)
             else:
                 yield self._of_table(definition, result)
@@ -207,7 +219,7 @@ class _Validations:
         observed = outcome.result.get("observed_value", outcome.result.get("unexpected_count"))
         is_number = isinstance(observed, int | float) and not isinstance(observed, bool)
         shown = float(observed) if is_number else None
-        said = None if passed else f"observed: {_plain(observed)}"
+        said = None if passed else _failing(outcome.result) or f"observed: {_plain(observed)}"
         happened = f"could not be computed: {problem}" if problem else said
         return self._result(definition, outcome.expectation_config, observed=shown, passed=passed, happened=happened)
 
@@ -222,8 +234,9 @@ class _Validations:
         happened: str | None = None,
     ) -> Result:
         kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id"}
-        columns = [str(kwargs[name]) for name in COLUMNS if name in kwargs]
-        of_table = [] if definition.data_source.name == project.MEASURES else [definition.asset.name]
+        given = [kwargs[name] for name in COLUMNS if name in kwargs]
+        columns = [str(name) for each in given for name in (each if isinstance(each, list) else [each])]
+        of_table = [] if definition.asset.name == project.MEASURES else [definition.asset.name]
         return Result(
             run_id=self.checked.run_id,
             cluster=cluster,
@@ -234,7 +247,7 @@ class _Validations:
             happened=happened,
             severity=str(getattr(config.severity, "value", config.severity)),
             observed=observed,
-            bound=", ".join(f"{name} {_plain(value)}" for name, value in kwargs.items() if name not in COLUMNS),
+            bound=", ".join(f"{name} {_plain(value)}" for name, value in kwargs.items() if name not in UNSAID),
             passed=passed,
             checked_at=self.checked.now,
         )
@@ -293,6 +306,16 @@ def _identifier(definition: Any, outcome: Any, identity: Any) -> Any:
     )
 
 
+def _failing(result: Mapping[str, Any]) -> str | None:
+    """Return in words how many rows fail, and the first of them; None: it is not about rows, or they are not named."""
+    rows = result.get("unexpected_index_list") or []
+    if not rows or not isinstance(rows[0], dict):
+        return None
+    first = "; ".join(", ".join(f"{name} {_plain(value)}" for name, value in row.items()) for row in rows[:MOST_NAMED])
+    more = "; ..." if len(rows) > MOST_NAMED else ""
+    return f"{len(rows)} of {result['element_count']} rows: {first}{more}"
+
+
 def _problem(info: Mapping[str, Any] | None) -> str | None:
     """Return why an expectation could not be computed; Great Expectations gives one cause, or one for each metric."""
     info = info or {}
@@ -308,7 +331,12 @@ def _why(error: Exception) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a whole number without decimals: Great Expectations turns all bounds into floating-point numbers."""
+    """Return a whole number without decimals, and a condition as it is written.
+
+    Great Expectations turns all bounds into floating-point numbers, and conditions into parts.
+    """
+    if isinstance(value, dict) and {"column", "operator", "parameter"} <= value.keys():
+        return f"{value['column']['name']} {value['operator']} {value['parameter']}"
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

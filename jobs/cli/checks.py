@@ -22,6 +22,7 @@ from jobs.cli.options import FAILED_GATE, ConfigOption, TablesOption
 from jobs.cli.output import print_lines, print_written
 from jobs.cli.table_options import TableOptions
 from jobs.tables.reader import absolute
+from jobs.tables.runner import SPARK, choose
 
 VERDICTS = {True: "passed", False: "failed", None: "unknown"}
 
@@ -105,5 +106,5 @@ def expectations_command(
     """
     chosen = settings.load(config, flags={"tables": tables})
     location = absolute(chosen.tables)
-    write_project(folder / FOLDER, location)
+    write_project(folder / FOLDER, location, spark=choose(chosen).name == SPARK)
     print_written("project", folder / FOLDER, as_json=json)

@@ -29,13 +29,12 @@ from tests.jobs.relations.tables_of_logs import CLUSTER, GROUP_LOG, append, fill
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GOOD = dict.fromkeys(MEASURES, 0.0)
+HAPPENED = {"d": {"violations": "2 rules broken in g"}}
 
 
-def results(measured: list[Row], **chosen: object) -> list[Result]:
-    """Of the shipped suites."""
-    flags = {f"checks.{name}": value for name, value in chosen.items()}
-    checked = CheckRun(None, measured, "run", NOW)
-    return quality.evaluate(checked, "/nowhere", settings.load(environment={}, flags=flags).checks)
+def results(measured: list[Row]) -> list[Result]:
+    """Of the shipped suites on measures."""
+    return list(quality.of_measures(CheckRun(None, measured, "run", NOW, HAPPENED)))
 
 
 def of_one_cluster(cluster: str = "c", **measured: float | None) -> list[Row]:
@@ -74,6 +73,16 @@ def test_each_cluster_has_its_own_verdict() -> None:
     assert (passed["notices", "c"], passed["notices", "d"]) == (True, None)
     (row,) = [result for result in found if (result.check, result.cluster) == ("violations", "d")]
     assert (row.observed, row.bound, row.severity) == (2.0, "max_value 0", "critical")
+
+
+def test_great_expectations_says_the_same_of_the_measures() -> None:
+    happened = {"c": {"hours_since_last_record": "old"}, **HAPPENED}
+    measured = of_one_cluster(hours_since_last_record=36.5, notices=None, quarantine_rate=0.001)
+    measured += of_one_cluster(cluster="d", violations=2.0)
+    checked = CheckRun(None, measured, "run", NOW, happened)
+    judged = quality.evaluate(checked, "/nowhere", settings.load(environment={}).checks)
+    assert [row for row in judged if row.check in MEASURES] == list(quality.of_measures(checked))
+    assert {row.happened for row in judged if row.check not in MEASURES} >= {"table rebalances does not exist"}
 
 
 def java_hash(text: str) -> int:

@@ -72,7 +72,7 @@ def test_every_table_has_an_asset_a_suite_a_definition_and_a_checkpoint(project:
     for table in CATALOG:
         (definition,) = context.checkpoints.get(table).validation_definitions
         assert (definition.asset.name, definition.suite.name) == (table, table)
-        assert context.suites.get(table).expectations == []
+        assert (context.suites.get(table).expectations == []) == (table not in SHIPPED)
 
 
 def test_an_expectation_that_is_added_fails_by_its_severity(project: Path) -> None:
@@ -96,6 +96,7 @@ def test_an_expectation_on_a_measure_that_is_null_is_unknown(project: Path) -> N
 
 
 def test_a_night_finds_a_wrong_project_before_it_starts_spark(project: Path) -> None:
+    write_project(project / "gx", "/nowhere", spark=True)
     flags = {"checks.project": project, "tables": "/elsewhere", "nightly.steps": ["checks"]}
     with pytest.raises(InputError, match="data source tables"):
         nightly_run.check_settings(settings.load(environment={}, flags=flags))
@@ -103,7 +104,7 @@ def test_a_night_finds_a_wrong_project_before_it_starts_spark(project: Path) -> 
 
 def test_suites_are_kept_when_the_project_is_written_again(project: Path) -> None:
     opened(project).suites.get("freshness").add_expectation(gxe.ExpectTableRowCountToEqual(value=1))
-    write_project(project / "gx", "main.audit")
+    write_project(project / "gx", "main.audit", spark=True)
     assert len(opened(project).suites.get("freshness").expectations) == 2
     assert opened(project).data_sources.get("tables").type == "spark"
     assert "# " in (project / "gx" / "great_expectations.yml").read_text(), "comments stay"
@@ -132,6 +133,7 @@ def test_an_expectation_that_cannot_be_computed_fails_and_says_why(project: Path
 
 @pytest.mark.parametrize("location", ["/elsewhere", "main.audit"])
 def test_a_project_of_other_tables_is_refused(project: Path, location: str) -> None:
+    write_project(project / "gx", "/nowhere", spark=True)
     with pytest.raises(InputError, match=f"data source tables .*coordinator-audit expectations .* --tables {location}"):
         checked(project, location)
 
@@ -155,7 +157,8 @@ def test_a_broken_configuration_is_one_clear_error(text: str, says: str, tmp_pat
 
 def test_a_location_that_is_not_a_folder_is_not_in_the_project(tmp_path: Path) -> None:
     """A URL may have credentials, and people commit a project to a repository."""
-    write_project(tmp_path / "gx", "s3://key:swordfish@bucket/t?sig=swordfish")
+    for spark in (False, True):
+        write_project(tmp_path / "gx", "s3://key:swordfish@bucket/t?sig=swordfish", spark=spark)
     assert [file for file in tmp_path.rglob("*") if file.is_file() and "swordfish" in file.read_text()] == []
 
 
@@ -204,12 +207,13 @@ def test_what_the_documentation_writes_works(project: Path, monkeypatch: pytest.
     monkeypatch.chdir(project)
     text = (ROOT / "docs" / "howto" / "add-an-expectation.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, Any] = {}
     for block in blocks:
         exec(block, names)
     context = opened(project / "quality")
-    assert [each.column for each in context.suites.get("rebalances").expectations] == ["duration_min_ms"]
+    assert context.suites.get("rebalances").expectations[-1].column == "duration_min_ms"
+    assert context.suites.get("trend").expectations[-1].row_condition.parameter == "findings"
     (fresh,) = context.suites.get("freshness").expectations
     assert (fresh.max_value, fresh.severity) == (6, "critical")
     assert [each.type for each in context.checkpoints.get("measures").actions] == ["slack", "email"]
@@ -228,28 +232,42 @@ def test_data_docs_load_nothing_from_a_server(project: Path) -> None:
     assert "violations" in (project / "docs" / "expectations" / "protocol.html").read_text(encoding="utf-8")
 
 
-def test_an_expectation_of_a_user_on_a_table_fails_the_night(sample: CoordinatorAudit, tmp_path: Path) -> None:
-    """As docs/howto/add-an-expectation.md says, on a copy of the filled tables."""
+@pytest.mark.parametrize("by_spark", [False, True])
+def test_an_expectation_of_a_user_on_a_table_fails_the_night(
+    sample: CoordinatorAudit, tmp_path: Path, by_spark: bool
+) -> None:
+    """As docs/howto/add-an-expectation.md says, on a copy of the filled tables: by pandas and by Spark."""
     from typer.testing import CliRunner
 
     tables = tmp_path / "tables"
     shutil.copytree(sample.tables.location, tables)
-    (tmp_path / "night.yaml").write_text(f"checks: {{project: {tmp_path}}}\nnightly: {{steps: [checks]}}\n")
-    assert CliRunner().invoke(app, ["expectations", str(tmp_path), "--tables", str(tables)]).exit_code == 0
+    write_project(tmp_path / "gx", str(tables), spark=by_spark)
+    settings_file = f"checks: {{project: {tmp_path}, data_docs: {tmp_path}/docs}}\nnightly: {{steps: [checks]}}\n"
+    (tmp_path / "night.yaml").write_text(settings_file)
     night = ["nightly", "--config", str(tmp_path / "night.yaml"), "--tables", str(tables), "--json"]
     assert CliRunner().invoke(app, night).exit_code == 0, "the shipped suites find nothing critical"
     suite = opened(tmp_path).suites.get("rebalances")
+    shipped = len(suite.expectations)
     suite.add_expectation(gxe.ExpectColumnValuesToNotBeNull(column="group_id", severity="critical"))
     suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(max_value=1, severity="critical"))
+    suite.add_expectation(gxe.ExpectColumnValuesToNotBeInSet(column="outcome", value_set=["not ready"]))
     assert CliRunner().invoke(app, night).exit_code == 3
     assert not opened(tmp_path).checkpoints.get("rebalances").run().success, "Great Expectations alone finds the same"
-    rows = sample.tables.spark.read.format("delta").load(str(tables / CHECK_RESULTS.name)).where("suite = 'rebalances'")
-    found = {row.check: row for row in rows.collect()}
-    assert {check: (row.passed, row.severity, row.cluster) for check, row in found.items()} == {
-        "rebalances.group_id": (True, "critical", None),
-        "rebalances": (False, "critical", None),
-    }
-    assert found["rebalances"].observed == sample.rebalances.count()
+    last = (
+        "SELECT * FROM $check_results WHERE run_id = (SELECT max(run_id) FROM $check_results) AND suite = 'rebalances'"
+    )
+    rows = list(Tables(None, str(tables)).engine().rows(last))
+    found = {row["check"]: row for row in rows}
+    assert [row["passed"] for row in rows].count(False) == 2
+    assert len(rows) == shipped + 3
+    assert found["rebalances"]["observed"] == sample.rebalances.count()
+    assert found["rebalances.group_id"]["passed"]
+    failing = sample.rebalances.where("outcome = 'not ready'").first()
+    assert failing is not None
+    (told,) = [row["happened"] for row in rows if row["expectation"].endswith("not_be_in_set")]
+    assert failing.group_id in told, "the row that fails is named"
+    pages = [page.read_text("utf-8") for page in (tmp_path / "docs" / "validations" / "rebalances").rglob("*.html")]
+    assert any("not ready" in page and failing.group_id in page for page in pages), "and Data Docs show it"
 
 
 def test_tables_of_a_catalog_are_given_as_data_frames(
@@ -258,7 +276,7 @@ def test_tables_of_a_catalog_are_given_as_data_frames(
     spark.sql("CREATE SCHEMA IF NOT EXISTS checked_in_catalog")
     tables = Tables(spark, "spark_catalog.checked_in_catalog")
     tables.create(CHECK_RESULTS)
-    write_project(tmp_path / "gx", tables.location)
+    write_project(tmp_path / "gx", tables.location, spark=True)
     for name in (CHECK_RESULTS.name, "rebalances"):
         suite = opened(tmp_path).suites.get(name)
         suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(min_value=1, severity="critical"))

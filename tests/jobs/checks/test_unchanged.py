@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -33,9 +34,12 @@ def test_only_the_age_changes_while_the_tables_do_not(monkeypatch: pytest.Monkey
     ages = []
     for hours, version in ((0, "version 1"), (3, "version 1"), (4, "version 1"), (5, "version 2")):
         inputs[0] = version
-        measures, happened, note, _ = unchanged.measured(tables, NOW + timedelta(hours=hours), chosen, "")
+        measures, happened, note, judged, are_judged = unchanged.measured(
+            tables, NOW + timedelta(hours=hours), chosen, ""
+        )
         assert happened["c"]["notices"] == "2 notices in g"
-        notes.append(note)
+        assert are_judged == (bool(notes) and version == "version 1")
+        notes.append(json.dumps(note | {"judged": judged}))
         row = measures[0]
         ages.append(row["hours_since_last_record"])
         assert row["absent_partitions"] is None
