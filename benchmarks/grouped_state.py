@@ -17,7 +17,7 @@ import resource
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,13 @@ def row(group: int, state: Fold) -> tuple[int, int, int, int, int]:
     return group, -1, *state, worker_mb()
 
 
-def batch(rows: list[tuple[int, ...]]) -> pa.RecordBatch:
+def batch(rows: Sequence[tuple[int, ...]]) -> pa.RecordBatch:
     names = ("group_id", "log_offset", "count", "total", "worker_mb")
     columns = zip(*rows, strict=True) if rows else [()] * len(names)
     return pa.RecordBatch.from_arrays([pa.array(column, pa.int64()) for column in columns], names)
 
 
-def in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Fold rows that are in the order of group and offset; a state is a row with the offset -1."""
     group, state = None, EMPTY
     for rows in batches:
@@ -92,7 +92,7 @@ class Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """Fold the rows of a group that one batch has."""
-        state = self.state.get() if self.state.exists() else EMPTY
+        state = (self.state.get() if self.state.exists() else None) or EMPTY
         offsets = sorted(offset for frame in rows for offset in frame["log_offset"].tolist())
         state = folded((state[0], state[1]), offsets)
         self.state.update(state)
@@ -168,7 +168,9 @@ def main() -> None:
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
     spark.conf.set("spark.sql.shuffle.partitions", 4)
     found, states = {}, []
+    in_no_time = nights(spark, 10, 10)[0]
     with tempfile.TemporaryDirectory() as folder:
+        by_sort(in_no_time, Path(folder, "begun"))  # Spark starts its workers
         for way in WAYS:
             place = Path(folder, way.__name__, "states")
             place.parent.mkdir()
