@@ -59,7 +59,8 @@ def night(home: Path, dump: Path) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    # 3: decoded records have no bytes that a night could decode, and its checks say so.
+    assert done.returncode == (3 if dump.suffix == ".jsonl" else 0), done.stderr
     assert "engine: local" in done.stderr
     return done.stderr
 
