@@ -88,7 +88,7 @@ class FindingKind(StrEnum):
     CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
         "Clients of a classic group do not work together: once a certain one leads, members get no assignment, or "
         "do not read all that they are given. Any member may become the leader.")
-    UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "unassigned_partitions",
+    UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "any",
         "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
         "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Partitions of a new or grown topic "
         "count once the topic has had them for slow_rebalance_ms; classic groups have 5 minutes more, as their "
@@ -96,7 +96,7 @@ class FindingKind(StrEnum):
     SHARE_INITIALIZING = ("share_initializing", Level.ALARM, 9,
         "milliseconds since it was first asked for", "share_initializing_ms",
         "A share group waits for the state of share partitions, or for its deletion.")
-    UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "unassigned_partitions",
+    UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "any",
         "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there "
         "is no worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
     ASSIGNOR_FAILED = ("assignor_failed", Level.WARNING, 8, "epochs with an error", "any",
@@ -113,14 +113,14 @@ class FindingKind(StrEnum):
         "(KIP-1071): they get no new tasks.")
     NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
         "The group keeps rebalancing without reaching a stable assignment.")
-    OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "rewound_offsets",
+    OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "any",
         "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of "
         "type STREAMS are not checked, as their log names tasks and not partitions.")
     COMMITTED_BEYOND_END = ("committed_beyond_end", Level.ALARM, 8, "records beyond the end", "any",
         "A committed offset is beyond the end of its partition, as end offsets show that were read later: a consumer "
         "that starts there is out of range and goes to the earliest or latest offset, so that records are read "
         "twice or never. Seen where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
-    OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "expired_partitions",
+    OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
         "Committed offsets were removed while the group or the topic still existed: its consumers restart "
         "elsewhere.")
     COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
@@ -128,7 +128,7 @@ class FindingKind(StrEnum):
         "one that starts again reads on from there.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
-    SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "share_archived",
+    SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "any",
         "A share group gave records up after it had delivered them again: they are poison. An offset that is "
         "archived at its first delivery may be a transaction marker; such offsets count where they are most of a "
         "topic.")
@@ -144,7 +144,7 @@ class FindingKind(StrEnum):
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",
         "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
         "back under the same member ids: their host, a broker or the network stood still. It is about the cluster.")
-    SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "share_state_orphaned",
+    SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "any",
         "A share partition is initialized without state in the share state log, or has state that its group has "
         "not.")
     RECORD_NEAR_LIMIT = ("record_near_limit", Level.WARNING, 7, "bytes", "record_bytes",
@@ -166,7 +166,7 @@ class FindingKind(StrEnum):
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
         "rebalances in a window of storm_window_ms", "storm_rebalances",
         "The group rebalances very often; the member that causes most of the rebalances is named.")
-    STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "fenced_times",
+    STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "any",
         "Another client took over the instance id of a member that was still in the group, or tried to, as a "
         "broker's application log says: one of the two was fenced.")
     SLOW_REBALANCE = ("slow_rebalance", Level.WARNING, 6, "milliseconds", "slow_rebalance_ms",
@@ -180,10 +180,10 @@ class FindingKind(StrEnum):
         "A Connect worker came back again and again with a config offset below that of the assignment that it had, or "
         "the leader could not read what a worker had read: two Connect clusters have one group.id and two config "
         "topics, or a worker cannot read its topic. The worker runs nothing, and the group rebalances.")
-    STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "static_expired_times",
+    STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "any",
         "A static member did not return within its session timeout.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
-        "partitions or tasks too many", "needless_moves",
+        "partitions or tasks too many", "any",
         "A sticky assignor moved more between members that stayed than the change in membership required.")
     SHARE_REDELIVERED = ("share_redelivered", Level.WARNING, 5,
         "deliveries of records that had been delivered before", "share_redelivered",
@@ -199,7 +199,7 @@ class FindingKind(StrEnum):
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
         "membership (KIP-345) would have avoided the rebalances. Deploys of more than ten groups in the same "
         "minute are one finding of the cluster.")
-    OFFSETS_RESET = ("offsets_reset", Level.WARNING, 4, "offsets in total", "reset_offsets",
+    OFFSETS_RESET = ("offsets_reset", Level.WARNING, 4, "offsets in total", "any",
         "Committed offsets went back while the group had no members: an administrator reset them "
         "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "
         "Records are read twice.")
@@ -212,7 +212,7 @@ class FindingKind(StrEnum):
     SHORT_LIVED_GROUPS = ("short_lived_groups", Level.NOTICE, 4, "groups", "short_lived_groups",
         "Many groups whose names differ in a number alone had members for a short time (at most short_lived_ms), such "
         "as those that a console consumer makes without --group. It is about the cluster.")
-    EMPTY_MEMBERS = ("empty_members", Level.NOTICE, 3, "members", "empty_members",
+    EMPTY_MEMBERS = ("empty_members", Level.NOTICE, 3, "members", "any",
         "Members of a stable group have no partitions or tasks.")
     ZOMBIE_GROUP = ("zombie_group", Level.NOTICE, 2,
         "milliseconds since the last commit, or since the last member left", "zombie_ms",

@@ -134,7 +134,7 @@ FINDERS: tuple[Finder, ...] = (
 def findings(history: GroupHistory, limits: Thresholds) -> list[FindingRow]:
     """Return all findings of a group, the most urgent first."""
     rows = [row for part in by_log(history) for finder in FINDERS for row in finder(part, limits)]
-    return sorted(_told_once(rows), key=urgency)
+    return sorted((row for row in _told_once(rows) if row.kind not in limits.off), key=urgency)
 
 
 def _told_once(rows: Sequence[FindingRow]) -> Iterator[FindingRow]:

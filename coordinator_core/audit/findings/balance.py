@@ -129,7 +129,7 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     """Yield the state in which most members had nothing that could have had something."""
     wants = _Wants(history)
     empty = [(state, wants.without_work(state.moment)) for state in states]
-    idle = [(state, names) for state, names in empty if len(names) >= limits.empty_members]
+    idle = [(state, names) for state, names in empty if names]
     if not idle:
         return
     state, members = max(idle, key=lambda each: len(each[1]))
@@ -144,7 +144,7 @@ def _empty(history: GroupHistory, limits: Thresholds, states: Sequence[_Lasting]
     yield history.finding(
         FindingKind.EMPTY_MEMBERS,
         len(members),
-        limits.empty_members,
+        1,
         f"{detail}; so in {len(idle)} of {len(states)} stable epochs that lasted",
         [each.moment.rebalance.finished or each.moment.rebalance.at for each, _ in idle],
         until_ms=last.until_ms,
@@ -203,7 +203,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             continue
         needed = moment.joined * -(-moment.units // len(moment.loads))
         surplus = moment.left_to_others - needed
-        if surplus >= limits.needless_moves:
+        if surplus > 0:
             noun = "task" if rebalance.group_type == "STREAMS" else "partition"
             detail = (
                 f"the rebalance to {rebalance.to_epoch} moved {counted(moment.left_to_others, noun)} between members "
@@ -212,7 +212,7 @@ def _needless(history: GroupHistory, limits: Thresholds, moments: Sequence[Conve
             yield history.finding(
                 FindingKind.MOVED_MORE_THAN_NEEDED,
                 surplus,
-                limits.needless_moves,
+                1,
                 detail,
                 [rebalance.at, rebalance.finished or rebalance.at],
                 complete=rebalance.history_complete,
@@ -250,13 +250,13 @@ def unassigned_work(history: GroupHistory, limits: Thresholds) -> Iterator[Findi
             begun = None
         elif epoch.unassigned is not None and (epoch.target is not None or epoch.members == ()):
             begun, last = begun or epoch.target or epoch.opened, epoch
-    if begun is None or last is None or last.unassigned is None or last.unassigned < limits.unassigned_partitions:
+    if begun is None or last is None or last.unassigned is None or last.unassigned < 1:
         return
     waited_ms = history.now_ms - begun.timestamp_ms
     yield history.finding(
         FindingKind.UNASSIGNED_WORK,
         last.unassigned,
-        limits.unassigned_partitions,
+        1,
         f"{'without a worker' if history.present.members == () else WITHOUT_TARGET} for {duration(waited_ms)}: "
         f"{counted(last.unassigned, CONNECTOR_OR_TASK)}",
         list(dict.fromkeys((begun, last.target or last.opened))),

@@ -56,7 +56,7 @@ def rewound(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
                     by_rebalance[index].append((commit, rewind))
     for index, rewinds in sorted(by_rebalance.items()):
         lost = sum(rewind.before - rewind.after for _, rewind in rewinds)
-        if lost >= limits.rewound_offsets:
+        if lost > 0:
             yield _rewound(history, limits, rebalances[index], rewinds, lost)
 
 
@@ -76,7 +76,7 @@ def _rewound(
     return history.finding(
         FindingKind.OFFSETS_REWOUND,
         lost,
-        limits.rewound_offsets,
+        1,
         detail,
         [rebalance.at, *(rewind.at for _, rewind in rewinds)],
         subject=commits.topic,
@@ -164,7 +164,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         partitions[commit.topic] += bool(expired_ones)
     for topic, removals in sorted(removed.items()):
         number = partitions[topic]
-        if number >= limits.expired_partitions:
+        if number > 0:
             ways = Counter(removal.how for removal in removals)
             how = "; ".join(f"{ways[way]} {way}" for way in sorted(ways)) if len(ways) > 1 else next(iter(ways))
             times = f", {len(removals)} times in all" if len(removals) > number else ""
@@ -174,7 +174,7 @@ def expired(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
             yield history.finding(
                 FindingKind.OFFSETS_EXPIRED,
                 number,
-                limits.expired_partitions,
+                1,
                 detail,
                 [removal.at for removal in removals],
                 subject=topic,

@@ -286,47 +286,42 @@ def static_members(history: GroupHistory, limits: Thresholds) -> Iterator[Findin
         elif is_expired(row):
             expired[row.instance_id].append(row)
     for instance_id, rows in fenced.items():
-        if len(rows) >= limits.fenced_times:
-            times = counted(len(rows), "time")
-            detail = f"another client took over the instance id {instance_id} of a member in the group, {times}"
-            yield history.finding(
-                FindingKind.STATIC_MEMBER_FENCED,
-                len(rows),
-                limits.fenced_times,
-                detail,
-                [row.left for row in rows if row.left is not None],
-                subject=f"instance {instance_id}",
-            )
-    yield from _not_returned(history, limits, expired)
-    yield from _turned_away(history, limits, fenced.keys())
+        detail = f"another client took over the instance id {instance_id} of a member in the group, "
+        yield history.finding(
+            FindingKind.STATIC_MEMBER_FENCED,
+            len(rows),
+            1,
+            detail + counted(len(rows), "time"),
+            [row.left for row in rows if row.left is not None],
+            subject=f"instance {instance_id}",
+        )
+    yield from _not_returned(history, expired)
+    yield from _turned_away(history, fenced.keys())
 
 
-def _not_returned(
-    history: GroupHistory, limits: Thresholds, expired: Mapping[str, Sequence[MembershipRow]]
-) -> Iterator[FindingRow]:
+def _not_returned(history: GroupHistory, expired: Mapping[str, Sequence[MembershipRow]]) -> Iterator[FindingRow]:
     """Yield one finding for all static members whose sessions expired: a group that is switched off loses all."""
-    often = {name: rows for name, rows in expired.items() if len(rows) >= limits.static_expired_times}
-    if not often:
+    if not expired:
         return
     there = {row.instance_id for row in history.memberships if row.is_open}
-    times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(often.items())]
-    gone = [name for name in often if name not in there]
-    detail = f"{counted(len(often), 'static member')} did not return within the session timeout: {first_of(times)}"
-    if len(gone) < len(often):
-        detail += f"; {len(often) - len(gone)} came back later"
+    times = [f"{name} {len(rows)} times" if len(rows) > 1 else name for name, rows in sorted(expired.items())]
+    gone = [name for name in expired if name not in there]
+    detail = f"{counted(len(expired), 'static member')} did not return within the session timeout: {first_of(times)}"
+    if len(gone) < len(expired):
+        detail += f"; {len(expired) - len(gone)} came back later"
     elif history.present is not None and history.present.members == ():
         detail += "; the group has no members since"
     yield history.finding(
         FindingKind.STATIC_MEMBER_EXPIRED,
-        sum(len(rows) for rows in often.values()),
-        limits.static_expired_times,
+        sum(len(rows) for rows in expired.values()),
+        1,
         detail,
-        [row.left for rows in often.values() for row in rows if row.left is not None],
-        subject=f"instance {next(iter(often))}" if len(often) == 1 else None,
+        [row.left for rows in expired.values() for row in rows if row.left is not None],
+        subject=f"instance {next(iter(expired))}" if len(expired) == 1 else None,
     )
 
 
-def _turned_away(history: GroupHistory, limits: Thresholds, known: Container[str]) -> Iterator[FindingRow]:
+def _turned_away(history: GroupHistory, known: Container[str]) -> Iterator[FindingRow]:
     """Yield instance ids with which another client was turned away, as only a broker's log says.
 
     ``known`` are those of which the coordinator's log says that they were taken over.
@@ -337,19 +332,18 @@ def _turned_away(history: GroupHistory, limits: Thresholds, known: Container[str
             refused[line.instance_id].setdefault(line.member_id or "", line)
     for instance_id, lines in refused.items():
         owners = [row.joined for row in history.memberships if row.instance_id == instance_id]
-        if len(lines) >= limits.fenced_times:
-            first = next(iter(lines.values()))
-            detail = f"two clients have the instance id {instance_id}: {counted(len(lines), 'client')} turned away "
-            times = [line.timestamp_ms for line in lines.values() if line.timestamp_ms is not None]
-            yield history.finding(
-                FindingKind.STATIC_MEMBER_FENCED,
-                len(lines),
-                limits.fenced_times,
-                f"{detail}({first.place})",
-                owners,
-                subject=f"instance {instance_id}",
-                until_ms=max(times, default=None),
-            )
+        first = next(iter(lines.values()))
+        detail = f"two clients have the instance id {instance_id}: {counted(len(lines), 'client')} turned away "
+        times = [line.timestamp_ms for line in lines.values() if line.timestamp_ms is not None]
+        yield history.finding(
+            FindingKind.STATIC_MEMBER_FENCED,
+            len(lines),
+            1,
+            f"{detail}({first.place})",
+            owners,
+            subject=f"instance {instance_id}",
+            until_ms=max(times, default=None),
+        )
 
 
 def is_expired(row: MembershipRow) -> bool:

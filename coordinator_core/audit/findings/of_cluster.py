@@ -127,7 +127,9 @@ def about_cluster(
     made_from = list(of_groups)
     storms = [*_of_log_partitions(made_from, signs.lives), *_storms(made_from, limits, still)]
     storms += _deploys([row for row in made_from if not any(storm.covers(row) for storm in storms)], limits)
-    return [*away, *still, *(storm.row for storm in storms), *short_lived(signs.stays, limits)], storms
+    storms = [storm for storm in storms if storm.row.kind not in limits.off]
+    rows = [*away, *still, *(storm.row for storm in storms), *short_lived(signs.stays, limits)]
+    return [row for row in rows if row.kind not in limits.off], storms
 
 
 def marked(rows: Iterable[FindingRow], storms: Sequence[CoveredRows]) -> Iterator[FindingRow]:

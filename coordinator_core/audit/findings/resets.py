@@ -113,12 +113,12 @@ def resets(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
     rewinds = (each for each in rewinds_of(history) if (each.topic, each.partition) not in turns)
     cut = cut_text((each for each in history.commits if (each.topic, each.partition) not in turns), MORE_REWINDS)
     for reset in offset_resets(history, rewinds):
-        if reset.offsets >= limits.reset_offsets:
+        if reset.offsets > 0:
             topics = {partition.topic for partition in reset.partitions}
             yield history.finding(
                 FindingKind.OFFSETS_RESET,
                 reset.offsets,
-                limits.reset_offsets,
+                1,
                 f"{reset.detail}{cut}",
                 [partition.at for partition in reset.partitions],
                 subject=topics.pop() if len(topics) == 1 else None,

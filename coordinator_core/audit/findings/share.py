@@ -44,7 +44,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         doubtful = _records(given_up for _, given_up in unclear)
         if doubtful > lost + sum(delivery.accepted for delivery in deliveries):
             lost, certain, unclear, doubtful = lost + doubtful, ranges, [], 0
-        if lost < limits.share_archived:
+        if lost < 1:
             continue
         detail = f"{counted(lost, 'record')} of {topic} given up: {_named(certain)}"
         if doubtful:
@@ -55,7 +55,7 @@ def archived(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
         yield history.finding(
             FindingKind.SHARE_ARCHIVED,
             lost,
-            limits.share_archived,
+            1,
             detail,
             _latest(given_up.at for _, given_up in certain),
             subject=topic,
@@ -250,7 +250,7 @@ def _orphans(
     return history.finding(
         FindingKind.SHARE_STATE_ORPHANED,
         len(evidence),
-        limits.share_state_orphaned,
+        1,
         detail,
         evidence,
         is_open=True,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coordinator_core.audit.finding_rows import FindingKind
+
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """All thresholds; ``conf/defaults.yaml`` (section ``findings``) explains them and has their defaults. Times
-    are in ms.
+    are in ms. ``off`` are the kinds that are not looked for.
     """
 
+    off: tuple[FindingKind, ...]
     coordinator_away_ms: int
     storm_rebalances: int
     storm_window_ms: int
@@ -26,21 +29,13 @@ class Thresholds:
     rolling_deploy_gap_ms: int
     stood_still_members: int
     stood_still_groups: int
-    fenced_times: int
-    static_expired_times: int
     configs_differ_times: int
     imbalance_units: int
     imbalance_ratio: float
-    unassigned_partitions: int
-    empty_members: int
     uneven_ms: int
-    needless_moves: int
     zombie_ms: int
-    rewound_offsets: int
     rewind_window_ms: int
-    reset_offsets: int
     commit_turns: int
-    expired_partitions: int
     commits_per_partition_minute: int
     flood_commits: int
     short_lived_groups: int
@@ -49,9 +44,7 @@ class Thresholds:
     record_bytes: int
     warmup_ms: int
     topology_update_ms: int
-    share_archived: int
     share_redelivered: int
     share_redelivered_ratio: float
     share_stalled_ms: int
     share_initializing_ms: int
-    share_state_orphaned: int

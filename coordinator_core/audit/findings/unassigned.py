@@ -85,14 +85,14 @@ def unassigned(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow
     for unit in _all_units(history, present, limits):
         unit.owned.update(number for topic, number in waiting if topic == unit.subject and number < unit.units)
         missing = unit.units - len(unit.owned)
-        if missing >= limits.unassigned_partitions:
+        if missing > 0:
             first = list(islice((number for number in range(unit.units) if number not in unit.owned), MOST_LISTED))
             listed = ", ".join(f"{unit.prefix}{number}" for number in first)
             listed += ", ..." if missing > len(first) else ""
             row = history.finding(
                 FindingKind.UNASSIGNED_PARTITIONS,
                 missing,
-                limits.unassigned_partitions,
+                1,
                 f"{missing} of {unit.units} {unit.noun} have no owner: {listed}",
                 [present.target or present.opened],
                 subject=unit.subject,

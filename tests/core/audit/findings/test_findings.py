@@ -932,3 +932,20 @@ def test_what_is_not_kept_is_said() -> None:
     assert (row.value, row.until_ms) == (2 * MOST_KEPT + 250, at(9_000).timestamp_ms)
     (row,) = found(FindingKind.COMMITS_BY_TURNS, commits=[whole])
     assert "are kept" not in row.detail
+
+
+def test_kinds_that_are_off_are_not_looked_for() -> None:
+    chosen = load(environment={}, flags={"findings.off": ["static_member_expired", "rebalance_storm"]}).findings
+    assert chosen.off == (FindingKind.STATIC_MEMBER_EXPIRED, FindingKind.REBALANCE_STORM)
+    rows = [member("a", at(1), at(70), instance_id="i", went_by="static replacement"),
+            member("b", at(70), at(90), instance_id="i", replaces="a", away_since=at(75))]  # fmt: skip
+    storm = [rebalance(e, at(e)) for e in range(2, 14)]
+    for limits, kinds in ((LIMITS, 3), (chosen, 1)):
+        told = {row.kind for row in findings(GroupHistory("g", 10_000_000, memberships=rows, rebalances=storm), limits)}
+        looked_for = {FindingKind.STATIC_MEMBER_FENCED, *(() if limits is chosen else chosen.off)}
+        assert told >= looked_for
+        assert not told & {*limits.off}
+        assert len(looked_for) == kinds
+    many = [row for name in "abc" for row in findings(GroupHistory(name, 10_000_000, rebalances=storm), LIMITS)]
+    assert {row.kind for row in about_cluster(NO_SIGNS, NO_TOPICS, many, LIMITS)[0]} == {FindingKind.REBALANCE_STORM}
+    assert about_cluster(NO_SIGNS, NO_TOPICS, many, chosen) == ([], [])
