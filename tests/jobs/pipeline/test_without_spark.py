@@ -17,14 +17,19 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from coordinator_core.errors import InputError
+from coordinator_core.records import GROUP_LOG
 from coordinator_core.wire.batch_writer import NewRecord, encode_batch
 from jobs.cli.app import app
 from jobs.pipeline import compared, decode, grown, ingest, replay
 from jobs.pipeline.decode_arrow import TYPED
+from jobs.queries.from_logs.given import given_logs
+from jobs.relations.given_partitions import absent, stored_given
 from jobs.sources import segments
 from jobs.sources.dump import open_dump
+from jobs.sources.files import find_logs
 from jobs.tables import tasks
 from jobs.tables.delta import Tables
+from jobs.tables.folder_reader import FolderReader
 from jobs.tables.log import LOG_RECORDS, RUNS
 from tests.digests import of_tables
 from tests.jobs.conftest import SAMPLE_LOGS
@@ -98,20 +103,23 @@ def test_a_night_without_spark_fills_the_tables_as_spark_does(kind: str, spark: 
 
 def test_tables_know_that_offsets_are_numbers_of_lines(tmp_path: Path) -> None:
     """Which partitions there are, and what is missing of them, is no better known than from the lines themselves."""
-    (tmp_path / "groups.jsonl").write_text("\n".join(console_lines("groupmetadata")), encoding="utf-8")
-    assert "printed without positions" in night(tmp_path, tmp_path / "groups.jsonl")
-    homes = (["--log", str(tmp_path / "groups.jsonl")], ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
+    (tmp_path / "groups.txt").write_text("\n".join(console_lines("groupmetadata")), encoding="utf-8")
+    assert "printed without positions" in night(tmp_path, tmp_path / "groups.txt")
+    homes = (["--log", str(tmp_path / "groups.txt")], ["--tables", str(tmp_path / "tables"), "--cluster", "c"])
     from_lines, from_tables = (CliRunner().invoke(app, ["groups", *home]) for home in homes)
     assert from_tables.stderr == from_lines.stderr
     assert from_tables.stdout == from_lines.stdout
     assert "printed without positions" in from_lines.stderr
     assert "were not given" not in from_lines.stderr
-    (check,) = [line for line in checks_of(tmp_path / "tables") if "absent_partitions" in line]
-    assert "unknown" in check
+    assert absent(FolderReader(str(tmp_path / "tables")), GROUP_LOG, None) == {"c": None}
 
 
-def checks_of(tables: Path) -> list[str]:
-    return CliRunner().invoke(app, ["checks", "--tables", str(tables)]).stdout.splitlines()
+def test_tables_know_that_a_segment_does_not_tell_its_partition(tmp_path: Path) -> None:
+    write_segment(tmp_path / "alone", [batch(0)])
+    tables = Tables(None, str(tmp_path / "tables"))
+    ingest.run(tables, open_dump(None, [str(tmp_path / "alone")]), "c")
+    assert stored_given(tables.engine(), "c") == given_logs(find_logs([tmp_path / "alone"]), {})
+    assert absent(tables.engine(), GROUP_LOG, None) == {"c": None}
 
 
 def batch(first: int, key: bytes = b"\0\1k", time_ms: int = 5) -> bytes:
