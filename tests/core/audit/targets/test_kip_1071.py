@@ -121,6 +121,8 @@ def test_a_wrong_copy_diverges() -> None:
         Verdict.DIVERGENT,
         ("standby task 0_5: A expected, no member recorded",),
     )
+    play.log[:] = [each._replace(at=each.at._replace(timestamp_ms=0)) for each in play.log]
+    assert _of_epoch(audited(play), 23, Basis.UPGRADE).verdict is Verdict.DIVERGENT, "1970 is a time"
     play.log[:] = [each._replace(at=each.at._replace(timestamp_ms=-1)) for each in play.log]
     timeless = _of_epoch(audited(play), 23, Basis.UPGRADE)
     assert (timeless.verdict, timeless.differences) == (Verdict.UNKNOWN, ())
