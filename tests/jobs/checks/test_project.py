@@ -277,10 +277,10 @@ def test_tables_of_a_catalog_are_given_as_data_frames(
     tables = Tables(spark, "spark_catalog.checked_in_catalog")
     tables.create(CHECK_RESULTS)
     write_project(tmp_path / "gx", tables.location, spark=True)
-    for name in (CHECK_RESULTS.name, "rebalances"):
+    for name in (CHECK_RESULTS.name, "memberships"):
         suite = opened(tmp_path).suites.get(name)
         suite.add_expectation(gxe.ExpectTableRowCountToBeBetween(min_value=1, severity="critical"))
     chosen = settings.load(environment={}, flags={"checks.project": tmp_path / "gx"}).checks
     found = quality.evaluate(CheckRun(tables, measures(), "run", NOW), tables.location, chosen)
     of_tables = {each.check: (each.passed, each.observed) for each in found if each.suite not in SHIPPED}
-    assert of_tables == {CHECK_RESULTS.name: (False, 0.0), "rebalances": (None, None)}
+    assert of_tables == {CHECK_RESULTS.name: (False, 0.0), "memberships": (None, None)}
