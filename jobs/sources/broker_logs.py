@@ -268,7 +268,7 @@ def _is_document(block: bytes) -> bool:
     line, _, others = begin.partition(b"\n")
     try:
         json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return True
     return not others.strip()
 

@@ -54,6 +54,7 @@ THROUGH_OTHERS = {
     "sessions.stored_stays": "its text is asked of both engines in test_sessions",
     "sessions.stored_lives": "the findings of nights, in test_findings_parts",
     "commit_sums.rewinds_of_group": "its text is asked of both engines in test_commit_runs",
+    "given_partitions.numbered": "stored_given, in test_without_spark",
     "groups.histories": "report_histories",
     "groups.kinds": "one_history",
     "groups.merged": "report_histories",

@@ -91,6 +91,13 @@ def test_lines_without_a_time_are_counted_and_equal_ones_stay(tmp_path: Path, da
     assert warnings[0].endswith("such lines of the file: 3")
 
 
+def test_a_line_of_many_brackets_is_no_line_of_the_coordinator(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    assert read(tmp_path, "[" * 50_000 + "\n", warnings) == []
+    assert len(warnings) == 1
+    assert "no line of the group coordinator" in warnings[0]
+
+
 def test_members_of_a_list_may_have_any_client_id(tmp_path: Path) -> None:
     late = [each.member_id for each in read(tmp_path, TEXT) if each.kind == EventKind.MEMBER_TIMED_OUT]
     assert late == [MEMBER, f"{MEMBER[:-1]}2"]
