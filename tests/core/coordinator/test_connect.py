@@ -277,6 +277,7 @@ def test_a_converted_group_goes_on_from_the_higher_of_generation_and_epoch(
     assert [value["epoch"] for kind, value in values if kind == ConnectRecordType.GROUP_METADATA] == epochs
     of_targets = [value["assignmentEpoch"] for kind, value in values if kind == ConnectRecordType.TARGET_ASSIGNMENT]
     assert of_targets == targets
+    assert [kind for kind, _ in values].count(ConnectRecordType.CONNECTORS_TASKS_METADATA) == 1, "told once"
 
 
 @pytest.mark.parametrize("beats", [False, True])

@@ -57,7 +57,7 @@ def test_members_with_an_older_topology_are_counted() -> None:
     limit = LIMITS.topology_update_ms
     assert found(log, log.time_ms + limit - 1) == [], "a new version is rolled out"
     (row,) = found(log, log.time_ms + limit)
-    assert (row.kind, row.value) == ("topology_half_updated", limit)
+    assert (row.kind, row.value, row.is_open) == ("topology_half_updated", limit, True)
     assert "1 of 2 members still have an older topology than epoch 1" in row.detail
     done = log.write(streams("MEMBER_METADATA", streams_member(topologyEpoch=1), "m"))
     assert found(done, done.time_ms + limit) == []
