@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
-from coordinator_core.audit.finding_rows import FindingKind, FindingRow
+from coordinator_core.audit.finding_rows import FindingKind, FindingRow, Level
 from coordinator_core.audit.findings.coordinator_away import told_of
 from coordinator_core.audit.findings.thresholds import Thresholds
 from coordinator_core.audit.folds.absences import absences_within
@@ -65,8 +65,9 @@ def storms(history: GroupHistory, limits: Thresholds) -> Iterator[FindingRow]:
 
 
 def _stormy(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> Iterator[FindingRow]:
-    if rows and not _is_ordinary(history, limits, rows):
-        yield _storm(history, limits, rows, most)
+    strange, untold = _out_of_the_ordinary(history, rows)
+    if strange + untold >= limits.storm_rebalances:
+        yield _storm(history, limits, rows, most, untold if strange < limits.storm_rebalances else 0)
 
 
 def _disturbs(row: RebalanceRow, before: RebalanceRow | None) -> bool:
@@ -85,14 +86,18 @@ def _hands_over(row: RebalanceRow) -> bool:
     return {cause.kind for cause in row.causes} == {CauseKind.PARTITIONS_REVOKED}
 
 
-def _is_ordinary(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow]) -> bool:
-    """Whether clients did no more than to start, to be restarted once and to stop: a deploy, or one that scales.
+def _out_of_the_ordinary(history: GroupHistory, rows: Sequence[RebalanceRow]) -> tuple[int, int]:
+    """Return how many rebalances are more than clients make that start, are restarted once and stop: a deploy, or one
+    that scales. And of how many it cannot be told, as records that may say it are missing.
 
     Each may come and go twice. One that is restarted elsewhere has another name: there may be twice as many as members
     at a time.
     """
-    came, went, other = Counter[str](), Counter[str](), 0
+    came, went, other, untold = Counter[str](), Counter[str](), 0, 0
     for row in rows:
+        if row.missing is not None and any(cause.kind == CauseKind.UNKNOWN for cause in row.causes):
+            untold += 1
+            continue
         unexplained = 0
         for cause in row.causes:
             counter = came if cause.kind in ARRIVED else went if cause.kind in GONE else None
@@ -104,10 +109,13 @@ def _is_ordinary(history: GroupHistory, limits: Thresholds, rows: Sequence[Rebal
     size = max((row.members_after or 0 for row in rows), default=0)
     clients = len(came.keys() | went.keys())
     repeated = sum(max(count - TWICE, 0) for counter in (came, went) for count in counter.values())
-    return repeated + max(clients - TWICE * size, 0) + other < limits.storm_rebalances
+    return repeated + max(clients - TWICE * size, 0) + other, untold
 
 
-def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int) -> FindingRow:
+def _storm(
+    history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRow], most: int, untold: int
+) -> FindingRow:
+    """Return the finding. ``untold``: so many of the rebalances make it a storm, and may be those of a deploy."""
     # In order of name within a rebalance: with equal counts the first one counted is named, in every process the same.
     names = ({history.client(cause.member_id) for cause in row.causes} for row in rows)
     drivers = Counter(name for of_row in names for name in sorted(filter(None, of_row)))
@@ -120,6 +128,8 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
         detail += "; no single member causes most of them"
     else:
         detail += f"; {driver} causes {count} of them"
+    if untold:
+        detail += f"; records are missing that may show that {untold} of them are those of a deploy"
     return history.finding(
         FindingKind.REBALANCE_STORM,
         most,
@@ -127,6 +137,7 @@ def _storm(history: GroupHistory, limits: Thresholds, rows: Sequence[RebalanceRo
         detail,
         [row.at for row in rows],
         subject=driver,
+        level=Level.NOTICE if untold else None,
         is_open=history.may_have_members and history.now_ms - rows[-1].at.timestamp_ms <= limits.storm_window_ms,
         complete=all(row.history_complete for row in rows),
     )

@@ -118,6 +118,18 @@ def test_clients_that_start_are_restarted_and_stop_make_no_storm(went: str) -> N
     assert storm.value == 34
 
 
+def test_rebalances_whose_causes_are_lost_may_be_those_of_a_deploy() -> None:
+    unknown = (cause("unknown", None, at(1)),)
+    lost = [rebalance(e, at(e), causes=unknown, missing="a record", history_complete=False) for e in range(2, 14)]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=lost)
+    assert (storm.level, storm.value, storm.history_complete) == ("notice", 12, False)
+    assert "records are missing that may show that 12 of them are those of a deploy" in storm.detail
+    seen = [rebalance(e, at(e), causes=unknown) for e in range(20, 30)]
+    (storm,) = found(FindingKind.REBALANCE_STORM, rebalances=lost + seen)
+    assert (storm.level, storm.value) == ("warning", 22)
+    assert "missing" not in storm.detail
+
+
 def test_a_job_that_runs_alone_disturbs_nobody() -> None:
     rows = [
         rebalance(e, at(e), causes=(cause("member_joined", "m", at(e)),), members_before=e % 2, members_after=1 - e % 2)
