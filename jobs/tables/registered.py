@@ -68,14 +68,18 @@ class RegisteredTables:
             InputError: a table could not be registered; the next run tries again.
         """
         begun, self._begun = self._begun, {}
+        failed = dict[str, Exception]()
         for name, registering in begun.items():
             try:
                 registering.result()
             except Exception as error:
-                self.names.discard(name)
-                raise InputError(
-                    f"table {name} was written to {self.place}, but {self.schema} does not name it: {one_line(error)}"
-                ) from error
+                failed[name] = error
+        self.names -= failed.keys()
+        if failed:
+            name, error = next(iter(failed.items()))
+            raise InputError(
+                f"table {name} was written to {self.place}, but {self.schema} does not name it: {one_line(error)}"
+            ) from error
         return bool(begun)
 
 
