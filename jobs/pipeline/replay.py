@@ -148,7 +148,7 @@ def _nothing(cluster: str) -> ReplaySummary:
     return ReplaySummary(cluster=cluster, groups=0, rebuilt=0, unplaced=0, rows=dict.fromkeys(FOLDED.values(), 0))
 
 
-class Part(NamedTuple):
+class ReplayPart(NamedTuple):
     """The input of a replay of some groups: a query, and its values."""
 
     sql: str
@@ -163,11 +163,11 @@ class Folding(NamedTuple):
     audit: AuditSettings
     holes: Holes
 
-    def by(self, engine: Engine, part: Part) -> Rows:
+    def by(self, engine: Engine, part: ReplayPart) -> Rows:
         """Return the staged rows of a part, as the engine makes them."""
         return engine.fold(part.sql, IDENTITY, IN_LOG_ORDER, folder(*self), REPLAYED.schema, **part.values)
 
-    def here(self, location: str, limits: EngineLimits, part: Part) -> pa.Table | None:
+    def here(self, location: str, limits: EngineLimits, part: ReplayPart) -> pa.Table | None:
         """Return the staged rows of a part of the tables in a folder; None: they are too many, or for Spark."""
         engine = Engine(FolderReader(location), None, limits)
         return engine.folded_here(part.sql, (*IDENTITY, *IN_LOG_ORDER), folder(*self), REPLAYED.schema, part.values)
@@ -202,7 +202,9 @@ class _Run:
             self._delete_rows_without_states()
         engine, count = self._by_size(engine, rebuilds=rebuilds)
         parts = [
-            Part(replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds, among=among), {**self._given, **groups})
+            ReplayPart(
+                replayed_rows(is_first=self._span.is_first, rebuilds=rebuilds, among=among), {**self._given, **groups}
+            )
             for among, groups in self._divided(engine, count)
         ]
         folding = Folding(self._cluster, topics, self._audit, self._holes())
@@ -215,7 +217,7 @@ class _Run:
         self._tables.clear(REPLAYED)
         return summary
 
-    def _folded(self, engine: Engine, folding: Folding, parts: Sequence[Part]) -> Iterator[Rows]:
+    def _folded(self, engine: Engine, folding: Folding, parts: Sequence[ReplayPart]) -> Iterator[Rows]:
         """Yield what the replay makes of each part. Groups do not depend on one another: without Spark, processes of
         this machine take several parts side by side.
         """

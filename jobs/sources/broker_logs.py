@@ -29,7 +29,8 @@ from coordinator_core.broker_log.lines import NEEDLES, LineReader, has_prefix, t
 from coordinator_core.broker_log.times import WrittenTime
 from coordinator_core.errors import InputError, UsageError
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.files import FOLDER, SEGMENT
+from jobs.sources.files import SEGMENT
+from jobs.sources.left_beside import FOLDER
 
 BLOCK: Final = 1 << 22
 """Bytes that are read at a time, and searched for the coordinator's lines before any line is cut out."""

@@ -21,11 +21,12 @@ from coordinator_core.records import GROUP_LOG, LOG_TOPICS, Family
 from coordinator_core.wire.batch_format import Damage, ReadAt
 from coordinator_core.wire.batches import read_columns
 from coordinator_core.wire.value_times import ValueTimes, lack_times
-from jobs.sources.archives import cut_at, holds_files, is_archive, members, read_member
+from jobs.sources.archives import cut_at, is_archive, members, read_member
 from jobs.sources.bounded_warnings import Warn
-from jobs.sources.file_kinds import TAKE_LOG, kind_of
+from jobs.sources.file_kinds import kind_of
+from jobs.sources.left_beside import FOLDER, LEFTOVER, LeftBeside
 from jobs.sources.packed import head_of
-from jobs.sources.printed.forms import form_of, is_printed
+from jobs.sources.printed.forms import is_printed
 from jobs.sources.printed.logs import PrintedLog, printed_logs
 
 LOG_SUFFIX = ".log"
@@ -39,16 +40,6 @@ FIRST_SEGMENT = "00000000000000000000.log"
 """The segment that begins with the first record of a log partition."""
 
 SEGMENT = re.compile(r"\d{20}\.(log|checkpoint)")
-FOLDER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
-
-LEFTOVER = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)\.[0-9a-f-]+-(?P<why>delete|future|stray)")
-"""Names of the folders of partitions that a broker is deleting, moves to another disk, or does not own."""
-
-WHY = {
-    "delete": "a partition that the broker is deleting",
-    "future": "a copy that the broker is still making on another disk",
-    "stray": "a partition that is not the broker's any more",
-}
 
 SWAP_SUFFIX = ".swap"
 """Of a cleaned segment that takes the place of others: a broker that starts takes this end off."""
@@ -256,12 +247,12 @@ def find_logs(
     files: list[LogFile] = []
     texts: list[str] = []
     for path in (os.fspath(path) for path in paths):
-        left_out = _LeftOut()
+        left_out = LeftBeside()
         try:
             logs = [] if is_printed(path) else list(_logs_in(path, wanted, left_out, warn))
             beside = _beside(path, wanted) if logs else []
             packed = [] if logs else _archives_in(path)
-            left_out = _LeftOut() if packed else left_out
+            left_out = LeftBeside() if packed else left_out
             logs += [log for archive in packed for log in _logs_in(archive, wanted, left_out, warn)]
             printed = _printed_in(path) if packed or not logs else []
             if packed and logs:
@@ -402,47 +393,7 @@ class FileFilter:
         return self.copies.get(found["topic"], found["topic"]), partition
 
 
-class _LeftOut:
-    """What there is at a path that is not taken, by why: the first name, and how many."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, list[str]] = {}
-
-    def note(self, file: PurePosixPath, wanted: FileFilter) -> None:
-        """Note a file that was not taken, if it is known why."""
-        folder = file.parent.name
-        if (leftover := LEFTOVER.fullmatch(folder)) is not None and leftover["topic"] in wanted.topics:
-            self._add(f"{WHY[leftover['why']]}; name the folder itself to read it", folder)
-            return
-        found = FOLDER.fullmatch(folder)
-        topic = "" if found is None else found["topic"]
-        copied = next((log for log in wanted.topics if log and topic.endswith(log) and topic != log), None)
-        if copied is not None:
-            self._add(f"a copy of {copied}, as MirrorMaker makes it: name it by --copied-topic {topic}", folder)
-        elif topic in wanted.topics and (kind := kind_of(file.name, b"")) is not None:
-            self._add(f"{kind.what}: {kind.do}", file.name)
-
-    def note_contents(self, name: str, head: bytes) -> None:
-        """Note a file of an archive that begins with these bytes, if it may have records."""
-        if (form := form_of(head)) is not None:
-            self._add(f"{form.name} in an archive: unpack it, and give this file", name)
-        elif holds_files(head):
-            self._add("an archive in an archive: unpack the outer one", name)
-
-    def _add(self, why: str, name: str) -> None:
-        names = self._seen.setdefault(why, [])
-        if name not in names:
-            names.append(name)
-
-    def lines(self, *, all_of_it: bool) -> Iterator[str]:
-        """Yield what was left out; where logs were found, nothing of what lies beside every segment."""
-        for why, names in self._seen.items():
-            if all_of_it or not why.endswith(TAKE_LOG):
-                more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-                yield f"{names[0]}{more}: {why}"
-
-
-def _logs_in(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
+def _logs_in(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) -> Iterator[LogFile]:
     if not os.path.isdir(path):
         size = _size(path)
         if is_archive(path):
@@ -461,7 +412,7 @@ def _logs_in(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> I
             if (place := _place(whole)) in wanted:
                 yield _log_file(whole, _size(whole), place, wanted)
             else:
-                left_out.note(place, wanted)
+                left_out.note(place, wanted.topics)
 
 
 def _is_new(folder: str, seen: set[str]) -> bool:
@@ -480,13 +431,13 @@ def _size(path: str) -> int:
     return status.st_size
 
 
-def _logs_in_archive(path: str, wanted: FileFilter, left_out: _LeftOut, warn: Warn) -> Iterator[LogFile]:
+def _logs_in_archive(path: str, wanted: FileFilter, left_out: LeftBeside, warn: Warn) -> Iterator[LogFile]:
     others = []
     for member in members(path):
         if (place := PurePosixPath(member.name)) in wanted:
             yield _log_file(path, member.size, place, wanted, member=member.name)
         else:
-            left_out.note(place, wanted)
+            left_out.note(place, wanted.topics)
             others.append(member)
     for member in others[:MOST_LOOKED_AT]:
         left_out.note_contents(member.name, read_member(path, member.name)(0, HEAD_BYTES))

@@ -72,8 +72,8 @@ class RegisteredTables:
         for name, registering in begun.items():
             try:
                 registering.result()
-            except Exception as error:
-                failed[name] = error
+            except Exception as why:
+                failed[name] = why
         self.names -= failed.keys()
         if failed:
             name, error = next(iter(failed.items()))
