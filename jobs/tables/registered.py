@@ -97,7 +97,8 @@ def registered(spark: SparkSession, schema: str, *, works_in_store: bool) -> Reg
         about = {row.info_name: row.info_value for row in spark.sql(f"DESCRIBE SCHEMA EXTENDED {schema}").collect()}
     except Exception:  # each catalog has its own errors for what it does not have; Spark's way names the right one
         return None
-    located = {row.tableName: LOCATION.search(row.information) for row in told if row.tableName in CATALOG}
+    ours = [row for row in told if row.tableName in CATALOG and not row.isTemporary]  # Spark tells views of the session
+    located = {row.tableName: LOCATION.search(row.information) for row in ours}
     paths = {name: None if found is None else _path(found[1]) for name, found in located.items()}
     places = {None if path is None else path.removesuffix(f"/{name}") for name, path in paths.items()}
     place = places.pop() if places else _path(about.get("Location", ""))

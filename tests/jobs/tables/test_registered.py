@@ -72,10 +72,12 @@ def test_a_table_that_a_killed_run_did_not_register_is_registered_by_the_next(
         with pytest.raises(InputError, match=rf"table leases was written to {place}, but {SCHEMA} does not name it"):
             written(spark)
     assert (place / DUMPED_FILES.name).is_dir()
-    spark.range(1).createOrReplaceTempView("a_view_of_the_session")
+    spark.range(1).createOrReplaceTempView("leases")
     assert named(spark) == set()
     written(spark)
     assert named(spark) == {"leases", "dumped_files"}
+    assert Tables(spark, SCHEMA).location == str(place)
+    spark.catalog.dropTempView("leases")
 
 
 def test_tables_that_do_not_lie_together_are_for_spark(spark: SparkSession, place: Path, tmp_path: Path) -> None:
