@@ -12,7 +12,7 @@ from coordinator_core.groups.log_partition import counted, share_partition, show
 from coordinator_core.history.knowledge import GivenLogs
 from coordinator_core.records import GROUP_LOG, Family
 from jobs.relations.topics import stored_topics
-from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION
+from jobs.sources.files import FAMILIES, GROUP_TOPICS, METADATA_TOPIC, UNKNOWN_PARTITION, log_name
 from jobs.sources.printed.logs import OF_LINES
 from jobs.tables.reader import TableReader, Value
 
@@ -85,16 +85,19 @@ def stored_given(tables: TableReader, cluster: str) -> GivenLogs:
         if topic in GROUP_TOPICS:
             partitions[topic] = frozenset([*(partitions.get(topic) or ()), partition])
     unknown = {topic for topic, number in places if number == UNKNOWN_PARTITION or (topic, number) in of_lines}
-    counts = log_counts(tables, cluster, places)
+    counts = log_counts(tables, cluster, places, of_lines)
     return GivenLogs(
         partitions | dict.fromkeys(unknown & partitions.keys()),
         {topic: counts[topic] for topic in GROUP_TOPICS if topic in counts},
-        tuple(f"{topic}-{number}" for topic, number in sorted(of_lines)),
+        tuple(log_name(*place) for place in sorted(of_lines)),
     )
 
 
-def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> dict[str, int]:
-    """Return how many partitions each log of a cluster's coordinators has, by topic; ``places`` of them were given.
+def log_counts(
+    tables: TableReader, cluster: str, places: Collection[Place], of_lines: Collection[Place]
+) -> dict[str, int]:
+    """Return how many partitions each log of a cluster's coordinators has, by topic; ``places`` of them were given,
+    ``of_lines`` are those that ``numbered`` returns.
 
     The metadata log tells it as of its end; of the others, the ids of what lies in them, if they prove it.
     """
@@ -104,7 +107,7 @@ def log_counts(tables: TableReader, cluster: str, places: Collection[Place]) -> 
             "SELECT topic, partitions FROM $topic_history WHERE cluster = :cluster AND until IS NULL AND topic IN :logs"
         )
         counts = {row["topic"]: row["partitions"] for row in tables.rows(topics, cluster=cluster, logs=[*FAMILIES])}
-    at_least = shown(place for place in {*places} - numbered(tables, cluster) if place[1] != UNKNOWN_PARTITION)
+    at_least = shown(place for place in places if place not in of_lines and place[1] != UNKNOWN_PARTITION)
     placed = {topic: _placed(tables, cluster, topic) for topic in at_least}
     return counted(counts, placed, at_least, partial(_names_all, tables, cluster))
 
@@ -136,12 +139,12 @@ def absent(tables: TableReader, offsets_topic: str, offsets_partitions: int | No
     count of a topic is not known; and where a log does not tell its partition.
     """
     asked = {} if offsets_partitions is None else {offsets_topic: offsets_partitions}
-    return {
-        cluster: None
-        if any(number == UNKNOWN_PARTITION for _, number in places) or numbered(tables, cluster)
-        else _absent(places, log_counts(tables, cluster, places) | asked)
-        for cluster, places in given(tables).items()
-    }
+    found = dict[str, int | None]()
+    for cluster, places in given(tables).items():
+        of_lines = numbered(tables, cluster)
+        is_untold = of_lines or any(number == UNKNOWN_PARTITION for _, number in places)
+        found[cluster] = None if is_untold else _absent(places, log_counts(tables, cluster, places, of_lines) | asked)
+    return found
 
 
 def _absent(places: set[Place], counts: Mapping[str, int]) -> int | None:

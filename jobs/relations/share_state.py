@@ -19,10 +19,11 @@ def given_share_state(tables: TableReader, cluster: str, extents: Extents | None
     ``extents`` are those of the log at a moment: only what they lack before it counts (None: all).
     """
     places = {place for place in given(tables).get(cluster, ()) if place[0] in SHARE_TOPICS}
+    of_lines = numbered(tables, cluster)
     given_state = GivenShareState(
         {number for _, number in places},
-        log_counts(tables, cluster, places).get(SHARE_LOG, 0),
-        _is_placed(tables, cluster) and not places & numbered(tables, cluster),
+        log_counts(tables, cluster, places, of_lines).get(SHARE_LOG, 0),
+        _is_placed(tables, cluster) and not places & of_lines,
     )
     ends = {place: extent.end for place, extent in (extents or {}).items()}
     for place, spans in lost_records(tables, cluster, SHARE_TOPICS).ranges.items():

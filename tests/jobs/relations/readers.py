@@ -93,7 +93,7 @@ ASKED: dict[Callable[..., Any], Ask] = {
     given_partitions.given: given_partitions.given,
     given_partitions.stored_given: lambda tables: given_partitions.stored_given(tables, CLUSTER),
     given_partitions.log_counts: lambda tables: given_partitions.log_counts(
-        tables, CLUSTER, given_partitions.given(tables)[CLUSTER]
+        tables, CLUSTER, given_partitions.given(tables)[CLUSTER], given_partitions.numbered(tables, CLUSTER)
     ),
     given_partitions.absent: lambda tables: given_partitions.absent(tables, GROUP_LOG, None),
     groups.one_history: lambda tables: groups.one_history(tables, CLUSTER, GROUP),

@@ -51,7 +51,7 @@ def test_partitions_that_were_ingested_are_given(tmp_path: Path) -> None:
     )
     tables = FolderReader(str(tmp_path))
     assert given(tables) == {"c": {(GROUP_LOG, 0)}}
-    assert log_counts(tables, "c", given(tables)["c"]) == {GROUP_LOG: 4}
+    assert log_counts(tables, "c", given(tables)["c"], ()) == {GROUP_LOG: 4}
 
 
 # The hashes of these ids are 100, 98, 97: the first two lie so in a log of 50 partitions.
@@ -82,8 +82,8 @@ def test_groups_prove_how_many_partitions_their_log_has(
     rows = {GROUP_STATES: states, COMMIT_SUMMARIES: commits}
     write(tmp_path, {RUNS: runs, **{table: [common | row for row in of_table] for table, of_table in rows.items()}})
     tables = FolderReader(str(tmp_path))
-    assert log_counts(tables, "c", given(tables)["c"]) == ({} if count is None else {GROUP_LOG: count})
-    assert stored_given(tables, "c").counts == log_counts(tables, "c", given(tables)["c"])
+    assert log_counts(tables, "c", given(tables)["c"], ()) == ({} if count is None else {GROUP_LOG: count})
+    assert stored_given(tables, "c").counts == log_counts(tables, "c", given(tables)["c"], ())
     missing = None if count is None else count - 2
     assert absent(tables, GROUP_LOG, None) == {"c": highest - 1 if count is None else missing}
 
@@ -97,7 +97,7 @@ def test_a_whole_metadata_log_without_the_log_of_groups_was_made(
     topics.complete = is_whole
     monkeypatch.setattr(given_partitions, "stored_topics", lambda tables, cluster: topics)
     write(tmp_path, {RUNS: [{"cluster": "c", "job": "ingest", "log_topic": GROUP_LOG, "log_partition": 2}]})
-    assert log_counts(FolderReader(str(tmp_path)), "c", [(GROUP_LOG, 2)]) == count
+    assert log_counts(FolderReader(str(tmp_path)), "c", [(GROUP_LOG, 2)], ()) == count
 
 
 def test_share_partitions_prove_how_many_partitions_their_log_has(
@@ -113,8 +113,8 @@ def test_share_partitions_prove_how_many_partitions_their_log_has(
     run = {"cluster": "c", "job": "ingest", "log_topic": SHARE_LOG, "log_partition": 3}
     rows = [{"cluster": "c", **row} for row in (*[shares[0]] * 30, *shares)]
     write(tmp_path, {RUNS: [run], HISTORY["share_partitions"]: rows})
-    assert log_counts(FolderReader(str(tmp_path)), "c", [(SHARE_LOG, 3)]) == {SHARE_LOG: 7}
-    assert log_counts(FolderReader(str(tmp_path)), "other", [(SHARE_LOG, 3)]) == {}
+    assert log_counts(FolderReader(str(tmp_path)), "c", [(SHARE_LOG, 3)], ()) == {SHARE_LOG: 7}
+    assert log_counts(FolderReader(str(tmp_path)), "other", [(SHARE_LOG, 3)], ()) == {}
 
 
 @pytest.mark.parametrize(
