@@ -22,6 +22,7 @@ import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RebalanceInProgressException;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -160,7 +161,11 @@ public class Clients {
         }
         return until(() -> {
             if (!consumer.poll(POLL).isEmpty()) {
-                consumer.commitSync();
+                try {
+                    consumer.commitSync();
+                } catch (RebalanceInProgressException between) {
+                    // A cooperative rebalance has two halves. The next commit covers these records, too.
+                }
             }
         }, consumer::close);
     }

@@ -12,6 +12,7 @@ from tests.broker import kafka
 
 SETTINGS = """broker.id=1
 zookeeper.connect=127.0.0.1:{zookeeper}
+zookeeper.session.timeout.ms=6000
 listeners=PLAINTEXT://127.0.0.1:{port}
 log.dirs={home}/data
 offsets.topic.replication.factor=1

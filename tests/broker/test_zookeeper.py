@@ -42,11 +42,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
             join(clients, name, "")
             time.sleep(4)
         clients.do("produce", topic="orders", count=60)
-        time.sleep(4)
-        broker.kill()
-        time.sleep(2)
-        broker.start()
         time.sleep(8)
+        broker.kill()
+        time.sleep(8)  # ZooKeeper has to notice: a broker whose former session lasts does not start
+        broker.start()
+        time.sleep(15)
         clients.do("grow", topic="orders", partitions=8)
         time.sleep(8)
         for group in ASSIGNORS:

@@ -26,11 +26,13 @@ VIEW_CHANGED: Final = "cached metadata has changed"
 """Why a leader of Kafka's Java client joins again that sees other partitions or racks than it assigned by (KIP-800)."""
 
 _REJOINS: Final = re.compile(
-    r"(?:Leader (?P<leader>.+?) re-joining group|Updating metadata for member (?P<member>.+?))"
+    r"(?:[Ll]eader (?P<leader>.+?) re-joining group|Updating metadata for member (?P<member>.+?))"
     r"(?: during (?P<state>\w+))?(?:; client reason: .*)?",
     re.DOTALL,
 )
-"""Why a rebalance begins that a member's JoinGroup makes: the leader's, or one with other metadata than before."""
+"""Why a rebalance begins that a member's JoinGroup makes: the leader's, or one with other metadata than before. 2.8
+writes "leader".
+"""
 
 HOW = {
     EventKind.MEMBER_LEFT: (CauseKind.MEMBER_LEFT, "leave"),

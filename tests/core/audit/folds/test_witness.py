@@ -171,6 +171,7 @@ STABLE = "Updating metadata for member {} during Stable; client reason: not prov
     [
         ("Updating metadata for member m; client reason: cached metadata has changed", "m", "topic_metadata_changed"),
         ("Leader m re-joining group during Stable; client reason: not provided", None, "leader_rejoined"),
+        ("leader m re-joining group during Stable", None, "leader_rejoined"),
         ("Updating metadata for member m", "m", "leader_rejoined"),
         (STABLE.format("m"), "m", "leader_rejoined"),
         (STABLE.format("m"), "other", "member_changed"),
