@@ -377,7 +377,7 @@ def _ending(history: GroupHistory, row: RebalanceRow) -> Iterator[Sentence]:
     if row.outcome in ("converged", REACHED_NOT_READY):
         time = row.duration_min_ms if row.outcome == REACHED_NOT_READY else row.time_to_converge_ms
         took = "" if time is None else f" after {duration(time)}"
-        waited = row.delayed_by is not None and row.members_after != 1 and time != 0
+        waited = row.delayed_by is not None and row.members_after != 1
         last = f"; it waited longest for {_member(history, row.delayed_by)}" if waited else ""
         whom = "Its one member" if row.members_after == 1 else "All members"
         empty = ", which has no tasks," if row.outcome == REACHED_NOT_READY else ""

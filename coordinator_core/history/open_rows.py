@@ -204,7 +204,7 @@ class OpenRebalance:
             tally and tally.idle_ms,
             tally and tally.idle_max_ms,
             (*self.revocations, *unanswered),
-            self._delayed_by() if missing is None else None,
+            self._delayed_by() if missing is None and lasted != 0 else None,
             len(self.behind) if knows_behind else None,
             tuple(sorted(self.behind)[:NAMED_BEHIND]) if knows_behind else (),
             self.is_led_anew or None,

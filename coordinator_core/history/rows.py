@@ -161,7 +161,8 @@ class RebalanceRow(NamedTuple):
     delayed_by: Annotated[
         str | None,
         "the member that delayed it: the last to revoke what another waited for, else the last to reach the target, or "
-        "the only one that has not; null if several have not, or if the coordinator was away or moved meanwhile",
+        "the only one that has not; null if several have not, if it took no time, or if the coordinator was away or "
+        "moved meanwhile",
     ]
     members_behind: Annotated[
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"

@@ -66,6 +66,11 @@ def test_who_gives_up_last_what_another_waits_for_held_it_up():
     assert second.delayed_by == "m1", "m2 was the last at the target, as it waited for m1"
 
 
+def test_nobody_delays_a_rebalance_that_takes_no_time():
+    (first,) = alone(GroupLog()).rebalances()
+    assert (first.outcome, first.duration_min_ms, first.delayed_by) == ("converged", 0, None)
+
+
 def test_an_unreleased_member_is_not_there_yet():
     log = alone(GroupLog())
     log.write(member("m2", "t"), epoch(3), target("m2", 3), target_epoch(3), current("m2", 3, state=2))
