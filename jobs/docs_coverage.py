@@ -44,8 +44,8 @@ ask the same kinds of questions. `tests/broker/test_coordinator.py` compares the
 
 Three differences stay:
 
-- Kafka answers Describe, List and OffsetFetch (without `requireStable`) from the last record that is committed. A change
-  of memory without a record shows after the next record of the log partition. The model shows it at once.
+- Kafka answers Describe, List and OffsetFetch (without `requireStable`) from the last record that is committed. A
+  change of memory without a record shows after the next record of the log partition. The model shows it at once.
 - Tombstones of several offsets: Kafka has the order of a hash map, the model that of the commits.
 - Topics that do not exist: a broker refuses them before the coordinator sees the request (UNKNOWN_TOPIC_OR_PARTITION).
 """
