@@ -4,7 +4,7 @@ Runs four first nights over generated logs, each in a new JVM: three on one core
 many, 4 times the groups), and the one with more commits on two executors of one core. From the first three follow the
 processor seconds of each step: a fixed part, one for each million commits, and one for each thousand groups. Prints
 them, and what they mean for nights of 1, 10 and 100 billion commits, with shuffled bytes, files and memory.
-``--write`` puts the text into ``docs/nightly.md``.
+``--write`` puts what is measured into ``benchmarks/README.md``, and the plan into ``docs/nightly.md``.
 
 The figures of each night are kept in ``build/scale.json``: after a night that failed, the same command goes on with it.
 ``--again`` measures all nights again. Take it on a machine that does nothing else.
@@ -34,7 +34,7 @@ from jobs.tables import session
 from jobs.tables.delta import Tables
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "nightly.md"
+MEASURED, PLANNED = ROOT / "benchmarks" / "README.md", ROOT / "docs" / "nightly.md"
 KEPT = ROOT / "build" / "scale.json"
 BEGIN, END = "<!-- benchmarks.scale: begin -->", "<!-- benchmarks.scale: end -->"
 LOG_PARTITIONS = 50
@@ -181,8 +181,8 @@ def measured(nights: dict[str, NightCost]) -> Iterator[str]:
         yield f"| {name} | {one.records:,} | {one.groups:,} | {times} | {sizes} | {memory} |"
 
 
-def page(costs: dict[str, StepCost], nights: dict[str, NightCost]) -> str:
-    """Return all tables as they stand in the documentation."""
+def measurements(costs: dict[str, StepCost], nights: dict[str, NightCost]) -> str:
+    """Return the tables of what was measured."""
     large, two = nights[LARGE], nights[TWO]
     text = [
         "First nights over generated logs in 8 log partitions, from `python -m benchmarks.scale`. Seconds of",
@@ -203,8 +203,15 @@ def page(costs: dict[str, StepCost], nights: dict[str, NightCost]) -> str:
             for name, each in costs.items()
         ),
         "",
-        f"On two executors the large night was {large.seconds / two.seconds:.2f} times as fast as on one core. For",
-        "nights of whole days this means, by calculation and not by measurement:",
+        f"On two executors the large night was {large.seconds / two.seconds:.2f} times as fast as on one core.",
+    ]
+    return "\n".join(text)
+
+
+def plan(costs: dict[str, StepCost], large: NightCost) -> str:
+    """Return the table of nights of whole days."""
+    text = [
+        "What nights of whole days need, by calculation from smaller ones (`python -m benchmarks.scale`):",
         "",
         "| commits a day | hours of one core | cores for 2 h | log | tables grow by | shuffled | files "
         "| `spark.sql.shuffle.partitions` |",
@@ -251,7 +258,7 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=500)
     parser.add_argument("--one", metavar="MASTER", help="run a single night there, and print its figures as JSON")
     parser.add_argument("--again", action="store_true", help="measure nights again whose figures are kept")
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/nightly.md")
+    parser.add_argument("--write", action="store_true", help="put the tables into the two pages")
     wanted = parser.parse_args()
     if wanted.one:
         print(json.dumps(measure(wanted.one, wanted.records, wanted.groups)._asdict()))
@@ -263,12 +270,12 @@ def main() -> None:
     nights = {name: NightCost(**kept[" ".join(map(str, of))]) for name, of in sizes.items()}
     three = (nights[SMALL], nights[LARGE], nights[GROUPS])
     costs = {name: cost(name, *three) for name in nights[SMALL].steps}
-    text = page(costs, nights)
-    print(text)
-    if wanted.write:
-        old = PAGE.read_text(encoding="utf-8")
-        between = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-        PAGE.write_text(between.sub(lambda _: f"{BEGIN}\n\n{text}\n\n{END}", old), encoding="utf-8")
+    for path, text in ((MEASURED, measurements(costs, nights)), (PLANNED, plan(costs, nights[LARGE]))):
+        print(text)
+        if wanted.write:
+            old = path.read_text(encoding="utf-8")
+            between = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
+            path.write_text(between.sub(lambda _, text=text: f"{BEGIN}\n\n{text}\n\n{END}", old), encoding="utf-8")
 
 
 if __name__ == "__main__":

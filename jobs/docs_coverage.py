@@ -138,7 +138,8 @@ def page() -> Iterator[str]:
         yield f"\n## {document.document}\n"
         for section in document.sections:
             yield f"- **{section.section}**: {_proof(section)}"
-        if others := [each for each in (*document.rows, *document.beyond) if each.state != "done"]:
+        compared: list[Capability | Addition] = [*document.rows, *document.beyond]
+        if others := [each for each in compared if each.state != "done"]:
             yield f"\n{DIFFERENCES}\n"
         for each in others:
             yield f"- {each.about}{' (not done)' if each.state == 'open' else ''}: {_proof(each)}"
