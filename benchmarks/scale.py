@@ -34,7 +34,7 @@ from jobs.tables import session
 from jobs.tables.delta import Tables
 
 ROOT = Path(__file__).parents[1]
-MEASURED, PLANNED = ROOT / "benchmarks" / "README.md", ROOT / "docs" / "nightly.md"
+MEASURED_PAGE, PLAN_PAGE = ROOT / "benchmarks" / "README.md", ROOT / "docs" / "nightly.md"
 KEPT = ROOT / "build" / "scale.json"
 BEGIN, END = "<!-- benchmarks.scale: begin -->", "<!-- benchmarks.scale: end -->"
 LOG_PARTITIONS = 50
@@ -270,12 +270,12 @@ def main() -> None:
     nights = {name: NightCost(**kept[" ".join(map(str, of))]) for name, of in sizes.items()}
     three = (nights[SMALL], nights[LARGE], nights[GROUPS])
     costs = {name: cost(name, *three) for name in nights[SMALL].steps}
-    for path, text in ((MEASURED, measurements(costs, nights)), (PLANNED, plan(costs, nights[LARGE]))):
+    between = re.compile(f"(?<={re.escape(BEGIN)}).*(?={re.escape(END)})", re.DOTALL)
+    for path, text in ((MEASURED_PAGE, measurements(costs, nights)), (PLAN_PAGE, plan(costs, nights[LARGE]))):
         print(text)
         if wanted.write:
-            old = path.read_text(encoding="utf-8")
-            between = re.compile(f"{re.escape(BEGIN)}.*{re.escape(END)}", re.DOTALL)
-            path.write_text(between.sub(lambda _, text=text: f"{BEGIN}\n\n{text}\n\n{END}", old), encoding="utf-8")
+            before, _, after = between.sub("\0", path.read_text(encoding="utf-8")).partition("\0")
+            path.write_text(f"{before}\n\n{text}\n\n{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":
