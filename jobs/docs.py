@@ -59,7 +59,7 @@ SHARED_COLUMNS: Final = """
 A table that has one of these names it under "Also".
 """
 
-RECORD_COLUMNS: Final = "A struct for each [record type](records.md), null in rows of other types"
+RECORD_COLUMNS: Final = "A struct for each [record type](records.md), by its name in lower case; null in rows of others"
 
 INTERNAL_TABLES: Final = """
 ## Internal tables
@@ -92,7 +92,7 @@ are several. Descriptions of groups use the names of Kafka's Admin client. Messa
 or `error`.
 
 Exit codes: 0 success; 1 failure (the reason is printed as `error: ...`); 2 usage error or invalid setting; 3 problems
-found: a check failed, something named by `--fail-on` was found, or a trace differed."""
+found: a check failed, something named by `--fail-on` was found, or a trace differed; 130 interrupted."""
 
 RULES: Final = """\
 The rules that the records of a group obey, each with its groups and its source. A record that breaks one is a row of
@@ -181,29 +181,30 @@ the older one.
 """
 
 FINDINGS: Final = """\
-`coordinator-audit findings` lists alarms and warnings about the cluster first, as they explain others; then the alarms
-and the warnings about groups, and notices last. Of one level the highest score comes first: weight of the kind, times
-value over threshold (at most ten times). Each has the times from which and until which it was there, or goes on at the
-end of the log. `--min-level`, `--since` and `--until` limit the list; from tables `--new` lists what no earlier night
-had.
+`coordinator-audit findings` lists alarms and warnings about the cluster first, as they explain others; then those about
+groups, and notices last. Of one level the highest score comes first: weight of the kind, times value over threshold (at
+most ten times). `--min-level`, `--since` and `--until` limit the list; from tables `--new` lists what no earlier night
+had. [Gates](howto/gate-ci.md) count what is new since the last night, or goes on; `any` means alarms and warnings.
 
 One thing is told once. A storm does not count the rebalances that follow a coordinator that was away; one that a single
 flapping client makes is that client's finding; clients that flap in another storm are part of it, and so are storms of
 groups in a storm of the cluster. Who was restarted in a deploy, or stopped with all others, does not flap.
 
-[Gates](howto/gate-ci.md) (`findings --fail-on`, `audit --fail-on`, the checks) count what is new since the last
-night, or goes on. `any` means alarms and warnings. The checks and the posts of `watch` count the same.
-
-The value of a finding is at least the threshold: a setting of section `findings`, or any value. The weight is that of
-a value at the threshold.
+The threshold is a setting of section `findings`, or any value. The weight is that of a value at the threshold.
 """
 
 SCENARIOS: Final = """\
-`coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster:
-`__consumer_offsets-*`, `__cluster_metadata-0`, for share groups `__share_group_state-*`, and for Connect groups on
-KIP-848 `__worker_offsets-*`. They are written as segments, or as rows of Spark's Kafka source. `DIR/truth` has the
-ground truth: every rebalance with its causes, the events of each group, and its final state. The same scenario and
-seed always give the same bytes. With `--spark`, each log partition is a Spark task. Examples are in `data/scenarios`.
+`coordinator-audit simulate SCENARIO.yaml --seed N --out DIR` writes the logs of a simulated cluster, to see what a
+rebalance storm looks like, or to test an alarm: `__consumer_offsets-*`, `__cluster_metadata-0`, for share groups
+`__share_group_state-*`, and for Connect groups on KIP-848 `__worker_offsets-*`. They are written as segments, or as
+rows of Spark's Kafka source. `DIR/truth` has every rebalance with its true causes, the events of each group, and its
+final state. The same scenario and seed always give the same bytes. With `--spark`, each log partition is a Spark task.
+
+Begin with a copy of `data/scenarios/shop.yaml`, a shop with five services. Change one thing, and look at the report:
+
+    coordinator-audit simulate data/scenarios/shop.yaml --seed 7 --out shop
+    coordinator-audit findings --log shop
+    coordinator-audit report --log shop --out shop.html
 
 A scenario is a YAML file. A duration is a number with a unit: `250ms`, `30s`, `5m`, `2h`, `1d`. Each key is listed with
 its default, in ms if it is a duration.
@@ -299,7 +300,7 @@ def _tables() -> Iterator[str]:
         rows = [row for row in columns[table.name] if row["Column"] not in records]
         yield from _without_shared(rows, shared, "Column", "#columns-of-many-tables")
         if records:
-            yield f"\n{RECORD_COLUMNS}: {', '.join(records)}"
+            yield f"\n{RECORD_COLUMNS}"
     yield INTERNAL_TABLES
     yield from _items([{"Table": f"`{name}`", "Rows": CATALOG[name].about} for name in CATALOG if name in INTERNAL])
 

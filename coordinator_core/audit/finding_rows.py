@@ -65,102 +65,91 @@ class FindingKind(StrEnum):
     # fmt: off
     COORDINATOR_AWAY = ("coordinator_away", Level.ALARM, 10,
         "milliseconds without a coordinator", "coordinator_away_ms",
-        "Partitions of the coordinator's log had no leader, by the metadata log: their groups had no coordinator. "
-        "Whether the broker was shut down by plan is said, and which groups it was. A planned restart is a notice if "
-        "no member lost its session by it, and it was over within a minute: clients' calls wait so long "
-        "(default.api.timeout.ms). It is about the cluster.")
+        "Partitions of the coordinator's log had no leader, by the metadata log. Named are their groups, and "
+        "whether the broker was shut down by plan. A planned restart is a notice if no member lost its session by "
+        "it, and it was over within a minute (default.api.timeout.ms). It is about the cluster.")
     TWO_OWNERS = ("two_owners", Level.ALARM, 10, "milliseconds for which two had them", "any",
-        "Two members had the same partitions, tasks or connectors at the same time: records that both read are "
-        "processed twice.")
+        "Two members had the same partitions, tasks or connectors at the same time.")
     RULES_BROKEN = ("rules_broken", Level.ALARM, 10, "violations", "any",
         "The log breaks rules of the protocol.")
     TARGETS_WRONG = ("targets_wrong", Level.ALARM, 9, "targets judged divergent or invalid", "any",
         "Target assignments differ from what their assignor computes, or break what holds of all of their kind.")
     ASSIGNMENT_NOT_TAKEN = ("assignment_not_taken", Level.ALARM, 9, "times", "any",
-        "A member of a classic group did not read all that it was given, as the partitions that it owned when it "
-        "joined again show: its client keeps the last entry of a topic that the leader's lists several times. No "
-        "member reads these partitions.")
+        "A member of a classic group did not read all that it was given, as what it owned when it joined again "
+        "shows: its client keeps the last entry of a topic that the leader's lists several times.")
     MEMBER_LEFT_OUT = ("member_left_out", Level.WARNING, 7, "milliseconds without an assignment", "any",
         "The leader of a classic group leaves a member out, whose subscription its client cannot read.")
     GENERATIONS_FAILED = ("generations_failed", Level.ALARM, 8, "generations", "failed_generations",
-        "A classic group completed no generation although its members joined again and again: none of them had an "
-        "assignment. Where it is known which client cannot read which, the members are named.")
+        "A classic group completed no generation although its members joined again and again. Where it is known "
+        "which client cannot read which, the members are named.")
     CLIENTS_CLASH = ("clients_clash", Level.WARNING, 5, "members", "any",
-        "Clients of a classic group do not work together: once a certain one leads, members get no assignment, or "
-        "do not read all that they are given. Any member may become the leader.")
+        "Clients of a classic group do not work together: once a certain one leads, and any member may, others do "
+        "not get, or do not read, all of their partitions.")
     UNASSIGNED_PARTITIONS = ("unassigned_partitions", Level.ALARM, 9, "partitions or tasks", "any",
-        "Partitions or tasks have no owner although the group has members: the group is stable, or was not stable "
-        "for slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Partitions of a new or grown topic "
-        "count once the topic has had them for slow_rebalance_ms; classic groups have 5 minutes more, as their "
-        "clients learn of them so late (metadata.max.age.ms).")
+        "Partitions or tasks have no owner although the group has members: it is stable, or was not stable for "
+        "slow_rebalance_ms (share groups: in any state for slow_rebalance_ms). Those of a new or grown topic count "
+        "after slow_rebalance_ms, in classic groups 5 minutes later (metadata.max.age.ms).")
     SHARE_INITIALIZING = ("share_initializing", Level.ALARM, 9,
         "milliseconds since it was first asked for", "share_initializing_ms",
         "A share group waits for the state of share partitions, or for its deletion.")
     UNASSIGNED_WORK = ("unassigned_work", Level.ALARM, 9, "connectors and tasks", "any",
-        "Connectors and tasks of a Connect group on KIP-848 do not run: they are in no worker's target, or there "
-        "is no worker. While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
+        "Connectors and tasks of a Connect group on KIP-848 are in no worker's target, or there is no worker. "
+        "While the scheduled rebalance delay runs, the work of a worker that left waits for it.")
     ASSIGNOR_FAILED = ("assignor_failed", Level.WARNING, 8, "epochs with an error", "any",
-        "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL): its "
-        "workers keep what they run, and changes of connectors have no effect.")
+        "The assignor of a Connect group on KIP-848 reported an error, or no worker could run it (FATAL).")
     NOT_READY = ("not_ready", Level.ALARM, 9, "milliseconds not ready", "not_ready_ms",
-        "A streams group has members but does not run, because the topics do not fit its topology; the status and "
-        "the topics are named. At the end of the log any time is enough, unless only internal topics are missing.")
+        "A streams group has members, but the topics do not fit its topology; the status and the topics are named. "
+        "At the end of the log any time is enough, unless only internal topics are missing.")
     WARMUP_STUCK = ("warmup_stuck", Level.WARNING, 6, "milliseconds since the first of them was assigned", "warmup_ms",
         "Warm-up tasks of a member of a streams group have not become active for long (KIP-1071).")
     TOPOLOGY_HALF_UPDATED = ("topology_half_updated", Level.NOTICE, 4,
         "milliseconds since a member brought the newer one", "topology_update_ms",
         "Some members of a streams group have had an older topology than others for long at the end of the log "
-        "(KIP-1071): they get no new tasks.")
+        "(KIP-1071).")
     NEVER_CONVERGES = ("never_converges", Level.WARNING, 9, "milliseconds without a stable epoch", "never_converges_ms",
         "The group keeps rebalancing without reaching a stable assignment.")
     OFFSETS_REWOUND = ("offsets_rewound", Level.ALARM, 8, "offsets rewound", "any",
-        "Committed offsets went back after a rebalance moved the partition: records are read twice. Groups of "
-        "type STREAMS are not checked, as their log names tasks and not partitions.")
+        "Committed offsets went back after a rebalance moved the partition. Groups of type STREAMS are not "
+        "checked, as their log names tasks and not partitions.")
     COMMITTED_BEYOND_END = ("committed_beyond_end", Level.ALARM, 8, "records beyond the end", "any",
-        "A committed offset is beyond the end of its partition, as end offsets show that were read later: a consumer "
-        "that starts there is out of range and goes to the earliest or latest offset, so that records are read "
-        "twice or never. Seen where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
+        "A committed offset is beyond the end of its partition, as end offsets show that were read later. Seen "
+        "where MirrorMaker wrote offsets of the source cluster, or a partition lost records.")
     OFFSETS_EXPIRED = ("offsets_expired", Level.ALARM, 8, "partitions", "any",
-        "Committed offsets were removed while the group or the topic still existed: its consumers restart "
-        "elsewhere.")
+        "Committed offsets were removed while the group or the topic still existed.")
     COMMITS_BY_TURNS = ("commits_by_turns", Level.WARNING, 8, "times that offsets went back", "commit_turns",
-        "Two jobs commit for one group id by turns, without joining it: each overwrites the offsets of the other, and "
-        "one that starts again reads on from there.")
+        "Two jobs commit for one group id by turns, without joining it.")
     TRANSACTION_LEFT_OPEN = ("transaction_left_open", Level.WARNING, 8, "milliseconds open", "open_transaction_ms",
         "An open transaction blocks committed offsets: the stable offset of its partitions does not advance.")
     SHARE_ARCHIVED = ("share_archived", Level.ALARM, 8, "records", "any",
-        "A share group gave records up after it had delivered them again: they are poison. An offset that is "
-        "archived at its first delivery may be a transaction marker; such offsets count where they are most of a "
-        "topic.")
+        "A share group gave records up after it had delivered them again. An offset that is archived at its first "
+        "delivery may be a transaction marker; such offsets count where they are most of a topic.")
     SHARE_UNQUEUED = ("share_unqueued", Level.ALARM, 9, "records", "any",
-        "Records that a share group gave up are archived and in no dead-letter queue, although the group has one: the "
-        "metadata log shows that its topic does not exist, or does not let share groups write there (KIP-1191).")
+        "Records that a share group gave up are in no dead-letter queue, although the group has one: the metadata "
+        "log shows that its topic does not exist, or does not let share groups write there (KIP-1191).")
     FEATURE_OFF = ("feature_off", Level.ALARM, 8, "members", "any",
-        "The cluster does not work with the feature that a group needs (group.version, share.version or "
-        "streams.version was set to 0, or an upgrade did not turn it on): brokers refuse the heartbeats of its members "
+        "The cluster does not work with the feature that a group needs: group.version, share.version or "
+        "streams.version was set to 0, or an upgrade did not turn it on. Brokers refuse heartbeats "
         "(UNSUPPORTED_VERSION).")
     SHARE_STALLED = ("share_stalled", Level.ALARM, 8, "milliseconds", "share_stalled_ms",
         "A share partition does not advance: records given back wait, or only later offsets are settled.")
     STOOD_STILL = ("stood_still", Level.WARNING, 8, "members", "stood_still_members",
         "Members of several groups (at least stood_still_groups) lost their sessions in the same second and came "
-        "back under the same member ids: their host, a broker or the network stood still. It is about the cluster.")
+        "back under the same member ids. It is about the cluster.")
     SHARE_STATE_ORPHANED = ("share_state_orphaned", Level.WARNING, 7, "share partitions", "any",
         "A share partition is initialized without state in the share state log, or has state that its group has "
         "not.")
     RECORD_NEAR_LIMIT = ("record_near_limit", Level.WARNING, 7, "bytes", "record_bytes",
         "A record of the group, or a batch of its records, comes close to the size that a broker takes (1 MiB by "
-        "default): beyond it the coordinator cannot write it, and the group cannot rebalance.")
+        "default).")
     DECISION_NOT_KEPT = ("decision_not_kept", Level.ALARM, 7, "decisions", "any",
-        "A broker's application log says that members went, or that the group's epoch went up, and the coordinator's "
-        "log has nothing of it: the decision could not be written.")
+        "A broker's application log says that members went, or that the group's epoch went up, and the "
+        "coordinator's log has nothing of it.")
     NO_COORDINATOR = ("no_coordinator", Level.ALARM, 10, "loads that failed", "any",
-        "A broker's application log says that the coordinator could not load a log partition, and none has since: the "
-        "clients of its groups cannot join, commit or fetch offsets. It is about the cluster, one for each partition; "
-        "asked for one group, it is about the group.")
+        "A broker's application log says that the coordinator could not load a log partition, and none has since. "
+        "It is about the cluster, one for each partition; asked for one group, it is about the group.")
     WILL_NOT_LOAD = ("will_not_load", Level.ALARM, 9, "partitions committed before", "any",
-        "Records stand in the log in an order that the release of the brokers cannot load: the next broker that "
-        "becomes the coordinator of that log partition leaves its groups without one. It is about the cluster, one for "
-        "each partition; asked for one group, it is about the group.")
+        "Records stand in the log in an order that the release of the brokers cannot load. It is about the "
+        "cluster, one for each partition; asked for one group, it is about the group.")
     MAY_NOT_LOAD = ("may_not_load", Level.NOTICE, 9, "partitions committed before", "any",
         "As will_not_load, where the log leaves open whether brokers are of a release with the fault.")
     REBALANCE_STORM = ("rebalance_storm", Level.WARNING, 7,
@@ -168,18 +157,17 @@ class FindingKind(StrEnum):
         "The group rebalances very often; the member that causes most of the rebalances is named.")
     STATIC_MEMBER_FENCED = ("static_member_fenced", Level.WARNING, 7, "times", "any",
         "Another client took over the instance id of a member that was still in the group, or tried to, as a "
-        "broker's application log says: one of the two was fenced.")
+        "broker's application log says.")
     SLOW_REBALANCE = ("slow_rebalance", Level.WARNING, 6, "milliseconds", "slow_rebalance_ms",
         "A rebalance took long; the member that delayed it is named.")
     FLAPPING_MEMBER = ("flapping_member", Level.WARNING, 6, "short stays", "flapping_stays",
         "One client repeatedly joins and leaves after a short stay.")
     CONVERSION_REFUSED = ("conversion_refused", Level.WARNING, 5, "times", "any",
-        "A broker's application log says that the group was not converted to the other protocol, and why: the member "
-        "that asked for it could not join.")
+        "A broker's application log says that the group was not converted to the other protocol, and why.")
     CONFIGS_DIFFER = ("configs_differ", Level.ALARM, 7, "times", "configs_differ_times",
-        "A Connect worker came back again and again with a config offset below that of the assignment that it had, or "
-        "the leader could not read what a worker had read: two Connect clusters have one group.id and two config "
-        "topics, or a worker cannot read its topic. The worker runs nothing, and the group rebalances.")
+        "A Connect worker came back again and again with a config offset below that of its assignment, or the "
+        "leader could not read what a worker had read: two Connect clusters have one group.id and two config "
+        "topics, or a worker cannot read its topic.")
     STATIC_MEMBER_EXPIRED = ("static_member_expired", Level.NOTICE, 5, "times", "any",
         "A static member did not return within its session timeout.")
     MOVED_MORE_THAN_NEEDED = ("moved_more_than_needed", Level.NOTICE, 5,
@@ -189,20 +177,19 @@ class FindingKind(StrEnum):
         "deliveries of records that had been delivered before", "share_redelivered",
         "A share group delivers many records again: consumers release them, or their locks time out.")
     SETTINGS_OUT_OF_BOUNDS = ("settings_out_of_bounds", Level.NOTICE, 3, "settings", "any",
-        "Settings of the group itself lie outside of their bounds: brokers use the bound instead. A snapshot "
-        "shows the bounds of the brokers; those that are the defaults of Kafka's releases are named, and are no reason "
-        "by themselves. It is a warning where the sessions of members end before the next heartbeat.")
+        "Settings of the group itself lie outside of the brokers' bounds, as a snapshot shows them: brokers use "
+        "the bound instead. Bounds that are Kafka's defaults are named, and are no reason by themselves. It is a "
+        "warning where the sessions of members end before the next heartbeat.")
     GROUP_FULL = ("group_full", Level.WARNING, 4, "members", "any",
-        "The group has as many members as a snapshot says that brokers allow (group.max.size, group.TYPE.max.size): "
-        "another member is refused.")
+        "The group has as many members as a snapshot says that brokers allow (group.max.size, "
+        "group.TYPE.max.size).")
     ROLLING_DEPLOY = ("rolling_deploy", Level.NOTICE, 4, "rebalances", "rolling_deploy_rebalances",
         "Clients were restarted one after the other, each with a new member id; in groups of consumers static "
         "membership (KIP-345) would have avoided the rebalances. Deploys of more than ten groups in the same "
         "minute are one finding of the cluster.")
     OFFSETS_RESET = ("offsets_reset", Level.WARNING, 4, "offsets in total", "any",
         "Committed offsets went back while the group had no members: an administrator reset them "
-        "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them. "
-        "Records are read twice.")
+        "(kafka-consumer-groups --reset-offsets), or a consumer that does not join the group committed them.")
     IMBALANCE = ("imbalance", Level.NOTICE, 4,
         "partitions or tasks that the most loaded member has more than the least loaded one", "imbalance_units",
         "In a stable group some members have far more partitions or tasks than others.")
@@ -218,8 +205,7 @@ class FindingKind(StrEnum):
         "milliseconds since the last commit, or since the last member left", "zombie_ms",
         "A group without members, and without commits for a long time, still keeps offsets.")
     INTERNAL_TOPICS_LEFT = ("internal_topics_left", Level.NOTICE, 2, "topics", "any",
-        "A deleted group of Kafka Streams has left topics that are named as its internal topics: deleting a group "
-        "deletes them (KIP-1071), unless it was done by a tool that does not know them.")
+        "A deleted group of Kafka Streams has left topics that are named as its internal topics (KIP-1071).")
     ZOMBIE_TOPIC = ("zombie_topic", Level.NOTICE, 2, "milliseconds since the last commit", "zombie_ms",
         "An active group keeps offsets of a topic that it no longer reads, or that was deleted.")
     # fmt: on
