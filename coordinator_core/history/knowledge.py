@@ -250,7 +250,7 @@ class Knowledge:
             groups = lost.unreadable.get(place, {})
             spans = [*groups.values(), *([lost.unplaced[place]] if place in lost.unplaced else [])]
             about = "any group" if place in lost.unplaced else _named(sorted(groups))
-            notes.append(f"{topic}-{partition} from offset {min(first for first, _ in spans)} on, of {about}")
+            notes.append(f"{topic}-{partition} from offset {min(span[0] for span in spans)} on, of {about}")
         if notes:
             yield f"some records each {UNREADABLE}; what they may have said is unknown: {'; '.join(notes)}"
 

@@ -47,17 +47,28 @@ class LogExtent(NamedTuple):
         return cls(records, last, whole_from)
 
 
+class Unreadable(NamedTuple):
+    """The first and the last record of a group that cannot be decoded, and the last that is not of a committed offset.
+
+    Commits that cannot be decoded take nothing from what is known of members and assignments. -1: there is none.
+    """
+
+    first: int
+    last: int
+    last_of_state: int = -1
+
+
 @dataclass(frozen=True, slots=True)
 class LostRecords:
     """Offsets that are lost, and records that cannot be decoded, by topic and partition of the log.
 
-    What compaction removed is not lost: the last record of each key is there. ``unreadable`` are the first and the last
-    record of each group that no schema describes; ``unplaced`` those whose key does not tell the group. ``read``: what
-    was read of logs of groups, where it is known.
+    What compaction removed is not lost: the last record of each key is there. ``unreadable`` are the records of each
+    group that no schema describes; ``unplaced`` the first and the last of those whose key does not tell the group.
+    ``read``: what was read of logs of groups, where it is known.
     """
 
     ranges: Mapping[Place, Sequence[Offsets]] = field(default_factory=dict)
-    unreadable: Mapping[Place, Mapping[str, Offsets]] = field(default_factory=dict)
+    unreadable: Mapping[Place, Mapping[str, Unreadable]] = field(default_factory=dict)
     unplaced: Mapping[Place, Offsets] = field(default_factory=dict)
     read: Mapping[Place, LogExtent] = field(default_factory=dict)
 
@@ -90,7 +101,7 @@ class LostRecords:
 
     def _all(self, place: Place) -> Iterator[Offsets]:
         yield from self.ranges.get(place, ())
-        yield from self.unreadable.get(place, {}).values()
+        yield from ((span.first, span.last) for span in self.unreadable.get(place, {}).values())
         if place in self.unplaced:
             yield self.unplaced[place]
 
@@ -120,8 +131,8 @@ class LostRecords:
         for first, last in self.ranges.get(place, ()):
             if last > at.offset:
                 return f"records between offsets {first} and {last}"
-        spans = [self.unplaced.get(place), self.unreadable.get(place, {}).get(row.group_id)]
-        last = max((span[1] for span in spans if span is not None), default=-1)
+        of_group = self.unreadable.get(place, {}).get(row.group_id)
+        last = max(self.last_unplaced(place), -1 if of_group is None else of_group.last_of_state)
         return f"records up to offset {last}, which {UNREADABLE}" if last > at.offset else None
 
 
@@ -135,15 +146,16 @@ class UnreadableOffsets:
     ``unplaced`` are those whose key does not tell the group; None: there is none.
     """
 
-    groups: dict[str, Offsets] = field(default_factory=dict)
+    groups: dict[str, Unreadable] = field(default_factory=dict)
     unplaced: Offsets | None = None
 
-    def note(self, group_id: str | None, offset: int) -> None:
+    def note(self, group_id: str | None, offset: int, *, is_commit: bool = False) -> None:
         """Take the next one, in the order of the log; ``group_id`` None: its key cannot be decoded either."""
         if group_id is None:
             self.unplaced = (offset if self.unplaced is None else self.unplaced[0], offset)
-        else:
-            self.groups[group_id] = (self.groups.get(group_id, (offset, offset))[0], offset)
+            return
+        known = self.groups.get(group_id, Unreadable(offset, offset))
+        self.groups[group_id] = Unreadable(known.first, offset, known.last_of_state if is_commit else offset)
 
     @property
     def last_unplaced(self) -> int:

@@ -9,7 +9,7 @@ from coordinator_core.audit.offsets.burrow import UnreadCommits, UnreadOfGroups,
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.coverage import ignored_in_words
 from coordinator_core.history.holes import UnknownOffsets
-from coordinator_core.history.lost_records import Offsets, Place
+from coordinator_core.history.lost_records import Offsets, Place, Unreadable
 from coordinator_core.records import GROUP_LOG, Family, LogPosition, RecordType
 from coordinator_core.wire.record_codec import decode_key
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
@@ -23,11 +23,13 @@ MOST_RUNS: Final = 50_000
 OF_STATE: Final = f"record_type > {RecordType.OFFSET_COMMIT.value} AND group_id IS NOT NULL AND log_topic IN :groups"
 """A record that says something of a group, and not of a committed offset."""
 
+IS_COMMIT: Final = f"log_topic = '{GROUP_LOG}' AND record_type <= {RecordType.OFFSET_COMMIT.value}"
+
 
 class OfGroups(NamedTuple):
     """The first and the last record of each group, and of no known group, as ``LostRecords`` has them."""
 
-    unreadable: Mapping[Place, Mapping[str, Offsets]]
+    unreadable: Mapping[Place, Mapping[str, Unreadable]]
     unplaced: Mapping[Place, Offsets]
 
 
@@ -37,10 +39,11 @@ def unreadable_of_groups(
     """Return the records of these logs that cannot be decoded, and match the SQL condition ``before``."""
     if not tables.exists("quarantine"):
         return OfGroups({}, {})
-    unreadable: dict[Place, dict[str, Offsets]] = {}
+    unreadable: dict[Place, dict[str, Unreadable]] = {}
     unplaced: dict[Place, Offsets] = {}
     for row in tables.rows(
-        "SELECT log_topic, log_partition, group_id, min(log_offset) AS first, max(log_offset) AS last "
+        "SELECT log_topic, log_partition, group_id, min(log_offset) AS first, max(log_offset) AS last, "
+        f"max(CASE WHEN {IS_COMMIT} THEN -1 ELSE log_offset END) AS last_of_state "
         f"FROM {UNREADABLE} AND log_topic IN :topics AND {before} GROUP BY log_topic, log_partition, group_id",
         cluster=cluster,
         topics=topics,
@@ -49,7 +52,7 @@ def unreadable_of_groups(
         if row["group_id"] is None:
             unplaced[place] = offsets
         else:
-            unreadable.setdefault(place, {})[row["group_id"]] = offsets
+            unreadable.setdefault(place, {})[row["group_id"]] = Unreadable(*offsets, row["last_of_state"])
     return OfGroups(unreadable, unplaced)
 
 
@@ -139,10 +142,8 @@ def unread_commits(tables: TableReader, cluster: str) -> dict[int, UnreadOfGroup
         return {}
     for log_partition, offset, time_ms, group_id, key in tables.tuples(
         "SELECT log_partition, log_offset, coalesce(timestamp_ms, -1), group_id, key "
-        f"FROM {UNREADABLE} AND log_topic = :topic AND record_type <= {RecordType.OFFSET_COMMIT.value} "
-        "AND group_id IS NOT NULL ORDER BY log_partition, log_offset",
+        f"FROM {UNREADABLE} AND {IS_COMMIT} AND group_id IS NOT NULL ORDER BY log_partition, log_offset",
         cluster=cluster,
-        topic=GROUP_LOG,
     ):
         fields = decode_key(key, Family.GROUP)[1]
         partition, at = (

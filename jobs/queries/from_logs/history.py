@@ -134,7 +134,7 @@ def _readable(reader: LogReader, unreadable: UnreadableOffsets, times: list[int]
     for row in _timed(reader.rows(), times):
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
-            unreadable.note(record.group_id, row.offset)
+            unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
         elif record is not None:
             yield record
 
@@ -291,7 +291,7 @@ def _partition(
             groups.end_transaction(row.producer_id, committed=MARKERS[row.control_type])
         record = reader.read(row)
         if isinstance(record, UnreadableRecord):
-            unreadable.note(record.group_id, row.offset)
+            unreadable.note(record.group_id, row.offset, is_commit=record.is_commit)
         if record is None or (wanted is not None and record.group_id not in (None, wanted)):
             continue
         if record.group_id is None:

@@ -143,7 +143,7 @@ class LogPartition:
         if record is None:
             return
         offset, group_id = record.at.offset, record.group_id
-        self.unreadable.note(group_id, offset)
+        self.unreadable.note(group_id, offset, is_commit=record.is_commit)
         if record.key is None or record.type is None or group_id is None:
             return
         if record.type in COMMIT_TYPES and self.reader.family is Family.GROUP:

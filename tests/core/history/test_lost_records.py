@@ -9,8 +9,9 @@ from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.groups.group import Group
 from coordinator_core.history.coverage import Coverage, Hole, ReadableCoverage
 from coordinator_core.history.history_fold import GroupFold
-from coordinator_core.history.lost_records import LostRecords
+from coordinator_core.history.lost_records import LostRecords, Unreadable
 from coordinator_core.history.rows import (
+    AssignmentRow,
     GroupEpochRow,
     HistoryRow,
     MembershipRow,
@@ -237,6 +238,18 @@ def test_an_open_rebalance_may_have_converged_in_what_is_lost_at_the_end() -> No
     known = LostRecords({(GROUP_LOG, 0): [(90, 99)]}).as_known(row)
     assert isinstance(known, RebalanceRow)
     assert (known.outcome, known.is_open, known.history_complete) == ("unknown", True, False)
+
+
+@pytest.mark.parametrize(("last_of_state", "is_known"), [(-1, True), (90, False)], ids=["a commit", "a target"])
+def test_a_commit_that_cannot_be_decoded_takes_nothing_from_who_owned_what(
+    last_of_state: int, *, is_known: bool
+) -> None:
+    log = GroupLog()
+    log.write(member("m1", "t"), epoch(2), target("m1", 0), target_epoch(2), current("m1", 2, 0))
+    lost = LostRecords(unreadable={(GROUP_LOG, 0): {GROUP: Unreadable(80, 99, last_of_state)}})
+    rows = [row for row in log.rows() if isinstance(row, AssignmentRow | MembershipRow | GroupEpochRow)]
+    assert {type(row) for row in rows} == {AssignmentRow, MembershipRow, GroupEpochRow}
+    assert all(known.history_complete == is_known for known in lost.all_known(rows))
 
 
 def test_a_group_that_was_deleted_may_have_been_empty_before() -> None:

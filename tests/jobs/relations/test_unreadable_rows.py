@@ -16,6 +16,7 @@ from coordinator_core.audit.offsets.burrow import UnreadOfGroups, note_unread
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.holes import UnknownOffsets
+from coordinator_core.history.lost_records import Unreadable
 from coordinator_core.records import CONNECT_LOG, GROUP_LOG, SHARE_LOG, LogPosition, RecordType
 from coordinator_core.wire.record_codec import encode_key
 from jobs.relations import unreadable
@@ -59,6 +60,10 @@ def not_counted(chance: Random, row: Row) -> Row:
     beside = [{"cluster": "other"}, {"part": "damaged"}, {"stray": "a dump#1"}]
     placeless = [{name: None} for name in ("log_offset", "log_partition", "log_topic")]
     return {**moved, **chance.choice([*beside, *placeless])}
+
+
+def is_commit(row: Row) -> bool:
+    return row["log_topic"] == GROUP_LOG and bool(row["group_id"]) and row["record_type"] <= RecordType.OFFSET_COMMIT
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +136,12 @@ def test_records_before_the_ends_of_partitions(
     some, text = before(rows, places, first, topics), condition(places, first)
     unplaced = offsets_by((row for row in some if row["group_id"] is None), place_of)
     assert unreadable.last_unplaced(here, "c", topics, text) == {place: max(of) for place, of in unplaced.items()}
-    of_groups = defaultdict[Place, dict[str, tuple[int, int]]](dict)
+    of_groups = defaultdict[Place, dict[str, Unreadable]](dict)
+    of_state = offsets_by((row for row in some if not is_commit(row)), lambda row: (place_of(row), row["group_id"]))
     for (place, group), of_group in offsets_by(some, lambda row: (place_of(row), row["group_id"])).items():
         if group is not None:
-            of_groups[place][group] = min(of_group), max(of_group)
+            last_of_state = max(of_state.get((place, group), [-1]))
+            of_groups[place][group] = Unreadable(min(of_group), max(of_group), last_of_state)
     found = unreadable.unreadable_of_groups(here, "c", text, topics)
     assert found == (of_groups, {place: (min(of), max(of)) for place, of in unplaced.items()})
     in_order = sorted((row["log_partition"], row["log_offset"]) for row in some)
@@ -177,7 +184,7 @@ def test_the_last_record_of_each_key_behind_the_ends(
 def test_commits_by_group_and_partition(here: FolderReader, rows: list[Row]) -> None:
     expected: dict[int, UnreadOfGroups] = {}
     for row in sorted(rows, key=lambda row: (row["log_partition"], row["log_offset"])):
-        if row["log_topic"] == GROUP_LOG and row["group_id"] and row["record_type"] <= RecordType.OFFSET_COMMIT:
+        if is_commit(row):
             partition = TopicPartition("t", KEYS[row["record_type"]].index(row["key"]))
             time_ms = -1 if row["timestamp_ms"] is None else row["timestamp_ms"]
             at = LogPosition(row["log_partition"], row["log_offset"], time_ms)

@@ -25,7 +25,7 @@ from coordinator_core.audit.offsets.steps import (
 )
 from coordinator_core.cluster.given_topics import NO_REACH
 from coordinator_core.history.coverage import Coverage
-from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords
+from coordinator_core.history.lost_records import NOTHING_LOST, LostRecords, Unreadable
 from coordinator_core.records import Family, RecordType
 from coordinator_core.wire.embedded import encode_blob
 from tests.core.audit.histories import assignment, at, epoch, member
@@ -37,7 +37,7 @@ MINUTE = 60
 
 def steps_of(records, *, lost=(), unreadable=NOTHING_LOST, group_ends=(), topic_ends=None, reach=EVERYWHEN):
     there = [(each.at.offset, each.at.offset) for each in records if each.at.offset not in lost]
-    there += [span for groups in unreadable.unreadable.values() for span in groups.values()]
+    there += [(span.first, span.last) for groups in unreadable.unreadable.values() for span in groups.values()]
     coverage = Coverage({0: there})
     fold, order = GroupAudit.begin("g", Family.GROUP, None, coverage, None, from_start=True), CommitOrder()
     rows, runs = [], []
@@ -103,8 +103,8 @@ def test_a_record_that_cannot_be_decoded_may_be_a_commit():
     other = GroupLog()
     other.commit("orders", 0, 1)
     later = [other.commit("orders", 0, offset) for offset in (10, 20)]
-    in_between = LostRecords(unreadable={("__consumer_offsets", 0): {"g": (1, 1), "other": (2, 2)}})
-    before = LostRecords(unreadable={("__consumer_offsets", 0): {"g": (0, 0)}})
+    in_between = LostRecords(unreadable={("__consumer_offsets", 0): {"g": Unreadable(1, 1), "other": Unreadable(2, 2)}})
+    before = LostRecords(unreadable={("__consumer_offsets", 0): {"g": Unreadable(0, 0)}})
     said = [steps_of([records[0], records[2]], unreadable=in_between), steps_of(later, unreadable=before)]
     lacks = [[(each.kind, each.history_complete) for each in steps] for steps in said]
     assert lacks == [[("first", True), ("forward", False)], [("first", False), ("forward", False)]]
