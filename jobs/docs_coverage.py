@@ -22,11 +22,9 @@ Each section of the protocol documents, with the commands that answer about it a
 below `tests`; `.txt` files are transcripts of sessions with the coordinator model. The tests of `jobs/queries` put
 their logs through the pipeline. [Worked examples](worked-examples.md) has what the documents work out by hand.
 
-Below the sections are the capabilities that are not done, or where Kafka, or another part of the document, says
-something else. `docs/coverage.yaml` has all that were compared, with their code and tests.
+[The model](model.md) says where a document and Kafka differ, and what is left out. `docs/coverage.yaml` has all
+capabilities that were compared, with their code and tests.
 """
-
-DIFFERENCES: Final = "Differences from the document, and what is not done:"
 
 LIMITS_INTRODUCTION: Final = """
 ## Limits
@@ -137,24 +135,13 @@ def page() -> Iterator[str]:
     for document in documents():
         yield f"\n## {document.document}\n"
         for section in document.sections:
-            yield f"- **{section.section}**: {_proof(section)}"
-        compared: list[Capability | Addition] = [*document.rows, *document.beyond]
-        if others := [each for each in compared if each.state != "done"]:
-            yield f"\n{DIFFERENCES}\n"
-        for each in others:
-            yield f"- {each.about}{' (not done)' if each.state == 'open' else ''}: {_proof(each)}"
+            yield f"- **{section.section}**: {_commands(section.commands)}; {_tests(section.tests)}"
     yield LIMITS_INTRODUCTION
     for anchor, tests in limits().items():
         yield f"- [{anchor.replace('-', ' ')}](limits.md#{anchor}): {_tests(tests)}"
     yield KAFKA_INTRODUCTION
     for kafka in kafka_tests():
         yield f"- `{kafka.name}`: {kafka.about}; asked {kafka.asked} of {kafka.tests}. {_tests(kafka.by)}"
-
-
-def _proof(of: DocumentSection | Capability | Addition) -> str:
-    """Return the commands and the tests, and why it is not done or differs."""
-    why = "" if isinstance(of, DocumentSection) else of.why
-    return "; ".join(part for part in (_commands(of.commands), _tests(of.tests), why) if part)
 
 
 def _commands(names: Sequence[str]) -> str:
