@@ -234,8 +234,7 @@ class FindingRow(NamedTuple):
     history_complete: Annotated[bool, "true if no record that the finding depends on is known to be missing"]
     covered: Annotated[
         bool,
-        "true if a finding about the cluster says it of many groups at once: lists leave it out, unless a group is "
-        "asked for",
+        "true if a finding about the cluster says it of many groups: lists leave it out, unless a group is asked for",
     ] = False
 
 

@@ -74,8 +74,8 @@ class GroupEpochRow(NamedTuple):
     ended: Annotated[MaybeAt, "the record that ended it; null while it lasts"]
     ended_by: Annotated[
         str | None,
-        "next epoch, group deleted, group upgraded, group downgraded, or end not seen: records are missing, and it had "
-        "ended when `ended` was written",
+        "next epoch, group deleted, group upgraded, group downgraded, or end not seen (it had ended when `ended` was "
+        "written)",
     ]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     state: Annotated[
@@ -91,13 +91,11 @@ class GroupEpochRow(NamedTuple):
     metadata_hash: Annotated[int | None, "hash of the subscribed topics, 0 where none is there; null: not known"]
     topics_proven: Annotated[
         bool | None,
-        "true if a known version of the topics has that hash, false if none has; null: no hash, members unknown, or "
-        "not every version of the topics known",
+        "true if a known version of the topics has that hash, false if none has; null: not known",
     ]
     topics_at: Annotated[
         MaybeAt,
-        "the version of the topics that was used: the one with that hash, else the one at that time; null: the topics "
-        "of that time are not known",
+        "the version of the topics that was used: with that hash, else at that time; null: not known",
     ]
     unassigned: Annotated[
         int | None,
@@ -105,8 +103,8 @@ class GroupEpochRow(NamedTuple):
     ]
     assignment_error: Annotated[
         int | None,
-        "Connect groups on KIP-848: error that the assignor reported with the target; 0: none; null: no target; -1: "
-        "no worker can compute a target, as none supports the versions of all others (FATAL)",
+        "Connect groups on KIP-848: error of the assignor with the target; 0: none; -1: no worker can compute a "
+        "target (FATAL); null: no target",
     ]
     causes: Annotated[tuple[Cause, ...], "what opened it"]
     history_complete: Annotated[bool, "true if the log contains everything before this row; otherwise see `missing`"]
@@ -127,8 +125,8 @@ class RebalanceRow(NamedTuple):
     causes: Annotated[tuple[Cause, ...], "why it happened; several causes may apply"]
     outcome: Annotated[
         str,
-        "converged, not ready (streams: every member reached the target, which has no tasks because the topology does "
-        "not fit the topics), emptied, superseded, group deleted, group upgraded, group downgraded, open or unknown",
+        "converged, not ready (streams: the target has no tasks, as the topology does not fit the topics), emptied, "
+        "superseded, group deleted, group upgraded, group downgraded, open or unknown",
     ]
     is_open: Annotated[bool, "true while it lasts; a later run replaces this row"]
     began_after_ms: Annotated[int | None, "it began at or after this time; null: unknown"]
@@ -153,16 +151,15 @@ class RebalanceRow(NamedTuple):
     ]
     idle_ms: Annotated[
         int | None,
-        "time without an owner, summed over partitions or tasks; what goes on in the next rebalance counts there. In "
-        "classic groups with an eager assignor it is a lower bound",
+        "time without an owner, summed over partitions or tasks (eager classic groups: at least); what goes on in the "
+        "next rebalance counts there",
     ]
     idle_max_ms: Annotated[int | None, "the longest such time of one partition or task"]
     revocations: Annotated[tuple[Revocation, ...], "what members were asked to give up (classic: not logged)"]
     delayed_by: Annotated[
         str | None,
-        "the member that delayed it: the last to revoke what another waited for, else the last to reach the target, or "
-        "the only one that has not; null if several have not, if it took no time, or if the coordinator was away or "
-        "moved meanwhile",
+        "the member that delayed it: the last to revoke what another waited for, else the last to reach the target, "
+        "or the only one that has not; null: several have not, it took no time, or the coordinator was away or moved",
     ]
     members_behind: Annotated[
         int | None, "members that had not reached the target when it ended, or now; null: the log may lack some"
@@ -171,7 +168,7 @@ class RebalanceRow(NamedTuple):
     broker_away: Annotated[
         bool | None,
         "true if a broker was down or the coordinator moved meanwhile (by the metadata log: up to 10 s before or "
-        "after), so that members may have waited for it; null: no log shows that",
+        "after); null: no log shows that",
     ]
     skipped_generations: Annotated[int, "classic: generations in between that never completed, or were not seen"]
     delay_ms: Annotated[int | None, "Connect: the scheduled rebalance delay that the leader set; null: none"]
@@ -204,7 +201,7 @@ class MembershipRow(NamedTuple):
     went_by: Annotated[
         str | None,
         "leave or expiry (with broker logs: leave, expiry or rebalance timeout), static replacement, group deleted, "
-        "downgrade, upgrade, or end not seen: records are missing, and it had gone when `left` was written",
+        "downgrade, upgrade, or end not seen (it had gone when `left` was written)",
     ]
     hint: Annotated[
         str | None,

@@ -90,8 +90,8 @@ class SharePartitionRow(NamedTuple):
     ]
     archived_now: Annotated[
         tuple[OffsetRange, ...],
-        "archived by this write, and not sent to a dead-letter queue before: rejected, at the delivery limit, or no "
-        "record is there",
+        "archived by this write, not by way of a dead-letter queue: rejected, at the delivery limit, or no record is "
+        "there",
     ]
     unqueued_now: Annotated[
         tuple[OffsetRange, ...], "archived by this write after the dead-letter queue could not take them"

@@ -21,8 +21,8 @@ BROKER_EVENTS: Final = Table(
         column(
             "members_not_known",
             INT,
-            "Number of members of known groups that the file names, if the log has none of them: the file is of "
-            "another cluster, and its lines are not used; null: the log has some",
+            "Number of members of known groups that the file names, if the log has none of them (the file is of "
+            "another cluster and not used); null: the log has some",
         ),
     ],
     key=("cluster", "digest"),

@@ -33,8 +33,8 @@ ORIGIN = [
     column(
         "place",
         LONG,
-        "Position in the source: byte position of the batch in a segment, line number (from 1) in JSON lines, "
-        "number of the record (from 0) in a KRaft snapshot",
+        "Position in the source: byte of the batch in a segment, line (from 1) of JSON lines, record (from 0) of a "
+        "KRaft snapshot",
     ),
 ]
 
@@ -49,8 +49,8 @@ DUMPED = [
     column(
         "timestamp_type",
         STRING,
-        "CreateTime, LogAppendTime or NoTimestampType, InValue: the time is that in the value of a record without one; "
-        "null if the dump does not contain it",
+        "CreateTime, LogAppendTime, NoTimestampType, or InValue (the time in the value of a record without one); "
+        "null: not in the dump",
     ),
     column(
         "kind",
@@ -84,8 +84,8 @@ DUMPED = [
     column(
         "outcome",
         STRING,
-        "Outcome of the record's transaction: committed, aborted, or open (no end was ingested); unknown: the dump "
-        "does not show transactions, or lacks data before the end; null: not in a transaction",
+        "Outcome of the record's transaction: committed, aborted, open (no end was ingested) or unknown (the dump "
+        "does not show it); null: not in a transaction",
     ),
     *ORIGIN,
     column("error", STRING, "Why the bytes of a damaged row are not a record"),
@@ -100,8 +100,8 @@ KEPT = {
         column(
             "value",
             BINARY,
-            "Value of the record; null for a tombstone, and if a row of another table gives it back; the bytes of a "
-            "damaged row",
+            "Value of the record, or the bytes of a damaged row; null for a tombstone, and if another table gives it "
+            "back",
         ),
     )
 }
@@ -155,8 +155,7 @@ QUARANTINE = Table(
         column(
             "part",
             STRING,
-            "What could not be decoded: key, value, type (no schema has it; brokers ignore such records), or "
-            "damaged (bytes that are not a record)",
+            "What could not be decoded: key, value, type (no schema has it) or damaged (bytes that are not a record)",
         ),
         column(
             "byte_position",
