@@ -105,16 +105,13 @@ SEVERITIES: Final = {
 }
 
 CLIENTS: Final = """\
-Most consumers are not Java. In a classic group the leader is a client, and it assigns as its own library does. No
-record names the library. The tool recognizes it by what a member writes into its subscription, and a leader into the
-assignments.
-
-The columns `client`, `client_certainty` and `client_release` of `memberships`, and `client` and `client_certainty` of
-`target_audits` (the leader's) have the answer, `describe` has it for each member. The certainty is
+In a classic group the leader is a client, and it assigns as its own library does. No record names the library: the tool
+recognizes it by what a member writes into its subscription, and a leader into the assignments. `describe` and the
+tables `memberships` and `target_audits` (the leader's) have the answer. The certainty is
 
 - `certain`: no other known client writes so;
 - `likely`: others write so, too, but only this one has the member's client id or rebalance timeout by default, or the
-  others are releases that are superseded for years;
+  others are superseded for years;
 - `one of several`: nothing decides between the clients that are named, as in `kafka-go or platformatic`;
 - `unknown`: no known client writes so.
 
@@ -128,7 +125,7 @@ CLIENTS_MIX: Final = """
 The clients of one group read each other's subscriptions and assignments, and not all can. The findings
 [`clients_clash`](findings.md#clients_clash) (it may happen), [`member_left_out`](findings.md#member_left_out),
 [`generations_failed`](findings.md#generations_failed) and [`assignment_not_taken`](findings.md#assignment_not_taken)
-name the members. Generations that no client completes are not written: their numbers are missing.
+name the members.
 
 If an assignment lists a topic several times, franz-go, sarama, kafka-go and kafkajs keep the last entry; other
 clients put the entries together. `owners` and `history` give a member only what its client reads.
@@ -137,17 +134,17 @@ If not all members subscribe to a topic, the round robin of kafkajs and of @plat
 out, or gives them to members that do not want them (finding [`targets_wrong`](findings.md#targets_wrong)).
 kafka-python gives nothing to some members of a group that has both static and dynamic ones.
 
-The cooperative-sticky of librdkafka takes a member of librdkafka without `client.rack` for one in a rack of its own,
-once other members have racks in which only some of the partitions have replicas: it takes from that member what it
-owns, gives it other partitions to make up for that, and so on, in each generation. The group rebalances without end
-(finding [`rebalance_storm`](findings.md#rebalance_storm)). Set `client.rack` for all members, or for none.
+The cooperative-sticky of librdkafka rebalances without end (finding [`rebalance_storm`](findings.md#rebalance_storm))
+if some members have racks in which only some of the partitions have replicas, and a member of librdkafka has none: it
+takes from that member what it owns, and gives it other partitions, in each generation. Set `client.rack` for all
+members, or for none.
 """
 CLIENTS_ASSIGN: Final = """
 ## What they assign
 
-`audit` computes each assignment again as the client of its leader does. `identical` means that; `fitted` names the
-client if it is not Kafka's of today. If several clients can have led, each is tried, and the first that gives the
-assignment is named. The log does not show the release of Kafka's own client: those that write such blobs are tried.
+`audit` computes each assignment again as the client of its leader does; `fitted` names the client if it is not Kafka's
+of today. If several clients, or releases of Kafka's own, can have led, each is tried, and the first that gives the
+assignment is named.
 
 What depends on chance cannot be computed: the sticky assignors of sarama and franz-go walk Go's maps. Assignors of
 applications are unknown. Such an assignment is `sound` (`basis` invariants) if it breaks no rule of all assignments,
@@ -158,15 +155,15 @@ else `invalid`:
 - with a sticky assignor, if all subscribe to the same: shares differ by at most one, and members lose no more than
   that needs.
 
-franz-go has an option, BalanceRacks, to prefer partitions whose leader is in a member's rack (KIP-881), even to keeping
-what members have. Where it leads and members have racks, its range is judged in this way too, and its sticky assignors
-may take more.
+With racks:
 
-The rack-affinity of kafka-go is computed for brokers without racks. With racks, it walks over them in the order of a Go
-map, so that most of its assignments are only checked. Other round robin assignors, and range of other clients than
-Java, librdkafka and franz-go, take no notice of racks. librdkafka, from 2.2 on, prefers a member's rack as Java does,
-with two exceptions: its cooperative-sticky as above; and where its range gives topics of the same members and numbers
-of partitions together, it gives to members without a rack last, and even if each partition is in each rack.
+- franz-go has an option, BalanceRacks (KIP-881). Where it leads and members have racks, its range is judged in this way
+  too, and its sticky assignors may take more.
+- The rack-affinity of kafka-go walks over racks in the order of a Go map: most of its assignments are only checked.
+- librdkafka, from 2.2 on, prefers a member's rack as Java does, with two exceptions: its cooperative-sticky as above; and
+  where its range gives topics of the same members and numbers of partitions together, it gives to members without a
+  rack last, and even if each partition is in each rack.
+- Other round robin assignors, and range of other clients than Java, librdkafka and franz-go, take no notice of racks.
 
 What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
 `assign` and `compare` take these clients as `--client`.
