@@ -160,9 +160,9 @@ With racks:
 - franz-go has an option, BalanceRacks (KIP-881). Where it leads and members have racks, its range is judged in this way
   too, and its sticky assignors may take more.
 - The rack-affinity of kafka-go walks over racks in the order of a Go map: most of its assignments are only checked.
-- librdkafka, from 2.2 on, prefers a member's rack as Java does, with two exceptions: its cooperative-sticky as above; and
-  where its range gives topics of the same members and numbers of partitions together, it gives to members without a
-  rack last, and even if each partition is in each rack.
+- librdkafka, from 2.2 on, prefers a member's rack as Java does, with two exceptions: its cooperative-sticky as above;
+  and where its range gives topics of the same members and numbers of partitions together, it gives to members without
+  a rack last, and even if each partition is in each rack.
 - Other round robin assignors, and range of other clients than Java, librdkafka and franz-go, take no notice of racks.
 
 What a client computes may be `invalid`, too, if members subscribe to different topics (platformatic, kafkajs).
