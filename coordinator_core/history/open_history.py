@@ -160,9 +160,12 @@ class OpenHistory:
         """Return the epoch or generation before this one; None: there is none, or it is not known.
 
         Behind records that may be missing, a higher one is of a life that ended among them, and behind a lower one
-        others opened there.
+        others opened there. A consumer group that was classic begins with the number of its last generation (KIP-848).
         """
         last = self.last_epoch
+        was_classic = any(change.kind == CauseKind.GROUP_UPGRADED for change in self.changes)
+        if self.past.doubt is not None and was_classic and self.type == GroupType.CONSUMER:
+            return number
         return last if last is None or self.past.doubt is None or last in (number - 1, number) else None
 
     def withdraw(self, member_id: str, kinds: AbstractSet[str]) -> None:

@@ -205,6 +205,13 @@ def test_a_member_that_an_upgrade_may_have_taken_on_is_in_doubt(is_lost: bool, w
     assert (left.went_by, left.history_complete) == (went_by, is_known)
 
 
+def test_an_upgrade_goes_on_from_the_last_generation_though_that_is_lost() -> None:
+    log = GroupLog().write(generation(1, {"m1": classic({"t": [0]})})).skip(1)
+    log.write((RecordType.GROUP_METADATA, {"group": GROUP}, None), member("m1", "t"), epoch(2))
+    upgraded = log.rebalances(coverage=Coverage({0: [(0, 0), (2, 100)]}))[1]
+    assert (kinds(upgraded), upgraded.from_epoch, upgraded.to_epoch) == (["group_upgraded"], 2, 2)
+
+
 def a_group_that_lost_records(*, epochs: int) -> tuple[GroupLog, Coverage]:
     """A member has yet to reach epoch 2; so many epochs open in what is lost, and another one behind it."""
     one, two = (hash_of(Topic("t", A, partitions)) for partitions in (1, 2))
