@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 def open_tables(console: Console, config: Path | None, flags: dict[str, Any]) -> tuple[Tables, settings.Settings]:
     """Open the tables. Return them and the settings; ``flags`` (by dotted name) override the settings file."""
     chosen = settings.load(config, flags=flags)
+    steps = runner.choose(chosen)
 
     def start() -> SparkSession:
         from jobs.tables import session  # not at the top: it may not be installed
 
         logging.getLogger("SQLQueryContextLogger").disabled = True  # it repeats each error over several pages
         with console.step("starting Spark"), _own_interrupt_handler():
-            return session.get_or_create(chosen.spark)
+            return session.get_or_create(chosen.spark, has_little_to_do=steps.spares_spark)
 
-    spark = runner.choose(chosen).session(start)
-    return Tables(spark, chosen.tables, chosen.engine.limits, chosen.registered_in), chosen
+    return Tables(steps.session(start), chosen.tables, chosen.engine.limits, chosen.registered_in), chosen
 
 
 @contextmanager

@@ -38,6 +38,11 @@ class Runner(NamedTuple):
     name: str
     why: str
 
+    @property
+    def spares_spark(self) -> bool:
+        """Whether Spark has little to do: this process runs the steps, and Spark may only tell where tables are."""
+        return self.name == LOCAL or self.why == ONLY_SPARK
+
     def session(self, start: Callable[[], SparkSession]) -> Session:
         """Return Spark as the steps are given it; ``start`` starts it."""
         if self.why == ONLY_SPARK:

@@ -28,12 +28,20 @@ DELTA_CONF = {
 SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Environment variable that ``spark-submit`` sets."""
 
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Of a JVM that has little to do: its second compiler (C2) takes half of the processor time of a start, and what it
+makes is hardly run.
+"""
+
 JAVA_VERSION = re.compile(r'version "((\d+)[^"]*)"')
 OLDEST_JAVA = 17
 
 
-def get_or_create(wanted: SparkSettings) -> SparkSession:
+def get_or_create(wanted: SparkSettings, *, has_little_to_do: bool = False) -> SparkSession:
     """Return the active session unchanged (Databricks, spark-submit, tests); otherwise a new one with these settings.
+
+    ``has_little_to_do``: another process runs the steps, and a new JVM is one that starts quickly.
 
     Raises:
         InputError: the client of Spark is too old, there is no Java on which Spark runs, or Delta's jars cannot be
@@ -49,7 +57,7 @@ def get_or_create(wanted: SparkSettings) -> SparkSession:
         remote = SparkSession.builder.remote(wanted.remote).getOrCreate()
         ship(remote)
         return remote
-    return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted)
+    return _submitted(wanted) if SUBMITTED in os.environ else _local(wanted, has_little_to_do=has_little_to_do)
 
 
 def _check_client() -> None:
@@ -74,7 +82,7 @@ def _submitted(wanted: SparkSettings) -> SparkSession:
     return builder.getOrCreate()
 
 
-def _local(wanted: SparkSettings) -> SparkSession:
+def _local(wanted: SparkSettings, *, has_little_to_do: bool) -> SparkSession:
     """Return a session in a new JVM, through Spark Connect if ``remote`` is set."""
     # The JVM starts the Python workers and data source planners: they need this interpreter and these packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -83,7 +91,10 @@ def _local(wanted: SparkSettings) -> SparkSession:
     )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.appName("coordinator-audit")
-    for key, value in {**DELTA_CONF, **wanted.conf}.items():
+    conf = {**DELTA_CONF, **wanted.conf}
+    if has_little_to_do:
+        conf[JAVA_OPTIONS] = f"{QUICK_START} {conf.get(JAVA_OPTIONS, '')}".strip()
+    for key, value in conf.items():
         builder = builder.config(key, value)
     builder = _with_delta_jars(builder)
     builder = builder.master(wanted.master) if wanted.remote is None else builder.remote(wanted.remote)

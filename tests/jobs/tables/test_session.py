@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,30 @@ def test_on_databricks_the_session_that_waits_is_taken_as_it_is(monkeypatch: pyt
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkSession, "builder", Waiting())
     assert session.get_or_create(settings.load().spark) == "the one there is"
+
+
+@pytest.mark.parametrize(
+    ("has_little_to_do", "own", "expected"),
+    [
+        (False, {}, None),
+        (True, {}, session.QUICK_START),
+        (True, {session.JAVA_OPTIONS: "-Xss4m"}, f"{session.QUICK_START} -Xss4m"),
+    ],
+)
+def test_a_jvm_that_has_little_to_do_starts_quickly_and_options_of_the_settings_come_last(
+    has_little_to_do: bool, own: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Built(dict[str, str]):
+        def __getattr__(self, _: str) -> Callable[..., Built]:
+            return lambda name, value="": self.update({name: value}) or self
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession, "builder", built := Built())
+    monkeypatch.setattr(session, "_with_delta_jars", lambda builder: builder)
+    monkeypatch.setattr(Built, "getOrCreate", lambda self: None, raising=False)
+    wanted = settings.load().spark.model_copy(update={"conf": own})
+    session.get_or_create(wanted, has_little_to_do=has_little_to_do)
+    assert built.get(session.JAVA_OPTIONS) == expected
 
 
 def test_a_night_on_a_folder_that_is_not_there_fails_before_spark_starts(tmp_path: Path) -> None:
