@@ -77,10 +77,12 @@ def judge(
         _compare(question, key, row, other, found, touched=touched, told=told or removal.forgets)
     times = {_at_time(key) for key in truth}
     begun = {key[:-1] for key in truth}  # what is left of a compacted log may begin later, as the time of a finding
+    # One of several that a finding is about may be the only one that is left: it is the subject then.
+    several = {(row["group_id"], row["kind"]) for row in truth.values() if row.get("subject", "") is None}
     for key, row in mine.items():
         if key not in truth:
             is_open = not question.is_certain(row) or (question.counts and (told or removal.forgets))
-            is_open |= removal.forgets and "since_ms" in row and key[:-1] in begun
+            is_open |= removal.forgets and "since_ms" in row and (key[:-1] in begun or key[:2] in several)
             is_open |= told and TOPIC_ID.fullmatch(str(row.get("subject"))) is not None and _at_time(key) in times
             kind = found.unknown if is_open else found.wrong
             kind.append(f"phantom {key}: {_short(row)}")

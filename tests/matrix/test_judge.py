@@ -185,6 +185,23 @@ def test_the_text_of_a_finding_may_say_that_a_status_is_not_known(text: str, jud
 
 
 @pytest.mark.parametrize(
+    ("removal", "of_several", "judged"),
+    [
+        ("0 compacted with tombstones", True, "unknown"),
+        ("0 compacted with tombstones", False, "wrong"),
+        ("middle segment of 0", True, "wrong"),
+    ],
+)
+def test_of_several_that_a_finding_is_about_compaction_may_leave_one(
+    removal: str, of_several: bool, judged: str
+) -> None:
+    finding = {"group_id": "g", "kind": "static_member_expired", "history_complete": True}
+    true = finding | {"subject": None if of_several else "instance a", "since_ms": 5}
+    left = finding | {"subject": "instance b", "since_ms": 9}
+    assert verdict("findings", true, left, REMOVALS[removal]) == judged
+
+
+@pytest.mark.parametrize(
     ("removal", "is_excused"),
     [
         ("0 compacted without tombstones", True),
