@@ -263,7 +263,7 @@ def share_hole(number: int) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = share_file(folder, number)
         found = list(batches(file.read_bytes()))
-        del found[len(found) // 2]
+        del found[len(found) // 2 : len(found) // 2 + 1]  # an empty log has no batch to lose
         file.write_bytes(b"".join(data for _, data in found))
 
     return change
@@ -273,7 +273,8 @@ def share_damaged(number: int) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         file = share_file(folder, number)
         found = [bytearray(data) for _, data in batches(file.read_bytes())]
-        found[len(found) // 2][-1] ^= 1
+        for batch in found[len(found) // 2 : len(found) // 2 + 1]:
+            batch[-1] ^= 1
         file.write_bytes(b"".join(found))
 
     return change

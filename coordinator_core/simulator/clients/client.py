@@ -133,10 +133,12 @@ class Client(ABC):
             self.join()
 
     def leave(self) -> None:
-        """Stop the process after leaving the group."""
+        """Stop the process after leaving the group; the session of a static member goes on."""
         if self.running:
             if self.script.commits is not None and self.script.commits.when_leaving:
                 self.commit(self._committed, once_more=True)
+            if self.setup.instance_id is not None:
+                self._rouse()
             self.say_goodbye()
             self._stop()
 

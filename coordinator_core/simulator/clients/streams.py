@@ -75,9 +75,7 @@ class StreamsThread(ReconcilingClient):
         return super().identity(epoch) | {"instanceId": self.setup.instance_id}
 
     def say_goodbye(self) -> None:
-        """Leave the group; a static member tells that it may return, and its session goes on."""
-        if self.setup.instance_id is not None:
-            self._rouse()
+        """Leave the group; a static member tells that it may return."""
         epoch = LEAVE_GROUP_MEMBER_EPOCH if self.setup.instance_id is None else LEAVE_GROUP_STATIC_MEMBER_EPOCH
         self.shard.send(self, self.heartbeat_api, HEARTBEAT_VERSION, self.identity(epoch))
 

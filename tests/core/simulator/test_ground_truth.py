@@ -304,6 +304,19 @@ def test_a_static_member_takes_the_place_of_one_that_may_have_been_away():
     assert set().union(*true.values()) == {"static_member_returned"}
 
 
+@pytest.mark.parametrize("kind", ["classic", "consumer"])
+def test_a_static_member_that_does_not_come_back_is_gone_after_its_session(kind):
+    """Heartbeats that change nothing are not simulated: such a member has a session all the same."""
+    group = {"type": kind, "topics": ["orders"], "members": 2, "static": True, "events": [{"at": "2m", "leave": 1}]}
+    world = World.of(1, lasts="5m", cluster=CLUSTER, topics=TOPICS, groups={"some": group})
+    (gone,) = (
+        at for at, row in world.rebalances().items() if any(cause.kind == "static_member_left" for cause in row.causes)
+    )
+    times = {record.at: record.at.timestamp_ms for log in world.logs.values() for record in log}
+    assert 120_000 < times[gone] - world.scenario.start_ms <= 120_000 + 45_000 + 5_000, "the others join again"
+    check(world)
+
+
 def check_state(world):
     """Replaying the log, whole or compacted, gives the state of the coordinator."""
     for shard in world.shards:
