@@ -183,8 +183,8 @@ def _current(judged: JudgedGroup, record: ConnectWorkerGroupCurrentMemberAssignm
 def _against_target(
     judged: JudgedGroup, state: ConnectGroup, member_id: str, held: Held, before: Held | None, at: LogPosition
 ) -> None:
-    epoch = state.members[member_id].member_epoch or 0
-    if state.assignment_epoch is not None and epoch > state.assignment_epoch:
+    epoch = state.members[member_id].member_epoch
+    if epoch is not None and state.assignment_epoch is not None and epoch > state.assignment_epoch:
         detail = f"member epoch {epoch}, assignment epoch {state.assignment_epoch}"
         judged.broken(Rule.MEMBER_EPOCH_AHEAD_OF_TARGET, at, member_id, detail)
     target = state.targets.get(member_id)

@@ -59,7 +59,7 @@ def test_records_given_up_after_redelivery_are_named() -> None:
         f"2 records of {TOPIC_ID} given up: {name} 7 to 8 after 2 deliveries; 1 offset archived at the first delivery, "
         f"rejected or without a record (a transaction marker): {name} 9 after 1 delivery"
     )
-    assert (row.value, row.subject, row.log_topic) == (2, TOPIC_ID, "__share_group_state")
+    assert (row.value, row.threshold, row.subject, row.log_topic) == (2, 1, TOPIC_ID, "__share_group_state")
     assert row.evidence == (records[2].at,)
 
 
