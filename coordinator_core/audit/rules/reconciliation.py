@@ -243,8 +243,11 @@ def _is_for(judged: JudgedGroup, step: Reconciliation, resource: Resource) -> bo
     if topics is None or topic is None:
         if state.group_epoch != state.assignment_epoch or not judged.facts.knows(EPOCH):
             return False
-        everyone = {frozenset(subscriber.subscribed_topic_names) for subscriber in state.members.values()}
-        same = len(everyone) == 1 and not regex and bool(state.assignment_timestamp)
+        # Where nobody has a regex and all name the same topics, each of the target's is one of these.
+        consumers = state.members.values() if isinstance(state, ConsumerGroup) else ()
+        regexes = {each.subscribed_topic_regex for each in consumers}
+        everyone = {frozenset(each.subscribed_topic_names) for each in state.members.values()}
+        same = len(everyone) == 1 and not any(regexes) and bool(state.assignment_timestamp)
         return same or bool(step.assigned.get(resource))
     return topic in subscribed and topics.was_there(topic, topic_id, step.at.timestamp_ms, CLOCK_TOLERANCE_MS)
 

@@ -194,6 +194,19 @@ def test_a_regular_expression_whose_resolution_may_be_lost_proves_no_subscriptio
     assert broken([*first, again, *later], WHOLE) == expected
 
 
+@pytest.mark.parametrize("regex", ["t.*", ""])
+def test_without_topics_a_member_takes_part_of_what_others_subscribe_to_by_a_regular_expression(regex: str) -> None:
+    """A target is of the topics of all members. Which of its ids are topics of one member is then not known."""
+    log = GroupLog()
+    other: Fields = {"subscribedTopicNames": [] if regex else ["t"], "subscribedTopicRegex": regex}
+    one: Fields = {"subscribedTopicNames": [] if regex else ["t"]}
+    epoch = [log.epoch(2), log.target("m1", {}), log.target("m2", {A: [0]}), log.target_epoch(2)]
+    joined = [log.member("m1", **other), log.member("m2", **one), *epoch]
+    records = at_once([*joined, log.current("m1", 2, {}), log.current("m2", 2, {})])
+    rules = [str(each.rule) for each in judge(records, Group("g", from_start=True), WHOLE)]
+    assert ("assigned_not_the_target" in rules) == (not regex)
+
+
 TRANSCRIPTS = sorted((ROOT / "tests" / "data" / "transcripts").glob("connect_*.txt"))
 
 
