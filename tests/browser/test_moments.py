@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from coordinator_core.audit.folds.group_history import GroupHistory, PartitionCommits
 from coordinator_core.groups.rules import Rule
@@ -104,6 +104,26 @@ def test_two_moments_side_by_side(page):
     assert re.search(r"Owner of t 1\s+client-b [^\n]+\s+no owner", lines)
     assert "What differs at" in told
     assert "than=" in page.url
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_answer_to_a_link_is_seen_first(browser, report, width):
+    page = browser.new_page(viewport={"width": width, "height": 844}, offline=True)
+    page.goto(f"{report.as_uri()}#group=g&moment=2027-01-15T00:05:04Z")
+    expect(page.locator("#then h3")).to_have_text("g at 2027-01-15 00:05:04.000 UTC")
+    expect(page.locator("#then li").first).to_be_in_viewport()
+    assert page.locator("#then li").first.inner_text().startswith("Two owners: t 0: client-a")
+    page.close()
+
+
+def test_a_window_without_the_moment_gives_way(page, report):
+    page.goto(f"{report.as_uri()}#group=g&since=2027-01-15T00:01:00Z&until=2027-01-15T00:02:00Z")
+    go_to(page, "00:08:20")
+    assert "since=" not in page.url
+    assert page.locator(".timeline line.moment").count() > 0
+    page.goto(f"{report.as_uri()}#group=g&since=2027-01-15T00:08:00Z&until=2027-01-15T00:09:00Z")
+    go_to(page, "00:08:20")
+    assert "since=" in page.url
 
 
 @pytest.mark.parametrize("wrong", ["yesterday", "25 past", "-3 parsecs", "<b>"])

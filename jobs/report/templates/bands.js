@@ -10,11 +10,11 @@ const bandsOf = (groupId) => BANDS.filter((each) => each.group_id === null || gr
 // What lay over a moment or within a minute of it: people name a moment by its minute.
 const NEAR_MS = 60_000;
 const bandWhen = (band, time) => (band.since_ms > time ? `, ${duration(band.since_ms - time)} later` : band.is_open || band.until_ms >= time ? "" : `, ${duration(time - band.until_ms)} before`);
-function bandNotes(time) {
-  const near = bandsOf().filter((each) => each.since_ms <= time + NEAR_MS && (each.is_open || each.until_ms >= time - NEAR_MS));
-  const notes = near.map((each) => el("li", {}, el("b", {}, capital(bandName(each))), each.group_id === null ? "" : ` of ${each.group_id}`, bandWhen(each, time), `: ${each.detail}`));
-  return notes.length ? [el("ul", { class: "plain notes" }, notes)] : [];
-}
+const liesOver = (band, time) => bandWhen(band, time) === "";
+const bandsNear = (time, groupId) => bandsOf(groupId).filter((each) => each.since_ms <= time + NEAR_MS && (each.is_open || each.until_ms >= time - NEAR_MS));
+const bandNote = (time, groupId) => (each) => [capital(bandName(each)), `${each.group_id === null || groupId !== undefined ? "" : ` of ${each.group_id}`}${bandWhen(each, time)}: ${each.detail}`];
+const bandNotes = (time) => noteList(bandsNear(time).map(bandNote(time)));
+const noteList = (notes) => (notes.length ? el("ul", { class: "plain notes" }, notes.map(([name, text]) => el("li", {}, el("b", {}, name), text))) : null);
 
 function bandKeys(bands) {
   const first = new Map(bands.map((band) => [bandName(band), band]));

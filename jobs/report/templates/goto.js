@@ -1,3 +1,11 @@
+// The parts of the address for moments: a window in which one of them is not seen gives way to the whole history.
+function momentsShown(...times) {
+  const [since, until] = ["since", "until"].map((name) => timeIn(asked().get(name)));
+  const isOutside = times.some((time) => time !== null && (time < (since ?? time) || time > (until ?? time)));
+  const names = ["moment", "than"].slice(0, times.length);
+  return { ...Object.fromEntries(names.map((name, index) => [name, times[index] === null ? null : iso(times[index])])), ...(isOutside ? { since: null, until: null } : {}) };
+}
+
 // The field that goes to a moment, and the field of the other moment to compare it with.
 function gotoForm(place, span) {
   const field = (id, label, hint) => [el("label", { for: id }, label), el("input", { id, type: "text", autocomplete: "off", placeholder: hint, size: "22", "aria-describedby": `${place}-said` })];
@@ -7,7 +15,7 @@ function gotoForm(place, span) {
   const [moment, than] = form.querySelectorAll("input[type=text]");
   const slider = form.querySelector(".slider");
   slider.addEventListener("input", () => { moment.value = utc(Number(slider.value)); slider.setAttribute("aria-valuetext", moment.value); });
-  slider.addEventListener("change", () => go({ moment: iso(Number(slider.value)) }, "slider"));
+  slider.addEventListener("change", () => go(momentsShown(Number(slider.value)), "slider"));
   const base = () => timeIn(asked().get("moment")) ?? form.base?.() ?? null;
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -17,7 +25,7 @@ function gotoForm(place, span) {
     const wrong = [moment, than].find((each) => each.value.trim() && (each === moment ? chosen : other) === null);
     said.textContent = wrong ? `“${wrong.value.trim()}” is no time: write 01:08:13, 2026-11-22 01:08:13 or -10 min${base() === null ? " (a distance needs a rebalance or a moment to count from)" : ""}, in UTC` : "";
     if (wrong) { wrong.focus(); return; }
-    go({ moment: chosen === null ? null : iso(chosen), than: other === null ? null : iso(other) });
+    go(momentsShown(chosen, other));
   });
   form.querySelector(".clear").addEventListener("click", () => go({ moment: null, than: null }));
   // What the address says is what the fields say.

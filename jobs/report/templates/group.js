@@ -111,8 +111,13 @@ function offsetsNote(group) {
 }
 
 function brokenTable(broken) {
-  return table(["Rule", "Severity", "Meaning", "Seen", "Log"], broken.map((each) => ({
-    cells: [words(each.rule), each.severity, each.says, `${each.member_id ?? ""} ${each.detail}`.trim(), proof(each.at, each.source)],
+  const told = new Map();
+  for (const each of broken) {
+    const key = `${each.rule} ${each.source} ${position(each.at)}`;
+    told.set(key, [...(told.get(key) ?? []), each]);
+  }
+  return table(["Rule", "Severity", "Meaning", "Seen", "Log"], [...told.values()].map((all) => ({
+    cells: [words(all[0].rule), all[0].severity, all[0].says, all.map((each) => el("div", {}, `${each.member_id ?? ""} ${each.detail}`.trim())), proof(all[0].at, all[0].source)],
   })), { tabindex: "0", role: "region", "aria-label": "Rules broken" });
 }
 
@@ -212,7 +217,8 @@ function groupView(group) {
   const drawn = overTime(group, state, selected);
   const main = [
     findingList(group),
-    drawn ? el("div", { class: "drawn" }, drawn, el("div", { class: "beside" }, thenBox, line.rebalances ? storyBox : null)) : null,
+    form,
+    el("div", { class: "drawn" }, drawn, el("div", { class: "beside" }, thenBox, line.rebalances ? storyBox : null)),
     group.broken.length ? part("Rules broken", shown(group.broken, line.broken), true, brokenTable(group.broken)) : null,
     line.rebalances ? part("Rebalances", `${shown(group.rebalances, line.rebalances)}; Idle: time without an owner, summed over partitions or tasks`, false, folded(list, isSeen, "rebalances"),
       group.rebalances.length < line.rebalances ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, `coordinator-audit rebalances --group ${quoted(line.group_id)}`)) : null) : null,
@@ -223,6 +229,6 @@ function groupView(group) {
   ];
   const element = el("div", {},
     el("p", { class: "crumb" }, goes(el("a", { href: "#" }, "← All groups"), { group: null, epoch: null, at: null })), el("h2", { tabindex: "-1", id: "group-title" }, line.group_id || "(empty id)"),
-    facts(line), form, el("div", { class: "group-body" }, main));
-  return { id: line.group_id, group, element, choose, goTo, state };
+    facts(line), el("div", { class: "group-body" }, main));
+  return { id: line.group_id, group, element, form, choose, goTo, state };
 }

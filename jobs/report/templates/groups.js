@@ -103,8 +103,7 @@ async function overviewMoment() {
   const groups = (await source.all()).filter((each) => each.line.group_type !== "OFFSETS");
   if (wanted !== shownMoment) return;
   place.replaceChildren(el("h2", { id: "then-all-title" }, `At ${momentHead(time)}`),
-    ...bandNotes(time),
-    ...[groupsTable(groups, time, than)].flat());
+    ...[bandNotes(time), groupsTable(groups, time, than)].flat().filter(Boolean));
 }
 
 

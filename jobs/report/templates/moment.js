@@ -47,25 +47,29 @@ function stateThen(then, line) {
 const offsetText = ({ offset, why }) => (offset === undefined ? why ?? "not in this page" : offset === null ? "removed" : number(offset));
 const clientText = (each) => (each.client === "unknown" ? "unknown" : `${each.client}${each.client_release ? ` ${each.client_release}` : ""}, ${each.client_certainty}`);
 
+const memberName = (group, id) => group.members.findLast((each) => each.member_id === id)?.name ?? id;
 function momentTables(group, then) {
   const { line } = group;
-  const bands = bandsOf(line.group_id).filter((each) => each.since_ms <= then.time && (each.is_open || each.until_ms >= then.time));
+  const near = bandsNear(then.time, line.group_id), said = bandNote(then.time, line.group_id);
+  const beside = near.filter((each) => !liesOver(each, then.time));
+  const some = (names, seen, most) => `${names.slice(0, most).join(", ")}${seen > most ? ` and ${seen - most} more` : ""}`;
   const notes = [
-    ...bands.map((each) => [bandName(each), each.detail]),
-    ...then.twice.map((span) => ["two owners", `${span.units.slice(0, 6).join(", ")}${span.units_seen > 6 ? ` and ${span.units_seen - 6} more` : ""}: ${span.members.join(" and ")}`]),
-    ...(then.without.length ? [["no owner now, one before", `${then.without.slice(0, 8).join(", ")}${then.without.length > 8 ? ` and ${then.without.length - 8} more` : ""}`]] : []),
-    ...then.findings.filter((each) => each.kind !== "two_owners").map((each) => [words(each.kind), each.detail]),
+    ...then.twice.map((span) => ["Two owners", `: ${some(span.units, span.units_seen, 6)}: ${span.members.map((id) => memberName(group, id)).join(" and ")}`]),
+    ...near.filter((each) => liesOver(each, then.time)).map(said),
+    ...(then.without.length ? [["No owner now, one before", `: ${some(then.without, then.without.length, 8)}`]] : []),
+    ...then.findings.filter((each) => each.kind !== "two_owners").map((each) => [capital(words(each.kind)), `: ${each.detail}`]),
   ];
   const offsets = [...then.offsets];
   const exact = `coordinator-audit offsets ${quoted(line.group_id)} --at ${iso(then.time)}`;
   return [
     el("dl", { class: "facts" }, [[capital(epochName(line)), then.epoch], ["State", stateThen(then, line)], ["Members", then.membersAreCut ? `at least ${then.members.length}` : then.members.length]]
       .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
-    notes.length ? el("ul", { class: "plain notes" }, notes.map(([name, text]) => el("li", {}, el("b", {}, name), `: ${text}`))) : null,
+    noteList(notes),
     then.members.length ? table(["Member", "Owned"], then.members.map((each) => ({
       cells: [[el("span", { title: each.member_id }, each.name), el("div", { class: "quiet" }, `client: ${clientText(each)}`)],
         el("div", { class: "held" }, each.held ? [each.held.held, el("div", { class: "quiet" }, `since ${utc(each.held.since.timestamp_ms)} `, proof(each.held.since))] : "nothing")],
     })), { tabindex: "0", role: "region", "aria-label": "Members at the moment", class: "scroll short" }) : el("p", { class: "quiet" }, "No member, as far as the log shows."),
+    beside.length ? el("details", {}, el("summary", {}, `Within a minute: ${beside.map((each) => `${bandName(each)}${bandWhen(each, then.time)}`).join("; ")}`), noteList(beside.map(said))) : null,
     offsets.length ? el("details", { open: offsets.length <= 12 ? "" : null }, el("summary", {}, `Committed offsets of ${number(offsets.length)} partitions`),
       table(["Partition", "#Committed", "Since (UTC)"], offsets.map(([name, each]) => ({ cells: [name, offsetText(each), each.at === null ? "–" : utc(each.at)] })), { tabindex: "0", role: "region", "aria-label": "Committed offsets at the moment", class: "scroll short" }),
       offsets.some(([, each]) => each.offset === undefined && !each.why) ? el("p", { class: "quiet" }, "All of them: ", el("code", {}, exact)) : null) : null,
@@ -76,8 +80,7 @@ function momentTables(group, then) {
 function differences(group, one, other) {
   const lines = [];
   const differ = (what, before, after) => { if (String(before) !== String(after)) lines.push([what, String(before), String(after)]); };
-  const nameOf = (id) => group.members.findLast((each) => each.member_id === id)?.name ?? id;
-  const named = (ids) => (ids.length ? ids.map(nameOf).join(" and ") : "no owner");
+  const named = (ids) => (ids.length ? ids.map((id) => memberName(group, id)).join(" and ") : "no owner");
   differ(capital(epochName(group.line)), one.epoch, other.epoch);
   differ("State", stateThen(one, group.line), stateThen(other, group.line));
   const ids = (then) => new Map(then.members.map((each) => [each.member_id, each]));
@@ -121,7 +124,7 @@ function momentPanel(group, time, than, thenAt) {
   const then = thenAt(group, time);
   const compare = than === null ? null : differences(group, then, thenAt(group, than));
   return [
-    el("h3", {}, `At ${momentHead(time)}`),
+    el("h3", {}, `${group.line.group_id} at ${momentHead(time)}`),
     ...momentTables(group, then),
     compare === null ? null : [el("h4", {}, `What differs at ${momentHead(than)}`),
       compare.length ? table(["What", utc(time).slice(11), utc(than).slice(11)], compare.map((cells) => ({ cells })), { tabindex: "0", role: "region", "aria-label": "What differs between the two moments" }) : el("p", {}, "Nothing that this page has.")],

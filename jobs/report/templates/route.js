@@ -38,6 +38,9 @@ async function route() {
     }
   }
   if (!present) return;
+  const isOtherMoment = parts.get("moment") !== null && (isOther || parts.get("moment") !== present.moment || parts.get("than") !== present.than);
+  present.moment = parts.get("moment");
+  present.than = parts.get("than");
   const { rebalances } = present.group;
   const epoch = parts.get("epoch"), moment = timeIn(parts.get("moment"));
   const ofEpoch = (each) => epoch !== null && String(each.to_epoch) === epoch;
@@ -48,6 +51,8 @@ async function route() {
   present.goTo();
   present.choose(near ?? (epoch === null && present.group.worst !== null ? rebalances[present.group.worst] : null), !chosen || moment !== null);
   tip.hidden = true;
+  // The answer to a link is what is seen first.
+  if (isOtherMoment) present.form.scrollIntoView();
 }
 // The fragment is the place within the report, so the way to the content may not change it.
 document.querySelector(".skip").addEventListener("click", (event) => {

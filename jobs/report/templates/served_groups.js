@@ -54,15 +54,14 @@ async function showGroups() {
     if (key !== shownGroups) return;
     const time = timeIn(wanted.at), than = timeIn(wanted.than);
     byId("groups-title").replaceChildren(time === null ? "Groups " : `Groups at ${momentHead(time)} `, el("small", {}, than === null ? "by id" : `those in which an epoch began, or a member came or went, until ${momentHead(than)}`));
-    byId("groups-place").replaceChildren(page.groups.length ? groupsAt(page, than !== null) : el("p", {}, than === null ? "No group." : "No group changed between the two moments."));
+    byId("groups-place").replaceChildren(page.groups.length ? groupsAt(page, than !== null) : el("p", {}, than === null ? `No group${wanted.find ? " has this in its id" : ""}.` : "No group changed between the two moments."));
     byId("shown").textContent = page.groups.length ? `${number(page.first + 1)} to ${number(page.first + page.groups.length)} of ${number(page.seen)} groups` : "";
     byId("groups-before").hidden = page.first === 0;
     byId("groups-after").hidden = page.first + page.groups.length >= page.seen;
     const place = byId("then-all");
-    const notes = time === null ? [] : bandNotes(time);
     place.hidden = time === null;
     place.replaceChildren(...(time === null ? [] : [el("h2", { id: "then-all-title" }, `At ${momentHead(time)}`),
-      ...(notes.length ? notes : [el("p", {}, "Within a minute of it no coordinator was away, no hosts stood still, and nothing was deployed. The groups are below.")])]));
+      bandNotes(time) ?? el("p", {}, "Within a minute of it no coordinator was away, no hosts stood still, and nothing was deployed. The groups are below.")]));
   } catch (error) {
     byId("groups-place").replaceChildren(el("p", { class: "notice" }, error.message));
   }
