@@ -213,3 +213,17 @@ def test_the_example_in_the_help_of_a_command_runs(name, tmp_path, monkeypatch):
 def test_the_example_with_tables_or_a_cluster_has_options_that_the_command_has(name):
     options = {option for each in application.load(name).params for option in each.opts}
     assert {each for each in COMMANDS[name].example.split() if each.startswith("--")} <= options
+
+
+def test_pages_name_options_that_commands_have():
+    named = re.compile(rf"(?:coordinator-audit |`)({'|'.join(OWN)})( (?:[^`\n]|\\\n)*)")
+    pages = [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").rglob("*.md")]
+    used = {
+        (name, option)
+        for page in pages
+        for name, rest in named.findall(page.read_text(encoding="utf-8"))
+        for option in re.findall(r"(?<=\s)--?[a-z][a-z-]*", rest.partition(" #")[0])
+    }
+    there = {(name, option) for name in OWN for each in application.load(name).params for option in each.opts}
+    assert {("explain", "--log"), ("findings", "--fail-on")} <= used
+    assert used <= there
