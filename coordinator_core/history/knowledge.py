@@ -136,7 +136,7 @@ class Knowledge:
             *self.about_end(),
             *without_positions(self.given.numbered),
             *self._of_gaps(),
-            *self._of_absence(),
+            *(self._of_absence() if group_id is None else self._of_own_absence(group_id)),
             *(self._of_uncounted() if group_id is None else ()),
             *self._of_unreadable(group_id),
             *self._of_missing_times(),
@@ -197,12 +197,17 @@ class Knowledge:
 
     def about_group(self, group_id: str) -> list[str]:
         """Return what is missing for a group of which there is no trace, in words."""
-        if absent := self.given.absent_log_of(group_id):
-            return [f"group {group_id!r} lies in {absent}, which was not given"]
+        if self.given.absent_log_of(group_id):
+            return [*self._of_own_absence(group_id)][:1]
         if self.given.not_counted() or GROUP_LOG not in self.given.counts:
             return self.reasons()
         lacks = [*self.about_end(), *without_positions(self.given.numbered), *self._of_gaps()]
         return [*lacks, *self._of_unreadable(group_id), *self._of_absent_workers(group_id)]
+
+    def _of_own_absence(self, group_id: str) -> Iterator[str]:
+        if absent := self.given.absent_log_of(group_id):
+            yield f"group {group_id!r} lies in {absent}, which was not given"
+        yield from self._of_absent_workers(group_id)
 
     def _of_absent_workers(self, group_id: str) -> Iterator[str]:
         """Connect workers on KIP-848 are in a log of their own: any group may be one of them."""

@@ -175,4 +175,6 @@ def refuse_unproven(answers: Answers, negative: str, group_id: str | None = None
     """
     known = answers.knowledge()
     if missing := [*known.about_window(since_ms), *known.reasons(group_id)]:
+        if group_id is None and known.given.absent():
+            missing.append("give them, or name a group whose partition is there (--group)")
         raise InputError(f"{negative}, which does not prove that there is nothing: {'; '.join(missing)}")

@@ -38,7 +38,7 @@ def commits_command(
     if history is None:
         raise no_history(answers, group)
     warn_of_window(source.console, answers, since, until)
-    steps, left_out = group_steps(answers, history)
+    steps, left_out, _ = group_steps(answers, history)
     if left_out:
         source.console.warn(
             f"{left_out} commits are left out: their transactions are open, or the end of the transaction is lost"

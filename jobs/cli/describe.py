@@ -33,6 +33,7 @@ from jobs.cli.gaps import (
     check_moment,
     find_group,
     naming_moved,
+    note_gone,
     refuse_unproven_list,
     warn_of_missing,
     warn_of_share_state,
@@ -83,6 +84,7 @@ def groups_command(
     is_whole = warn_of_missing(source.console, then)
     lines = [_summary(group, is_whole=is_whole) for group in naming_moved(source.console, then.groups())]
     check_moment(source.console, then, moment)
+    note_gone(source.console, then, {line["group"] for line in lines})
     if types:
         lines = _limited(source, lines, "type", types)
     if states:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from coordinator_core.errors import InputError
 from coordinator_core.groups.moved_groups import moved_in_words
 from coordinator_core.groups.proven_state import GroupThen
 from coordinator_core.groups.share.partition_offsets import lacks_share_state
 from coordinator_core.groups.share.state import ShareGroup
+from coordinator_core.history.knowledge import MOST_NAMED
 from coordinator_core.records import GROUP_LOG
 from jobs.cli.console import Console
 from jobs.cli.output import utc
@@ -96,6 +97,16 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
         console.warn(
             f"the moment {utc(moment.time_ms)} is before the first record of these logs, which is of {utc(first)}"
         )
+
+
+def note_gone(console: Console, then: GroupsThen, there: Collection[str]) -> None:
+    """Say which groups the records up to the moment name that are not there at it: all that is left of them may be
+    tombstones.
+    """
+    if gone := sorted(set(then.named()) - set(there)):
+        many = "1 group that these logs name is" if len(gone) == 1 else f"{len(gone)} groups that these logs name are"
+        more = f" and {len(gone) - MOST_NAMED} more" if len(gone) > MOST_NAMED else ""
+        console.note(f"{many} not there at that moment: {', '.join(gone[:MOST_NAMED])}{more} (see history GROUP)")
 
 
 def refuse_unproven_list(then: GroupsThen, rows: Sequence[object], *, is_whole: bool) -> None:

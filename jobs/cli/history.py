@@ -39,7 +39,8 @@ from jobs.cli.output import Line, print_json, print_lines, utc
 from jobs.cli.rebalance_text import cause_kinds, delaying, effects, epochs, idle_text, rebalance_detail, took_text
 from jobs.cli.timeline import TimelineEntry, commit_moments, with_lines
 from jobs.formatting import plain
-from jobs.queries.group_rows import TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines, steps_not_forward
+from jobs.queries.group_rows import FORWARD, TABLE_OF, FoldedRow, GroupRow, folded_rows, group_rows, own_lines
+from jobs.queries.group_steps import group_steps
 from jobs.queries.interface import RebalanceFilter, no_history
 from jobs.times import parse_time
 
@@ -73,8 +74,15 @@ def history_command(
         moments.append(((reset.at.timestamp_ms, 0, reset.at.offset), moment))
     for moment in _share_moments(known):
         moments.append(((moment.at.timestamp_ms, 1, moment.at.offset), moment))
-    for moment in commit_moments(steps_not_forward(answers, known)):
+    steps = group_steps(answers, known)
+    ends = (TimelineEntry(at, "group ended", "no record before says what it was") for at in steps.unseen_ends)
+    for moment in (*commit_moments([step for step in steps.rows if step.kind not in FORWARD]), *ends):
         moments.append(((moment.at.timestamp_ms, 0, moment.at.offset), moment))
+    if not moments:
+        source.console.warn(
+            f"these logs have nothing of group {group!r} but tombstones, or records that cannot be decoded: what it "
+            "was is not known"
+        )
     moments.sort(key=lambda each: each[0])
     lines: list[Line] = [
         {"time": utc(at.timestamp_ms), "what": what, "detail": detail, "log": f"{log}{at.partition}:{at.offset}"}

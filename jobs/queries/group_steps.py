@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.audit.folds.group_history import GroupHistory
 from coordinator_core.audit.offsets.steps import CommitStep, LifeReaders, commit_steps
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.records import GROUP_LOG
+from coordinator_core.records import GROUP_LOG, LogPosition
 from jobs.queries.interface import Answers
 from jobs.queries.ownership import owned_by
 from jobs.relations.moment import AsOf
@@ -19,10 +19,13 @@ NO_ENDS_SHOWN: Final = (
 
 
 class GroupSteps(NamedTuple):
-    """``left_out``: number of commits of transactions that are open, or whose end is lost."""
+    """``left_out``: number of commits of transactions that are open, or whose end is lost. ``unseen_ends``: tombstones
+    of the group before the first record that says what it was.
+    """
 
     rows: list[CommitStep]
     left_out: int
+    unseen_ends: Sequence[LogPosition] = ()
 
 
 class StreamsLife(NamedTuple):
@@ -44,7 +47,14 @@ def group_steps(answers: Answers, history: GroupHistory) -> GroupSteps:
         readers.append(LifeReaders(life.since, by_topic))
     rows = commit_steps(history, commits, readers)
     blind = frozenset(answers.knowledge().without_ends)
-    return GroupSteps([_doubted(row) if _log_of(row) in blind else row for row in rows], commits.left_out)
+    told = [_doubted(row) if _log_of(row) in blind else row for row in rows]
+    return GroupSteps(told, commits.left_out, [end for end in commits.group_ends if _is_unseen(end, history)])
+
+
+def _is_unseen(end: LogPosition, history: GroupHistory) -> bool:
+    """Return whether no record before the tombstone of a group says what the group was; it may only have committed."""
+    shown = [row.opened for row in history.epochs]
+    return not any(at.partition == end.partition and at.offset <= end.offset for at in shown)
 
 
 def _log_of(row: CommitStep) -> str:

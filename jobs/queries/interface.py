@@ -81,6 +81,9 @@ class GroupsThen(Protocol):
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that existed, may have existed, or has committed offsets, by group id."""
 
+    def named(self) -> Collection[str]:
+        """Return the ids of all groups of which a record up to the moment tells, be it a tombstone."""
+
     def gaps(self) -> Mapping[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
 

@@ -113,6 +113,7 @@ NAMELESS: Final = _Owner(
 UNSEEN: Final = _Owner(missing="the owner: the log shows no member that had this partition at this position")
 NOT_SHOWN_SINCE: Final = _Owner(missing="the owner: records are missing since the log showed who had the partition")
 GAP_BEFORE_FIRST: Final = "earlier records: an offset may have been committed before"
+GAP_BEFORE_REMOVAL: Final = "the commit that it removed: the log does not have it any more"
 GAP_SINCE: Final = "records since the commit before: there may have been other commits in between"
 BEGIN_IN_DOUBT: Final = "records before: the step may have begun earlier"
 END_IN_DOUBT: Final = "records since: the step may have gone on"
@@ -185,9 +186,14 @@ def commit_steps(history: GroupHistory, commits: GroupCommits, readers: Sequence
     is_joined = any(row.group_type != GroupType.CONNECT for row in history.epochs)  # those are in another log
     empty = EmptyTimes(history.epochs, history.lost)
     steps: dict[TopicPartition, list[_Step]] = defaultdict(list)
+    maker = _RowMaker(history, commits)
+    removed: dict[TopicPartition, int] = {}
     for run in commits.runs:
-        if run.offset is None and run.before is None:
-            continue  # the offset that it removed is not in the log
+        if run.offset is None:
+            last = removed.get(run.partition, -1)
+            removed[run.partition] = run.last.offset
+            if run.before is None and maker.is_whole(run.first.partition, last, run.last):
+                continue  # there was nothing to remove
         of_partition = steps[run.partition]
         was_empty = empty.proven_at(run.first)
         kind, is_alone = _kind(run, was_empty=was_empty, is_joined=is_joined)
@@ -198,7 +204,6 @@ def commit_steps(history: GroupHistory, commits: GroupCommits, readers: Sequence
             of_partition[-1] = of_partition[-1].with_later(step)
         else:
             of_partition.append(step)
-    maker = _RowMaker(history, commits)
     return [row for _, of_partition in sorted(steps.items()) for row in maker.rows(of_partition)]
 
 
@@ -302,7 +307,8 @@ class _RowMaker:
         cause, detail, missing = self._cause(step, before)
         if cause in REQUESTS and (line := done_by(self._lines, REQUESTS[cause], run.first)) is not None:
             detail = "; ".join(part for part in (detail, f"by {line.reason} ({line.place})") if part)
-        gap = None if self._is_proven(run) else GAP_BEFORE_FIRST if run.before is None else GAP_SINCE
+        first = GAP_BEFORE_REMOVAL if run.offset is None else GAP_BEFORE_FIRST
+        gap = None if self._is_proven(run) else first if run.before is None else GAP_SINCE
         bounds = [] if step.is_alone else self._doubts(step, before, after)
         is_complete = gap is None and not bounds
         tells_owner = owner.missing == TWO_OWNERS and step.committer is not None
@@ -331,7 +337,7 @@ class _RowMaker:
 
     def _is_proven(self, run: CommitRun) -> bool:
         """Return whether no record is missing since the commit before the run."""
-        return self._is_whole(run.first.partition, -1 if run.before is None else run.before.at.offset, run.last)
+        return self.is_whole(run.first.partition, -1 if run.before is None else run.before.at.offset, run.last)
 
     def _doubts(self, step: _Step, before: _Step | None, after: _Step | None) -> list[str]:
         """Return in words where commits are missing that may be of a step that goes forward.
@@ -351,10 +357,10 @@ class _RowMaker:
         if not self._is_proven(step.run):
             return True
         is_owned = step.was_empty or step.owner.missing in (None, TWO_OWNERS)
-        is_whole = self._is_whole(step.run.first.partition, -1, step.run.first) and not self._has_unseen_end
+        is_whole = self.is_whole(step.run.first.partition, -1, step.run.first) and not self._has_unseen_end
         return not is_owned and not is_whole
 
-    def _is_whole(self, partition: int, before: int, last: LogPosition) -> bool:
+    def is_whole(self, partition: int, before: int, last: LogPosition) -> bool:
         """Return whether the log has each record behind the offset ``before`` up to the last one, and each is readable:
         one that is not may be a commit.
         """

@@ -52,6 +52,10 @@ class ReplayedGroups:
         there = without_forgotten(thens, lambda: self.surroundings().oldest_broker)
         yield from without_moved(sorted(there, key=lambda then: then.group.group_id))
 
+    def named(self) -> set[str]:
+        """Return the ids of all groups of which a record up to the moment tells, be it a tombstone."""
+        return {group_id for partition in self.partitions for group_id in partition.named()}
+
     def gaps(self) -> dict[str, LogGaps]:
         """Return what is missing in each partition of the group logs, by the name of the partition."""
         return {str(partition.reader): partition.gaps for partition in self.partitions}

@@ -97,6 +97,11 @@ class LogPartition:
             if then.is_possible:
                 yield then
 
+    def named(self) -> set[str]:
+        """Return the ids of all groups of which a record up to the moment tells, be it a tombstone."""
+        told = {group_id for group_id, keys in self._keys.items() if keys.last or keys.unread}
+        return {*self.shard.groups, *self._tombstones, *self._unread, *told}
+
     # --- up to the moment --------------------------------------------------------------------------------------------
 
     def _note_losses(self, last_offset: int, end: int | None) -> None:

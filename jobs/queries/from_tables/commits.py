@@ -65,10 +65,15 @@ NOT_COUNTED: Final = "written > commits + coalesce(cardinality(pending), 0)"
 
 def commits_then(selected: Selection, extents: Extents) -> Iterator[tuple[GroupKey, GroupCommitsThen]]:
     """Yield the groups of a selection that have commits up to a moment, by ``order_of_groups``."""
+    return commits_of(selected, extents).groups()
+
+
+def commits_of(selected: Selection, extents: Extents) -> CommitsThen:
+    """Return what reads the commits of a selection up to a moment: the summaries of them, where that is the end."""
     is_at_end = all(extent.end is None for extent in extents.values())
     if is_at_end and has_all_commits(selected.tables, selected.cluster):
-        return SummarizedCommits(selected, extents).groups()
-    return CommitsThen(selected, extents).groups()
+        return SummarizedCommits(selected, extents)
+    return CommitsThen(selected, extents)
 
 
 class CommitsThen:
@@ -92,6 +97,10 @@ class CommitsThen:
                 by_part[number].append(row)
             last, held, about = by_part
             yield key, GroupCommitsThen(last[0]["log_offset"] if last else None, held, about)
+
+    def named(self) -> Iterator[str]:
+        """Yield the ids of the groups that have commits or tombstones of commits up to the moment, each once."""
+        return (row["group_id"] for row in self._rows(f"WITH {self._then} SELECT DISTINCT group_id FROM commits_then"))
 
     def last(self) -> Iterator[Row]:
         """Yield the offset of the last commit of each group."""

@@ -37,6 +37,12 @@ class GroupRecords:
         """``extents`` of the log partitions end at the moment."""
         self._selected, self._extents = selected, extents
 
+    def named(self) -> Iterator[str]:
+        """Yield the ids of the groups that have records up to the moment, each once."""
+        before = f"{self._selected.condition} AND {before_end(self._extents)}"
+        rows = self._selected.rows(f"SELECT DISTINCT group_id FROM $group_records WHERE {before}")
+        return (row["group_id"] for row in rows)
+
     def by_group(self) -> Iterator[tuple[GroupKey, list[Row]]]:
         """Yield the rows of each group by ``order_of_groups``, in the order of the log."""
         rows = self._rows("group_id, log_topic, log_partition, log_offset")

@@ -17,6 +17,7 @@ from coordinator_core.groups.simple_groups import without_forgotten
 from coordinator_core.history.knowledge import Knowledge
 from coordinator_core.history.lost_records import LostRecords
 from coordinator_core.records import AnyRecord
+from jobs.queries.from_tables.commits import commits_of
 from jobs.queries.from_tables.group_records import GroupRecords
 from jobs.queries.from_tables.groups import StoredGroups
 from jobs.queries.from_tables.selection import Selection
@@ -61,6 +62,11 @@ class StoredMoment:
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""
         return without_forgotten(self._groups.all(), lambda: self.surroundings().oldest_broker)
+
+    def named(self) -> set[str]:
+        """Return the ids of all groups of which a record up to the moment tells, be it a tombstone."""
+        of_records = GroupRecords(self._selected, self._extents).named()
+        return {*of_records, *commits_of(self._selected, self._extents).named()}
 
     def records(self) -> Iterator[tuple[Group, Iterator[AnyRecord]]]:
         """Yield each group as it was before its first record here, and its records in the order of the log."""

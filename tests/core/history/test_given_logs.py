@@ -33,6 +33,15 @@ def test_a_log_that_was_not_given_at_all_is_absent_too(
     assert len(known.reasons()) == len(absent)
 
 
+def test_a_group_that_is_there_lacks_no_partition_of_others() -> None:
+    known = Knowledge(GivenLogs({GROUP_LOG: GIVEN}, {GROUP_LOG: 4}))
+    assert known.reasons("d") == []
+    assert known.reasons("g") == ["group 'g' lies in __consumer_offsets-3, which was not given"]
+    assert "3 of 4 partitions" in known.reasons()[0]
+    (worker,) = Knowledge(GivenLogs({GROUP_LOG: GIVEN}, {GROUP_LOG: 4, CONNECT_LOG: 1})).reasons("d")
+    assert "it may lie in __worker_offsets-0" in worker
+
+
 @pytest.mark.parametrize(
     ("counts", "said"),
     [({GROUP_LOG: 1}, "group 'g' lies in __consumer_offsets-0"), ({}, "__consumer_offsets was not given: nothing is")],

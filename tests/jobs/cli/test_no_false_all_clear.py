@@ -64,7 +64,9 @@ def test_a_gate_does_not_pass_for_what_was_not_looked_at(cut: Path) -> None:
     result = run("findings", "--fail-on", "transaction_left_open", "--log", cut)
     assert result.exit_code == 1
     assert "does not prove that there is nothing" in result.stderr
+    assert "or name a group whose partition is there (--group)" in result.stderr
     assert run("audit", "--fail-on", "violation", "--log", cut).exit_code == 1
+    assert run("audit", "--fail-on", "violation", "--log", cut, "--group", "B-range-5175").exit_code == 0
     assert run("findings", "--fail-on", "any", "--log", cut).exit_code == 3
 
 

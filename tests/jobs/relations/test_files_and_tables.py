@@ -76,6 +76,7 @@ def offsets(then: GroupsThen) -> dict[str, Any]:
 def test_committed_offsets(tmp_path: Path, seed: int, holes: bool) -> None:
     write_logs(tmp_path / "logs", seed, holes=holes)
     files, tables = both(tmp_path)
+    assert sorted(tables.at(AsOf()).named()) == sorted(files.at(AsOf()).named())
     found = offsets(tables.at(AsOf()))
     assert found == offsets(files.at(AsOf()))
     assert any(pending for _, pending in found.values())

@@ -212,7 +212,9 @@ def test_commits_whose_transaction_is_lost_are_counted_until_a_tombstone():
     (removed,) = order.feed(log.no_commit("t", 0))
     assert (removed.before, removed.offset) == (None, None)
     assert order.left_out == 0
-    assert commit_steps(GroupHistory("g", 0), GroupCommits([removed], Coverage({}))) == []
+    assert commit_steps(GroupHistory("g", 0), GroupCommits([removed], Coverage({0: [(0, 1)]}))) == []
+    (step,) = commit_steps(GroupHistory("g", 0), GroupCommits([removed], Coverage({0: [(1, 1)]})))
+    assert (step.kind, step.offset_before, step.history_complete) == ("removed", None, False)
 
 
 def test_where_two_members_had_the_partition_both_are_named():
