@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -19,17 +20,19 @@ from jobs.cli.option_groups import with_options
 from jobs.cli.options import EndsOption
 from jobs.cli.report import report_of_logs
 from jobs.queries.from_logs.given import require_log_of_groups
-from jobs.serve.from_logs import ServedLogs
+from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.guard import Guard, is_local
 from jobs.serve.live import Live
+from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer
 from jobs.serve.server import served
 from jobs.serve.site import ServedPlace, Site
-from jobs.settings import load
+from jobs.settings import Settings, load
 from jobs.sources.end_offsets import newest_ends
 
 if TYPE_CHECKING:
     from coordinator_core.audit.folds.group_history import GroupHistory
+    from jobs.cli.watch import Watch
 
 LOCALHOST: Final = "127.0.0.1"
 PORT: Final = 8848
@@ -63,8 +66,9 @@ def serve_command(
     source.check()
     console, guard = source.console, Guard.of(host)
     with ExitStack() as stack:
-        live = None if watch is None else stack.enter_context(closing(_Following(watch, source))).live
-        place = _place(source, ends)
+        following = None if watch is None else stack.enter_context(closing(Following(watch, source)))
+        live = None if following is None else following.live
+        place = place_of(source, ends, NOTHING_NEWER if following is None else following.newer())
         with console.step("counting what is there"):
             place.overview()
         site = Site(place, is_live=live is not None)
@@ -81,9 +85,10 @@ def serve_command(
             console.note("stopped")
 
 
-def _place(source: AnswerSource, ends: Path | None) -> ServedPlace:
+def place_of(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedPlace:
+    """Return the place that answers, with what a watch reads beyond it."""
     if source.tables is None:
-        return _log_place(source, ends)
+        return _log_place(source, ends, newer)
     if ends is not None:
         raise UsageError("--end-offsets needs --log: for tables, give the end offsets to `replay --end-offsets`")
     from jobs.cli.stored_source import open_reader, open_stored
@@ -91,34 +96,72 @@ def _place(source: AnswerSource, ends: Path | None) -> ServedPlace:
 
     flags = source.flags
     _, chosen = open_stored(source.console, source.config, flags)
-    return ServedTables(partial(open_reader, source.console, source.config, flags), chosen)
+    return ServedTables(partial(open_reader, source.console, source.config, flags), chosen, newer)
 
 
-def _log_place(source: AnswerSource, ends: Path | None) -> ServedLogs:
+def _log_place(source: AnswerSource, ends: Path | None, newer: Newer) -> ServedLogs:
+    chosen = load(source.config, flags=source.flags)
+    first = _read_logs(source, chosen, ends, newer)
+    for warning in first.report.warnings:
+        source.console.warn(warning)
+    ends_known = {} if ends is None else newest_ends(ends)
+    again = partial(_read_logs, replace(source, context=cast("typer.Context", SaidBefore())), chosen, ends, newer)
+    return ServedLogs(first, chosen.findings, ends_known, newer, again)
+
+
+class _Mute(Console):
+    def warn(self, message: str, **facts: Any) -> None:
+        """Say nothing."""
+
+
+class SaidBefore:
+    """The context of a further pass over the logs, whose notes and warnings the first one gave."""
+
+    obj = _Mute(quiet=True)
+
+    def find_root(self) -> SaidBefore:
+        """Return itself: it has the console."""
+        return self
+
+
+def _read_logs(source: AnswerSource, chosen: Settings, ends: Path | None, newer: Newer) -> LogsRead:
+    """Read the log files as they are now, with what the watch has read beyond them."""
     logs = source.logs()
     require_log_of_groups(logs)
-    chosen = load(source.config, flags=source.flags)
+    watched = newer.read()
     times: dict[str, GroupTimes] = {}
 
-    def noted(histories: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
-        for history in histories:
-            times[history.group_id] = GroupTimes.of(history)
-            yield history
+    def known(stored: Iterable[GroupHistory]) -> Iterator[GroupHistory | None]:
+        here = set[str]()
+        for history in stored:
+            here.add(history.group_id)
+            yield history_with_newer(newer, history.group_id, history)
+        yield from (newer.history(group_id) for group_id in sorted(watched.keys() - here))
+
+    def noted(stored: Iterable[GroupHistory]) -> Iterator[GroupHistory]:
+        for history in known(stored):
+            if history is not None:
+                times[history.group_id] = GroupTimes.of(history)
+                yield history
 
     report = report_of_logs(source, logs, chosen, ends, None, None, noted)
-    for warning in report.warnings:
-        source.console.warn(warning)
-    newest = {} if ends is None else newest_ends(ends)
-    return ServedLogs(report, times, source.answers(), chosen.findings, newest)
+    return LogsRead(report, times, source.answers(), watched)
 
 
-class _Following:
-    """A watch in a thread of its own, whose rows go to the pages that follow."""
+class Following:
+    """A watch in a thread of its own, whose rows go to the pages that follow, and into what they ask for."""
 
     def __init__(self, place: str, source: AnswerSource) -> None:
-        self.live, self._stop = Live(), Event()
+        self.live, self._stop, self._has_begun = Live(), Event(), Event()
+        self._watch: Watch | None = None
         self._thread = Thread(target=self._run, args=(place, source.console, self._settings(source)), daemon=True)
         self._thread.start()
+
+    def newer(self) -> Newer:
+        """Return what the watch reads, once it has read what is there."""
+        while not self._has_begun.wait(1.0):
+            pass
+        return NOTHING_NEWER if self._watch is None else self._watch
 
     @staticmethod
     def _settings(source: AnswerSource) -> Any:
@@ -143,11 +186,15 @@ class _Following:
                         self.live.publish(line)
 
                 following.begin()
+                self._watch = following
+                self._has_begun.set()
                 while not self._stop.is_set():
                     following.tell_round(tell)
                     self._stop.wait(PAUSE_S if is_folder else 0)
         except CoordinatorAuditError as error:
             console.warn(f"the watch ended: {error}")
+        finally:
+            self._has_begun.set()
 
     def close(self) -> None:
         """End the watch."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 import typer
 
 from coordinator_core.audit.finding_rows import FindingRow, Level
-from coordinator_core.audit.folds.group_history import counted
+from coordinator_core.audit.folds.group_history import GroupHistory, counted
+from coordinator_core.audit.folds.two_logs import combined
 from coordinator_core.errors import UsageError
 from coordinator_core.groups.certainty import LogGaps
 from coordinator_core.groups.log_partition import shown
 from coordinator_core.groups.offsets import TopicPartition
 from coordinator_core.history.knowledge import Knowledge
+from coordinator_core.records import Family
 from jobs.cli.console import Console, JsonOption, QuietOption
 from jobs.cli.metrics import NamesOption
 from jobs.cli.options import SCHEME, ConfigOption, GroupOption, ProfileOption, TopicsOption, cluster_servers
@@ -255,6 +257,21 @@ class Watch:
         """Return the facts for metrics; another thread may ask."""
         with self._lock:
             return watched_facts(self.groups, cluster, names)
+
+    def read(self) -> Mapping[str, int]:
+        """Return how many records were read of each group; another thread may ask."""
+        with self._lock:
+            counts = Counter[str]()
+            for group in self.groups.groups.values():
+                counts[group.group_id] += group.fed
+            return counts
+
+    def history(self, group_id: str) -> GroupHistory | None:
+        """Return the history of a group, as far as it is kept, None if there is none; another thread may ask."""
+        with self._lock:
+            groups = self.groups
+            keys = [key for family in (Family.CONNECT, Family.GROUP) if (key := (family, group_id)) in groups.groups]
+            return next(combined([groups.history(key) for key in keys]), None)
 
     def _snapshot(self) -> TakenSnapshot | None:
         return None if self.groups.live_topics is None else self._source.snapshot()

@@ -42,7 +42,7 @@ from jobs.report.worst import IN_SQL, badness
 from jobs.serve.from_logs import MOST_FOUND
 from jobs.serve.group_settings import settings_at
 from jobs.serve.group_times import FOREVER_MS, OFFSETS, newest
-from jobs.serve.offsets import offsets_at
+from jobs.serve.newer import NOTHING_NEWER, Newer, history_with_newer, offsets_with_newer
 from jobs.serve.served_rows import FoundRow, GroupAt, GroupsPage, ServedOffset, ServedSettings
 from jobs.serve.site import GroupsAsked
 from jobs.settings import Settings
@@ -54,6 +54,7 @@ REFRESH_S: Final = 60.0
 WAIT_S: Final = 20.0
 """A question waits at most so long for the one before."""
 
+KNOWN_TO: Final = "SELECT max(last_ms) AS last_ms FROM $log_ranges WHERE cluster = :cluster"
 COUNTED: Final = """
 SELECT group_id, count(*) AS findings FROM $findings
 WHERE cluster = :cluster AND group_id IS NOT NULL GROUP BY group_id
@@ -181,8 +182,10 @@ FOUND: Final = {
 class ServedTables:
     """Answers from the tables of one cluster. ``open_reader`` opens them as they are now."""
 
-    def __init__(self, open_reader: Callable[[], TableReader], settings: Settings) -> None:
-        self._open, self._settings, self._cluster = open_reader, settings, settings.cluster
+    def __init__(
+        self, open_reader: Callable[[], TableReader], settings: Settings, newer: Newer = NOTHING_NEWER
+    ) -> None:
+        self._open, self._settings, self._cluster, self._newer = open_reader, settings, settings.cluster, newer
         self._lock = Lock()
         self._tables = open_reader()
         self._newest = newest_run_in(self._tables, self._cluster, "runs")
@@ -208,7 +211,8 @@ class ServedTables:
     def group(self, group_id: str, since_ms: int | None, until_ms: int | None) -> GroupDetail | None:
         """Return one group; of a window, what lies in it."""
         with self._reader() as tables:
-            history = next(report_histories(tables, self._cluster, [group_id]), None)
+            stored = next(report_histories(tables, self._cluster, [group_id]), None)
+            history = history_with_newer(self._newer, group_id, stored)
             if history is None:
                 return None
             ends = stored_ends(tables, self._cluster)
@@ -217,7 +221,9 @@ class ServedTables:
     def offsets(self, group_id: str, at_ms: int | None) -> Sequence[ServedOffset]:
         """Return committed offsets; the records of the group alone are folded."""
         with self._reader() as tables:
-            return offsets_at(StoredAnswers(tables, self._cluster, self._settings.audit), group_id, at_ms)
+            ((known_ms,),) = tables.tuples(KNOWN_TO, cluster=self._cluster)
+            answers = StoredAnswers(tables, self._cluster, self._settings.audit)
+            return offsets_with_newer(answers, self._newer, group_id, at_ms, known_ms)
 
     def settings(self, group_id: str, at_ms: int | None) -> ServedSettings:
         """Return settings; the metadata log and the snapshots are folded."""

@@ -34,7 +34,8 @@ class FollowedGroup:
     """A group and its folds. ``findings`` are those of the last look, ``signs`` what that shows of the cluster.
 
     ``ended`` are rebalances that are over and not reported yet. ``stored`` is the number of the last record whose rows
-    are in the state file, ``is_changed`` whether anything came since.
+    are in the state file, ``is_changed`` whether anything came since, ``fed`` the number of its records that this watch
+    has read.
     """
 
     key: GroupKey
@@ -48,6 +49,7 @@ class FollowedGroup:
     ended: list[RebalanceRow] = field(default_factory=list)
     verdicts: deque[TargetAuditRow] = field(default_factory=lambda: deque(maxlen=MOST_VERDICTS))
     stored: int = 0
+    fed: int = 0
     is_changed: bool = True
 
     @property
@@ -58,6 +60,7 @@ class FollowedGroup:
     def feed(self, record: AnyRecord, row: LogRow) -> None:
         """Take the next record of the group."""
         self.is_changed = True
+        self.fed += 1
         producer_id = row.producer_id if row.is_transactional else None
         final = self.folds.feed(record, row.sizes, row.batch_base_offset, row.leader_epoch, producer_id)
         if final:

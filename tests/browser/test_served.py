@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page, expect
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
-from jobs.serve.from_logs import ServedLogs
+from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.guard import Guard
 from jobs.serve.live import Live
@@ -47,7 +47,10 @@ def running() -> Iterator[Running]:
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
     report = build(histories, chosen.findings, ReportHeader("sample", "1", 0, (), True, []))
     times = {history.group_id: GroupTimes.of(history) for history in histories}
-    place, live = ServedLogs(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {}), Live()
+    place, live = (
+        ServedLogs(LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: chosen)), chosen.findings, {}),
+        Live(),
+    )
     with served("127.0.0.1", 0, Site(place, is_live=True), Guard.of("127.0.0.1"), live) as port:
         yield Running(f"http://127.0.0.1:{port}/", live)
 

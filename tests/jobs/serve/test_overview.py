@@ -15,7 +15,7 @@ from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
 from jobs.report.stored import stored_report
 from jobs.serve import from_tables
-from jobs.serve.from_logs import ServedLogs
+from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.site import ANSWERS, Site
@@ -66,7 +66,9 @@ def test_answers_fit_their_schemas(stored: tuple[str, Settings]) -> None:
     histories = list(group_histories(logs, pytest.fail, audit=settings.audit))
     report = build(histories, settings.findings, ReportHeader("c", "1", 0, (), True, []))
     times = {history.group_id: GroupTimes.of(history) for history in histories}
-    of_logs = ServedLogs(report, times, LogAnswers(logs, pytest.fail, lambda: settings), settings.findings, {})
+    of_logs = ServedLogs(
+        LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: settings)), settings.findings, {}
+    )
     group_id, at_ms = report.groups[0].line.group_id, report.groups[0].rebalances[-1].at.timestamp_ms
     for served in (of_logs, ServedTables(lambda: FolderReader(place), settings)):
         for path in ANSWERS:

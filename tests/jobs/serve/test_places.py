@@ -10,7 +10,7 @@ from jobs.api import CoordinatorAudit
 from jobs.queries.from_logs.answers import LogAnswers
 from jobs.queries.from_logs.history import group_histories
 from jobs.report.build import ReportHeader, build
-from jobs.serve.from_logs import ServedLogs
+from jobs.serve.from_logs import LogsRead, ServedLogs
 from jobs.serve.from_tables import ServedTables
 from jobs.serve.group_times import GroupTimes
 from jobs.serve.site import GroupsAsked, Packed, ServedPlace, Site
@@ -34,7 +34,7 @@ def of_logs() -> ServedLogs:
     histories = list(group_histories(logs, pytest.fail, audit=chosen.audit))
     report = build(histories, chosen.findings, ReportHeader("c", "1", 0, (), True, []))
     times = {history.group_id: GroupTimes.of(history) for history in histories}
-    return ServedLogs(report, times, LogAnswers(logs, pytest.fail, lambda: chosen), chosen.findings, {})
+    return ServedLogs(LogsRead(report, times, LogAnswers(logs, pytest.fail, lambda: chosen)), chosen.findings, {})
 
 
 def of_tables(sample: CoordinatorAudit, read: Callable[[Tables], TableReader]) -> ServedTables:
