@@ -208,7 +208,7 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
             for member_id, told in clients_of(state).items()
         }
     if isinstance(state, ClassicGroup):
-        _describe_classic(described, group, state, around.coordinator_of(group))
+        _describe_classic(described, group, state, around)
     elif isinstance(state, ConnectGroup):
         described["describe_connect"] = connect.describe_connect(group_id, state, certainty)
     elif isinstance(state, ConsumerGroup):
@@ -240,14 +240,12 @@ def describe(group: Group, offsets: GroupOffsets, around: Surroundings, certaint
     return described
 
 
-def _describe_classic(
-    described: Description, group: Group, state: ClassicGroup, coordinator: DescribedNode | None
-) -> None:
-    group_id = group.group_id
+def _describe_classic(described: Description, group: Group, state: ClassicGroup, around: Surroundings) -> None:
+    group_id, coordinator = group.group_id, around.coordinator_of(group)
     described["describe_classic"] = classic.describe_classic(group_id, state, coordinator)
     if classic.is_consumer_group(state):
         described["describe_consumer"] = classic.describe_consumer(group_id, state, coordinator)
-    if (migration := describe_migration(state)) is not None:
+    if (migration := describe_migration(state, around.of_brokers)) is not None:
         described["migration"] = migration
     if state.members:
         described["join_traffic"] = classic.join_traffic(state)

@@ -115,15 +115,17 @@ class DescribedWorker(TypedDict):
 
 
 class DescribedMigration(TypedDict):
-    """Whether a classic group of Streams or Connect can move to its new protocol, the type ``to``.
+    """Whether a classic group can move to its new protocol, the type ``to``.
 
     ``refusedByReleases`` and ``refusedByDocument`` say what would refuse it, by brokers as they are and by the protocol
-    document; empty: nothing that the group's record shows.
+    document; empty: nothing that is known. ``notShown`` names the settings of brokers that may refuse it and that no
+    snapshot shows.
     """
 
     to: str
     refusedByReleases: list[str]
     refusedByDocument: list[str]
+    notShown: list[str]
 
 
 class DescribedSetting(TypedDict):

@@ -1,7 +1,7 @@
 """Whether a classic group can move to a new protocol, and what would refuse it.
 
-Only what the group's own record shows is judged: a setting of brokers (``group.consumer.migration.policy``) may refuse
-it, too. Sources: KIP-848 (Consumer Group Migration), KIP-1071 (Compatibility, Deprecation and Migration Plan), Connect
+Judged is what the group's own record shows, and the two settings of brokers that may refuse it, where snapshots show
+them. Sources: KIP-848 (Consumer Group Migration), KIP-1071 (Compatibility, Deprecation and Migration Plan), Connect
 on KIP-848 (migration to the new protocol). Brokers up to 4.4 convert a group with members only if they are consumers,
 and have no Connect groups on KIP-848 at all.
 """
@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from coordinator_core.cluster.setting_values import int_setting
 from coordinator_core.errors import DecodeError
 from coordinator_core.groups.classic.protocols import CONSUMER_PROTOCOL_TYPE, STREAMS_PROTOCOL, assignment, subscription
 from coordinator_core.groups.classic.state import ClassicGroup
 from coordinator_core.groups.classic.workers import classic_worker, is_connect_group
 from coordinator_core.groups.described import DescribedMigration
+from coordinator_core.groups.group_type import GroupType
+from coordinator_core.groups.setting_bounds import MAX_SIZES, MIGRATION_POLICY, OfBrokers
 from coordinator_core.groups.streams.classic_tasks import assigned_tasks
 from coordinator_core.record_fields.embedded import ConsumerProtocolAssignment, StreamsSubscriptionInfo
 from coordinator_core.wire.embedded import blob_of
@@ -22,25 +25,38 @@ from coordinator_core.wire.embedded import blob_of
 HAS_MEMBERS = "the group has members: brokers up to 4.4 convert no group of this kind before they have left"
 NO_CONNECT = "no release has Connect groups on KIP-848"
 CONNECT_ASSIGNORS = ("default", "compatible", "sessioned")
+MAX_SIZE = MAX_SIZES[GroupType.CONSUMER]
+UPGRADES = ("upgrade", "bidirectional")
+"""The values of the policy with which brokers upgrade a group that has members."""
 
 
-def describe_migration(group: ClassicGroup) -> DescribedMigration | None:
+def describe_migration(group: ClassicGroup, of_brokers: OfBrokers) -> DescribedMigration | None:
     """Return where the group could go, and what refuses it; None: its protocol type has no new protocol, or is unknown.
 
-    A group without members goes wherever its next member wants, if that is a consumer or a thread of Streams.
+    ``of_brokers`` returns a setting of the brokers, None if no snapshot shows it. A group without members goes wherever
+    its next member wants, if that is a consumer or a thread of Streams.
     """
     if is_connect_group(group):
         document = list(dict.fromkeys(_connect_refusals(group)))
-        return {"to": "CONNECT", "refusedByReleases": [NO_CONNECT], "refusedByDocument": document}
+        return {"to": "CONNECT", "refusedByReleases": [NO_CONNECT], "refusedByDocument": document, "notShown": []}
     if group.protocol == STREAMS_PROTOCOL:
         document = list(dict.fromkeys(_streams_refusals(group)))
         releases = [HAS_MEMBERS] if group.members else []
-        return {"to": "STREAMS", "refusedByReleases": releases, "refusedByDocument": document}
+        return {"to": "STREAMS", "refusedByReleases": releases, "refusedByDocument": document, "notShown": []}
     if group.protocol_type == CONSUMER_PROTOCOL_TYPE:
-        refusals = list(dict.fromkeys(_consumer_refusals(group)))
+        refusals = list(dict.fromkeys([*_refused_by_settings(group, of_brokers), *_consumer_refusals(group)]))
         to = "CONSUMER" if group.members else "CONSUMER or STREAMS"
-        return {"to": to, "refusedByReleases": refusals, "refusedByDocument": refusals}
+        not_shown = [name for name in (MIGRATION_POLICY, MAX_SIZE) if group.members and of_brokers(name) is None]
+        return {"to": to, "refusedByReleases": refusals, "refusedByDocument": refusals, "notShown": not_shown}
     return None
+
+
+def _refused_by_settings(group: ClassicGroup, of_brokers: OfBrokers) -> Iterator[str]:
+    policy, most = of_brokers(MIGRATION_POLICY), int_setting(of_brokers(MAX_SIZE) or "")
+    if group.members and policy is not None and policy.lower() not in UPGRADES:
+        yield f"brokers upgrade no group that has members: {MIGRATION_POLICY}={policy}"
+    if most is not None and len(group.members) > most:
+        yield f"the group has more members than {MAX_SIZE}={most}"
 
 
 def _consumer_refusals(group: ClassicGroup) -> Iterator[str]:

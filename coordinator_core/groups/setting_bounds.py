@@ -14,6 +14,7 @@ from coordinator_core.groups.described import DescribedSetting
 from coordinator_core.groups.group_type import GroupType
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
+MIGRATION_POLICY = "group.consumer.migration.policy"
 WITH_SETTINGS = (GroupType.CONSUMER, GroupType.SHARE, GroupType.STREAMS)
 """The types of groups that Kafka has settings for."""
 
@@ -78,12 +79,13 @@ MAX_SIZES: dict[str, str] = {
 BROKER_SETTINGS = frozenset(
     {
         PROTOCOLS,
+        MIGRATION_POLICY,
         *MAX_SIZES.values(),
         *(bound for bounds in BOUNDS.values() for bound in bounds if isinstance(bound, str)),
         *(f"group.{kind.lower()}.heartbeat.interval.ms" for kind in WITH_SETTINGS),
     }
 )
-"""The settings of brokers that say whether those of groups hold, and how many members groups may have."""
+"""The settings of brokers that say whether those of groups hold, how many members groups may have, and which move."""
 
 
 NOT_SHOWN = "a snapshot would show what the brokers have"

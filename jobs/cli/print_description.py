@@ -35,7 +35,9 @@ def print_description(described: Description) -> None:
         print_table("topics do not fit the topology", [described["topology_check"]])
     if "migration" in described:
         moves = described["migration"]
-        refusals = {name: "; ".join(moves[name]) or None for name in ("refusedByReleases", "refusedByDocument")}
+        refusals = {
+            name: "; ".join(moves[name]) or None for name in ("refusedByReleases", "refusedByDocument", "notShown")
+        }
         print_table("migration", [{"to": moves["to"], **refusals}])
     if "join_traffic" in described:
         sent = described["join_traffic"]

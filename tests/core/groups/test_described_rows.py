@@ -12,10 +12,11 @@ from coordinator_core.groups.classic.state import ClassicGroup, ClassicMember
 from coordinator_core.groups.connect.describe import describe_connect
 from coordinator_core.groups.connect.state import ConnectGroup, ConnectMember
 from coordinator_core.groups.group_type import GroupType
-from coordinator_core.groups.migration import HAS_MEMBERS, NO_CONNECT, describe_migration
+from coordinator_core.groups.migration import HAS_MEMBERS, MAX_SIZE, MIGRATION_POLICY, NO_CONNECT, describe_migration
 from coordinator_core.groups.setting_bounds import BOUNDS, DEFAULTS, PROTOCOLS, describe_settings
 
 STREAMS = ClassicGroup(3, "consumer", "stream", "m")
+NOT_SHOWN = dict[str, str]().get
 
 
 def test_bounds_are_those_of_the_model() -> None:
@@ -78,26 +79,24 @@ def test_a_setting_that_does_not_hold_says_why(
 
 def test_a_group_of_streams_moves_once_its_members_have_left() -> None:
     broken = replace(STREAMS, members={"m": ClassicMember("m", "c", "/h", 1, 1, None, b"no subscription", b"")})
-    assert describe_migration(STREAMS) == {"to": "STREAMS", "refusedByReleases": [], "refusedByDocument": []}
-    told = describe_migration(broken)
+    known = {"refusedByReleases": [], "refusedByDocument": [], "notShown": []}
+    assert describe_migration(STREAMS, NOT_SHOWN) == {"to": "STREAMS", **known}
+    told = describe_migration(broken, NOT_SHOWN)
     assert told is not None
     assert told["refusedByReleases"] == [HAS_MEMBERS]
     assert told["refusedByDocument"] == ["the embedded data of Streams of member m cannot be read"]
-    assert describe_migration(ClassicGroup()) is None
+    assert describe_migration(ClassicGroup(), NOT_SHOWN) is None
 
 
 def test_a_group_of_consumers_moves_with_its_members() -> None:
     """An empty group moves, too, and to Streams as well; data in an assignment is that of a custom assignor."""
     of_range = replace(STREAMS, protocol="range")
-    assert describe_migration(of_range) == {
-        "to": "CONSUMER or STREAMS",
-        "refusedByReleases": [],
-        "refusedByDocument": [],
-    }
+    known = {"refusedByReleases": [], "refusedByDocument": [], "notShown": []}
+    assert describe_migration(of_range, NOT_SHOWN) == {"to": "CONSUMER or STREAMS", **known}
 
     def refusals(subscription: bytes, assignment: bytes) -> list[str]:
         member = ClassicMember("m", "c", "/h", 1, 1, None, subscription, assignment)
-        told = describe_migration(replace(of_range, members={"m": member}))
+        told = describe_migration(replace(of_range, members={"m": member}), NOT_SHOWN)
         assert told is not None
         assert told["to"] == "CONSUMER"
         return told["refusedByReleases"]
@@ -111,9 +110,36 @@ def test_a_group_of_consumers_moves_with_its_members() -> None:
     assert refusals(old, b"no assignment") == ["brokers cannot read the assignment of member m"]
 
 
+@pytest.mark.parametrize(
+    ("policy", "size", "refused"),
+    [
+        ("bidirectional", "2", []),
+        ("UPGRADE", "2", []),
+        ("downgrade", "2", [f"brokers upgrade no group that has members: {MIGRATION_POLICY}=downgrade"]),
+        ("bidirectional", "1", [f"the group has more members than {MAX_SIZE}=1"]),
+    ],
+)
+def test_settings_of_brokers_refuse_a_group_that_has_members(policy: str, size: str, refused: list[str]) -> None:
+    """Where no snapshot shows them, that is said; an empty group has nothing to upgrade."""
+    blob = bytes.fromhex("0000 00000000 ffffffff")
+    members = {name: ClassicMember(name, "c", "/h", 1, 1, None, blob, b"") for name in "ab"}
+    of_range = replace(STREAMS, protocol="range", members=members)
+    shown = {MIGRATION_POLICY: policy, MAX_SIZE: size}
+    told, empty, open_ = (
+        describe_migration(*given)
+        for given in ((of_range, shown.get), (replace(of_range, members={}), shown.get), (of_range, NOT_SHOWN))
+    )
+    assert told is not None
+    assert (told["refusedByReleases"], told["refusedByDocument"], told["notShown"]) == (refused, refused, [])
+    assert empty is not None
+    assert (empty["refusedByReleases"], empty["notShown"]) == ([], [])
+    assert open_ is not None
+    assert (open_["refusedByReleases"], open_["notShown"]) == ([], [MIGRATION_POLICY, MAX_SIZE])
+
+
 def test_workers_of_a_foreign_assignor_do_not_move() -> None:
     worker = ClassicMember("w", "c", "/h", 1, 1, None, b"", b"")
-    told = describe_migration(ClassicGroup(1, "connect", "ours", "w", members={"w": worker}))
+    told = describe_migration(ClassicGroup(1, "connect", "ours", "w", members={"w": worker}), NOT_SHOWN)
     assert told is not None
     assert (told["to"], told["refusedByReleases"]) == ("CONNECT", [NO_CONNECT])
     assert told["refusedByDocument"][0].startswith("the workers' assignor 'ours' is none of Connect's")
