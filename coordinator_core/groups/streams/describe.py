@@ -225,9 +225,9 @@ def _subtopologies(
     configured = None if topics is None else configure(topology, topics)
     if are_hidden(configured, kip_1071=shows_kip_1071(group)):
         return None
-    if topics is not None and not tells_counts:
+    if topics is not None and configured is not None and not tells_counts:
         if _has_hash_of(group, topology, topics):
-            tells_counts = configured is not None and configured.problem is None
+            tells_counts = configured.problem is None
         else:
             configured = None
     return [

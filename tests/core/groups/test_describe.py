@@ -241,10 +241,11 @@ def test_streams_group_with_its_topology_on_the_topics() -> None:
     assert group["subtopologies"][0]["stateChangelogTopics"] == {"counts": counts}
     unready = described(records)["describe_streams"]
     assert unready["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": 0}}
-    older = Surroundings(replace(topics, is_whole=False))
-    metadata_hash = group_hash([(name, topic_hash(topic)) for name, topic in topics.by_name.items()])
-    for of_epoch, known in ((metadata_hash, 3), (metadata_hash + 1, None)):
-        group = described([*records, log.streams_epoch(3, metadata_hash=of_epoch)], older)["describe_streams"]
+    source_alone = TopicImage.of([Topic("orders", ORDERS, 3)])
+    for there, added, known in ((topics, 0, 3), (topics, 1, None), (source_alone, 0, None)):
+        metadata_hash = group_hash([(name, topic_hash(topic)) for name, topic in there.by_name.items()]) + added
+        older, epoch = Surroundings(replace(there, is_whole=False)), log.streams_epoch(3, metadata_hash=metadata_hash)
+        group = described([*records, epoch], older)["describe_streams"]
         assert group["subtopologies"][0]["stateChangelogTopics"] == {"counts": {**counts, "partitions": known}}
 
 
