@@ -166,6 +166,7 @@ def test_tables_without_a_run_are_nothing_to_check(spark: SparkSession, tmp_path
         quality.run(Tables(spark, str(tmp_path)), settings.load(), NOW)
 
 
+@pytest.mark.long
 def test_questions_between_the_steps_have_the_same_answers_through_spark(
     sample: CoordinatorAudit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

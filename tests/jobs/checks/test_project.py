@@ -232,7 +232,7 @@ def test_data_docs_load_nothing_from_a_server(project: Path) -> None:
     assert "violations" in (project / "docs" / "expectations" / "protocol.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_an_expectation_of_a_user_on_a_table_fails_the_night(
     sample: CoordinatorAudit, tmp_path: Path, by_spark: bool
 ) -> None:
@@ -270,6 +270,7 @@ def test_an_expectation_of_a_user_on_a_table_fails_the_night(
     assert any("not ready" in page and failing.group_id in page for page in pages), "and Data Docs show it"
 
 
+@pytest.mark.long
 def test_tables_of_a_catalog_are_given_as_data_frames(
     spark: SparkSession, only_spark_opens: None, tmp_path: Path
 ) -> None:

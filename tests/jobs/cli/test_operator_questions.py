@@ -94,7 +94,7 @@ def test_what_is_the_trend(tmp_path, absent):
     assert "(__share_group_state) was not given" in result.stderr
 
 
-@pytest.mark.parametrize("comes", ["partition 1", "last segment of 1"])
+@pytest.mark.parametrize("comes", ["partition 1", pytest.param("last segment of 1", marks=pytest.mark.long)])
 def test_a_trend_says_what_an_earlier_night_lacked(tmp_path, comes):
     """What was appended since is not missing; a partition that comes a night later is."""
     place, logs = tmp_path / "tables", tmp_path / "logs"

@@ -140,6 +140,7 @@ def test_a_run_that_is_killed_after_any_commit_is_made_good_by_the_next(
     assert ledger.unaccounted(tables) == ledger.undecoded(tables) == []
 
 
+@pytest.mark.long
 def test_faulty_and_printed_records_in_tables_of_a_catalog(
     spark: SparkSession, rows: filled_tables.Rows, only_spark_opens: None, tmp_path: Path
 ) -> None:

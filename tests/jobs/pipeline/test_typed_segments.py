@@ -84,6 +84,7 @@ def all_rows(tables: Tables) -> list[list[tuple[Any, ...]]]:
     return [content(tables, table, "c") for table in TYPED.values()]
 
 
+@pytest.mark.long
 def test_all_ways_fill_the_tables_alike(
     spark: SparkSession, odd_log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,7 +84,9 @@ def as_json_lines(place: Path) -> Path:
     return place / "records.jsonl"
 
 
-@pytest.mark.parametrize("kind", ["segments", "an archive", "JSON lines"])
+@pytest.mark.parametrize(
+    "kind", ["segments", *(pytest.param(kind, marks=pytest.mark.long) for kind in ("an archive", "JSON lines"))]
+)
 def test_a_night_without_spark_fills_the_tables_as_spark_does(kind: str, spark: SparkSession, tmp_path: Path) -> None:
     dump = {"segments": lambda _: SAMPLE_LOGS, "an archive": as_archive, "JSON lines": as_json_lines}[kind](tmp_path)
     night(tmp_path, dump)

@@ -44,7 +44,8 @@ def test_a_large_log_partition_is_several_tasks(spark: SparkSession) -> None:
     assert len(others) == len(set(others))
 
 
-@pytest.mark.parametrize("nights", [2, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("nights", [2, 3])
 def test_runs_in_slices_give_what_the_files_of_each_log_partition_give(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nights: int
 ) -> None:
