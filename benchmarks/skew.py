@@ -43,9 +43,7 @@ def pass_over_commits(tables: Tables) -> None:
 def search(tables: Tables) -> None:
     """Look up what was read of the log at every commit: replay does it at records of groups."""
     nothing = ("batch_base", "key", "value", "committed_topic", "committed_partition", "committed_topic_id")
-    commits = (
-        f"SELECT *, {', '.join(f'NULL AS {name}' for name in nothing)}, FALSE AS is_unreadable FROM $offset_commits"
-    )
+    commits = f"SELECT *, {', '.join(f'NULL AS {name}' for name in nothing)}, NULL AS unreadable FROM $offset_commits"
     text = f"WITH chosen AS ({commits}), {replay.LOCATED} SELECT * FROM located WHERE is_row = 1"
     read = SparkReader(tables.spark, tables.location)
     found = read.query(text, cluster="default", topics=REPLAYED_TOPICS, block=replay.BLOCK)

@@ -140,6 +140,10 @@ class GroupAudit:
         self._group.from_start = False
         self._history.lose(hole.at, hole.what)
 
+    def lose_commit(self) -> None:
+        """Take in an offset commit of the group that cannot be decoded: it says nothing of members. Raises nothing."""
+        self._history.lose_commit()
+
     @property
     def group(self) -> Group:
         """The group as of the last record."""

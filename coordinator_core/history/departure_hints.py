@@ -68,7 +68,7 @@ def departure_hint(
     """
     open_history = writer.open_history
     membership = open_history.memberships.get(member_id)
-    if membership is None or open_history.type == SHARE or at.timestamp_ms < 0:
+    if membership is None or open_history.type == SHARE or at.timestamp_ms < 0 or open_history.commits_lost:
         return None
     times = [
         (open_history.commits.get(topic, {}).get(partition), since.timestamp_ms)

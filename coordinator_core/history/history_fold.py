@@ -133,6 +133,10 @@ class GroupFold:
         """Note a record that may have said anything of the group; ``missing`` names it."""
         self._recorder.lose(at, missing)
 
+    def lose_commit(self) -> None:
+        """Note that from here on nothing follows from what was committed, and when."""
+        self._recorder.open_history.commits_lost = True
+
     def note_commit(self, record: OffsetCommitRecord) -> None:
         """Note an offset commit."""
         key, value, open_history = record.key, record.value, self._recorder.open_history

@@ -36,7 +36,8 @@ class OpenHistory:
     last epoch, of any type of the group. ``leader_epoch`` is that of the log partition, where known. ``departed`` has
     the members removed in this operation, ``crossing`` those that may continue under another type. ``changes`` are the
     causes of the next epoch, ``joined`` the members that joined in this operation since an epoch was opened.
-    ``commits`` has the time (ms) of the last commit by topic name and partition.
+    ``commits`` has the time (ms) of the last commit by topic name and partition;
+    ``commits_lost``: one could not be decoded.
 
     ``past`` says how much of the group's past was seen.
 
@@ -69,6 +70,7 @@ class OpenHistory:
     ownership: Ownership = field(default_factory=Ownership)
     topic_names: dict[str, str] = field(default_factory=dict)
     commits: dict[str, dict[int, int]] = field(default_factory=dict)
+    commits_lost: bool = False
     highest: dict[str, int] = field(default_factory=dict)
     due_ms: int | None = None
     unseen: list[TopicChange] = field(default_factory=list)

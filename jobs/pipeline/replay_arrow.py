@@ -19,6 +19,7 @@ from coordinator_core.history.coverage import Coverage, Hole, unreadable_record
 from coordinator_core.history.holes import NO_HOLES, Holes
 from coordinator_core.records import AnyRecord, CoordinatorRecord, Family, Fields, LogPosition, RecordType
 from coordinator_core.wire.record_decoder import NO_BATCH, RecordDecoder
+from jobs.relations.replay import COMMIT
 from jobs.sources.files import FAMILIES
 from jobs.tables.history import FOLDED, GROUP_STATES, REPLAYED
 
@@ -33,7 +34,8 @@ class Input(NamedTuple):
     A commit has ``committed_topic``, ``committed_partition`` and ``committed_topic_id`` instead of key and value.
     ``leader_epoch`` is that of the record's batch. ``unbroken_since`` is the first offset of the gap-free range that
     ends with the record. ``gap_follows``: the log continues, but the next offset is missing. ``from_start``: the log
-    was read from its start. ``is_unreadable``: a record of the group that cannot be decoded; it has no key here.
+    was read from its start. ``unreadable``: what a record of the group that cannot be decoded is about; it has
+    no key here.
     """
 
     log_topic: str
@@ -52,7 +54,7 @@ class Input(NamedTuple):
     unbroken_since: int | None
     gap_follows: bool
     from_start: bool
-    is_unreadable: bool | None
+    unreadable: str | None
 
 
 INPUT: Final = Input._fields
@@ -142,7 +144,10 @@ class _GroupReplay:
         if isinstance(self._fold, GroupAudit):
             if hole is not None and hole.at.offset > self._lost:
                 self._lose(self._fold, hole)
-            if row.is_unreadable:
+            if row.unreadable == COMMIT:
+                self._fold.lose_commit()
+                return ()
+            if row.unreadable is not None:
                 at = LogPosition(row.log_partition, row.log_offset, row.timestamp_ms)
                 self._lose(self._fold, Hole(at, unreadable_record(row.log_offset)))
                 return ()

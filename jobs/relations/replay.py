@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from jobs.relations.unreadable import OF_STATE, UNREADABLE
+from jobs.relations.unreadable import IS_COMMIT, OF_STATE, UNREADABLE
 from jobs.relations.up_to_date import newest_run_in
 from jobs.sources.files import REPLAYED_TOPICS
 from jobs.tables.columns import PLACED
@@ -17,6 +17,10 @@ IDENTITY: Final = ("log_topic", "group_id")
 """The columns that identify a group within a cluster."""
 GROUP: Final = ", ".join(IDENTITY)
 LOG: Final = "log_topic, log_partition"
+
+STATE: Final = "state"
+COMMIT: Final = "commit"
+"""What a record that cannot be decoded is about."""
 
 NEW: Final = "run_id > :done AND run_id <= :upto"
 ALL: Final = "run_id <= :upto"
@@ -33,23 +37,27 @@ def _records(runs: str) -> str:
     """Return a text of the records of groups from these runs, without those that have no place in the log.
 
     Of each partition it has the first and the last commit between two records of its group: the fold needs no others.
-    Records that cannot be decoded have no key here, but the key that was read tells the group.
+    Records that cannot be decoded have no key here, but the key that was read tells the group; of such commits the
+    first one is enough, as nothing is said of commits from there on.
     """
     some = _some(runs)
     return f"""
 SELECT {GROUP}, log_partition, log_offset, timestamp_ms, batch_base, key, value, NULL AS committed_topic,
-  NULL AS committed_partition, NULL AS committed_topic_id, FALSE AS is_unreadable
+  NULL AS committed_partition, NULL AS committed_topic_id, NULL AS unreadable
 FROM $group_records WHERE {some} AND {PLACED}
 UNION ALL
 SELECT {GROUP}, log_partition, h.beside.log_offset, h.beside.timestamp_ms, NULL, NULL, NULL, topic, partition,
-  h.beside.topic_id, FALSE
+  h.beside.topic_id, NULL
 FROM (
   SELECT {GROUP}, log_partition, topic, partition, each_of(beside) AS beside FROM $commit_summaries
   WHERE {some} AND hour_ms IS NOT NULL AND cardinality(beside) > 0
 ) AS h
 UNION ALL
-SELECT {GROUP}, log_partition, log_offset, timestamp_ms, NULL, NULL, NULL, NULL, NULL, NULL, TRUE
-FROM {UNREADABLE} AND {runs} AND {OF_STATE}"""
+SELECT {GROUP}, log_partition, log_offset, timestamp_ms, NULL, NULL, NULL, NULL, NULL, NULL, '{STATE}'
+FROM {UNREADABLE} AND {runs} AND {OF_STATE}
+UNION ALL
+SELECT {GROUP}, log_partition, min(log_offset), min(timestamp_ms), NULL, NULL, NULL, NULL, NULL, NULL, '{COMMIT}'
+FROM {UNREADABLE} AND {runs} AND {IS_COMMIT} AND group_id IS NOT NULL GROUP BY {GROUP}, log_partition"""
 
 
 def _block(offset: str) -> str:
@@ -132,7 +140,7 @@ UNION ALL SELECT a.* FROM ({_records(ALL)}) AS a LEFT SEMI JOIN rebuilt AS r ON 
 
 ROW: Final = (
     *("batch_base", "key", "value", "committed_topic", "committed_partition", "committed_topic_id"),
-    *("timestamp_ms", "is_unreadable"),
+    *("timestamp_ms", "unreadable"),
 )
 """What a row says apart from its group and its place in the log."""
 KNOWN: Final = ("leader_epoch", "unbroken_since", "gap_follows", "from_start")

@@ -50,7 +50,9 @@ class _Gathered:
 
     def lose(self, record: UnreadableRecord) -> None:
         """Take in a record of the group that cannot be decoded."""
-        if not record.is_commit:
+        if record.is_commit:
+            self.folds.audit.lose_commit()
+        else:
             self.folds.audit.lose(Hole(record.at, unreadable_record(record.at.offset)))
 
 

@@ -7,9 +7,11 @@ import pytest
 from coordinator_core.cluster.image import Topic
 from coordinator_core.cluster.topic_history import TopicHistory
 from coordinator_core.cluster.topic_lists import fold_snapshots
+from coordinator_core.groups.group import Group
 from coordinator_core.history.classic_causes import IF_BY_PATTERN
 from coordinator_core.history.coverage import Coverage
 from coordinator_core.history.departure_hints import NO_COMMIT
+from coordinator_core.history.history_fold import GroupFold
 from coordinator_core.history.rows import MembershipRow
 from coordinator_core.records import LogPosition, RecordType
 from tests.core.cluster.test_broker_history import changed
@@ -119,6 +121,19 @@ def test_a_member_whose_beginning_is_not_in_the_log_may_have_committed_before() 
         log.write(generation(1 if expected else 7, members)).write(commit("t", 1))
         log.write(generation(2 if expected else 8, {}))
         assert log.memberships()["a"].hint == expected
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_nothing_follows_from_commits_where_one_could_not_be_decoded(*, is_lost: bool) -> None:
+    log = born(GroupLog()).write(generation(1, {"a": classic({"t": [0]}), "b": classic({"t": [1]})}))
+    log.write(commit("t", 1)).write(generation(2, {}))
+    fold = GroupFold(Group(GROUP, from_start=True))
+    rows = [row for record in log.records[:-1] for row in fold.feed(record)]
+    if is_lost:
+        fold.lose_commit()
+    rows += [*fold.feed(log.records[-1]), *fold.open_rows()]
+    hints = {row.member_id: row.hint for row in rows if isinstance(row, MembershipRow)}
+    assert (hints["a"], hints["b"] is None) == (None if is_lost else NO_COMMIT, is_lost)
 
 
 def test_members_may_come_and_go_before_their_first_generation_is_complete():

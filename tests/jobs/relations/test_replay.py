@@ -17,6 +17,7 @@ from jobs.relations.moment import NEVER_MS
 from jobs.relations.replay import (
     BYTES,
     BYTES_AGAIN,
+    COMMIT,
     LATE,
     MOVED,
     NEW_GROUPS,
@@ -24,6 +25,7 @@ from jobs.relations.replay import (
     ROWS,
     ROWS_AGAIN,
     SOME_GROUPS,
+    STATE,
     replayed_rows,
 )
 from jobs.sources.files import GROUP_TOPICS, REPLAYED_TOPICS, SHARE_TOPICS
@@ -192,20 +194,27 @@ def records(rows: Rows, after: str) -> list[dict[str, Any]]:
         for row in rows[table]:
             if row["cluster"] != CLUSTER or not after < row["run_id"] <= "3" or row["log_topic"] not in REPLAYED_TOPICS:
                 continue
-            given = dict.fromkeys(INPUT) | {name: row[name] for name in INPUT if name in row} | {"is_unreadable": False}
+            given = dict.fromkeys(INPUT) | {name: row[name] for name in INPUT if name in row}
             if table is COMMIT_SUMMARIES:
                 if row["hour_ms"] is None or not row["beside"]:
                     continue
                 of = {"committed_topic": "orders", "committed_partition": 4}
                 given |= of | {"committed_topic_id": row["beside"][0]["topic_id"]}
             elif table is QUARANTINE:
-                of_group = row["log_topic"] in GROUP_TOPICS and row["record_type"] > 1 and row["group_id"] is not None
+                is_commit = row["record_type"] <= 1
+                logs = GROUP_TOPICS[:1] if is_commit else GROUP_TOPICS
+                of_group = row["log_topic"] in logs and row["group_id"] is not None
                 if not of_group or row["part"] == "batch" or row.get("stray") is not None:
                     continue
-                given["is_unreadable"] = True
+                given["unreadable"] = COMMIT if is_commit else STATE
             if given["log_offset"] is not None:
                 found.append(given)
-    return found
+    firsts: dict[Group, dict[str, Any]] = {}
+    for row in found:
+        if row["unreadable"] == COMMIT:
+            key = (*_group(row), row["log_partition"])
+            firsts[key] = min(row, firsts.get(key, row), key=lambda each: each["log_offset"])
+    return [row for row in found if row["unreadable"] != COMMIT] + [*firsts.values()]
 
 
 def rebuilt(rows: Rows, asked: Case) -> set[Group]:
