@@ -179,14 +179,22 @@ def _conversions(classic: GroupHistory, connect: GroupHistory) -> list[tuple[Gro
     """
     conversions = []
     for ended in classic.epochs:
-        upgraded = [epoch for epoch in connect.epochs if epoch.epoch == ended.epoch and _continues(ended, epoch)]
-        conversions += [(ended, row, CauseKind.GROUP_UPGRADED) for row in upgraded[:1]]
+        if (begun := _begun_by(ended, ended.epoch, connect.epochs)) is not None:
+            conversions.append((ended, begun, CauseKind.GROUP_UPGRADED))
     target = None
     for ended in connect.epochs:
         target = ended.epoch if ended.target is not None else target
-        begins = [row for row in _first_of_lives(classic.epochs) if row.epoch == target and _continues(ended, row)]
-        conversions += [(ended, row, CauseKind.GROUP_DOWNGRADED) for row in begins[:1]]
+        if (begun := _begun_by(ended, target, classic.epochs)) is not None:
+            conversions.append((ended, begun, CauseKind.GROUP_DOWNGRADED))
     return conversions
+
+
+def _begun_by(ended: GroupEpochRow, number: int | None, epochs: Sequence[GroupEpochRow]) -> GroupEpochRow | None:
+    """Return the epoch of the other log, of this ``number``, in which the group goes on; groups move back and forth
+    within a second, so it is the nearest of those with which the group begins there.
+    """
+    begins = [row for row in _first_of_lives(epochs) if row.epoch == number and _continues(ended, row)]
+    return min(begins, key=lambda row: abs(_end_of(ended).timestamp_ms - row.opened.timestamp_ms), default=None)
 
 
 def _continues(ended: GroupEpochRow, begun: GroupEpochRow) -> bool:
@@ -278,6 +286,7 @@ def _in_doubt(history: GroupHistory) -> GroupHistory:
     if not doubted:
         return history
     ends = {_end_of(row) for row in doubted}
+    times_ms = {end.timestamp_ms for end in ends}
     doubt = {"history_complete": False, "missing": MAY_BE_CONVERTED}
     return replace(
         history,
@@ -288,7 +297,10 @@ def _in_doubt(history: GroupHistory) -> GroupHistory:
             outcome="unknown",
             **doubt,
         ),
-        memberships=_changed(history.memberships, lambda row: row.left in ends, **doubt),
+        # A tombstone of the same time may remove each of them first.
+        memberships=_changed(
+            history.memberships, lambda row: row.left is not None and row.left.timestamp_ms in times_ms, **doubt
+        ),
     )
 
 

@@ -26,7 +26,10 @@ def test_a_group_that_ends_with_members_was_not_deleted(
             *([epoch(6, at(20), group_type="CLASSIC")] if has_classic else []),
         ],
         rebalances=[rebalance(4, at(7), group_type="CONNECT", outcome="group deleted", finished=at(9))],
-        memberships=[member("w", at(7), at(9), group_type="CONNECT", went_by="group deleted")],
+        memberships=[
+            member("w", at(7), at(9), group_type="CONNECT", went_by="group deleted"),
+            member("x", at(7), at(8, at(9).timestamp_ms), group_type="CONNECT", went_by="leave or expiry"),
+        ],
     )
     connect = by_log(history)[0]
     rows = (*connect.epochs, *connect.rebalances, *connect.memberships)
@@ -153,3 +156,22 @@ def test_a_worker_that_left_just_before_did_not_move() -> None:
         ("member_left_or_expired", "gone"),
     ]
     assert back.causes[0].detail == "group epoch 5 has no target: the generation is the last epoch that had one"
+
+
+def test_a_group_that_goes_back_and_forth_within_a_second_goes_on_where_it_begins_at_that_time() -> None:
+    """The last epoch of the life before has the number of the generation, too, and another began a little later."""
+    ends = {"ended_by": "group deleted", "is_open": False, "protocol_type": "connect", "members": ("w",)}
+    up = at(20)
+    history = GroupHistory(
+        "g",
+        50_000_000,
+        epochs=[
+            epoch(5, at(15), group_type="CLASSIC", ended=up, **ends),
+            epoch(5, at(14, up.timestamp_ms - 900), group_type="CONNECT", ended=at(15, up.timestamp_ms - 900), **ends),
+            epoch(5, at(21, up.timestamp_ms), group_type="CONNECT", ended=at(22, up.timestamp_ms + 400), **ends),
+            epoch(5, at(23, up.timestamp_ms + 500), group_type="CONNECT", members=("w",)),
+        ],
+    )
+    connect = by_log(history)[-1]
+    upgraded = [row.opened.offset for row in connect.epochs if [each.kind for each in row.causes] == ["group_upgraded"]]
+    assert upgraded == [21]
