@@ -85,7 +85,9 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
 
     Raises InputError where it names a log partition that is not there: all others would be answered as of their end.
     """
-    there = {name.rpartition("-")[2] for name in then.gaps()}
+    given = [name.rpartition("-")[::2] for name in then.gaps()]
+    topics = {topic for topic, _ in given}
+    there = {number for topic, number in given if topic == GROUP_LOG or GROUP_LOG not in topics}
     if strange := [number for number in sorted(moment.offsets) if str(number) not in there]:
         is_absent = strange[0] in then.knowledge().given.absent().get(GROUP_LOG, ())
         why = "which was not given" if is_absent else "which these logs of groups do not have"

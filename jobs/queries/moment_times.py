@@ -6,10 +6,11 @@ partition ends at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.relations.moment import AsOf
 
 BEFORE_ALL_MS: Final = -2
@@ -77,15 +78,27 @@ class MomentTimes(NamedTuple):
     upto_ms: int | None = None
 
     @classmethod
+    def looked_up(cls, moment: AsOf, ends_in: Callable[[str, AsOf], Sequence[LogEnd]]) -> MomentTimes:
+        """Return those of a moment. ``ends_in`` reads a log, by topic, up to a moment: how its partitions end then.
+
+        An offset is one of ``__consumer_offsets`` where that was given. The log of Connect groups has partitions of the
+        same numbers, in which it says nothing: there the time of the moment counts, if it has one.
+        """
+        ends = ends_in(GROUP_LOG, moment)
+        if not ends:
+            return cls.of(moment, ends_in(CONNECT_LOG, moment))
+        times = cls.of(moment, ends)
+        ends_in(CONNECT_LOG, AsOf(times.shares_ms) if times.is_timed else moment)
+        return times
+
+    @classmethod
     def of(cls, moment: AsOf, ends: Iterable[LogEnd]) -> MomentTimes:
         """Return those of a moment at which the log partitions end so."""
         ends = list(ends)
         at_offsets = moment.time_ms is None
         cuts = [end for end in ends if end.left_out_ms is not None] if at_offsets else []
-        # An offset that the log of groups has says when the moment was, though the log of Connect groups is shorter.
         reached = {end.partition for end in ends if not end.is_short}
-        short = (end for end in ends if end.partition not in reached)
-        sure_ms = min((end.sure_ms for end in (*cuts, *short)), default=None)
+        sure_ms = min((end.sure_ms for end in (*cuts, *(end for end in ends if end.is_short))), default=None)
         if not cuts:
             is_timed = not at_offsets or all(end.left_out is None for end in ends)
             return cls(moment.time_ms, moment.time_ms, sure_ms if is_timed else BEFORE_ALL_MS, is_timed)

@@ -11,11 +11,14 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
 from coordinator_core.groups.log_partition import log_partition_of
+from coordinator_core.records import GROUP_LOG, Family
+from jobs.sources.files import find_logs
+from jobs.sources.log_reader import LogReader, by_partition, log_rows
 from tests.matrix.answers import Answer, Question, questions
 from tests.matrix.judge import Judged, judge
 from tests.matrix.other_removals import WORKERS, all_removals, nights
@@ -55,7 +58,7 @@ def main() -> None:
     partitions = [number for number in range(chosen.count) if len(segments(whole, number)) > 1]
     has_share = any(whole.glob(f"{SHARE}-*"))
     workers = [number for number in range(chosen.count) if _has_records(whole / f"{WORKERS}-{number}")]
-    moments = [f"{number}:{_middle(whole, number)}" for number in partitions]
+    moments = _moment(whole, partitions)
     asks = {
         name: each
         for name, each in questions(chosen.groups, chosen.topic, moments).items()
@@ -156,9 +159,18 @@ def _counts(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
 
 
-def _middle(whole: Path, partition: int) -> int:
-    files = sorted((whole / f"__consumer_offsets-{partition}").glob("*.log"))
-    return int(files[len(files) // 2].name.partition(".")[0])
+def _moment(whole: Path, partitions: Sequence[int]) -> list[str]:
+    """Return one moment of all partitions: the time in the middle of the longest one."""
+    logs = find_logs([whole / f"{GROUP_LOG}-{number}" for number in partitions])
+    times = {
+        number: [(row.offset, row.timestamp) for batch in LogReader(files, print).batches() for row in log_rows(batch)]
+        for number, files in by_partition(logs)[Family.GROUP].items()
+    }
+    longest = max(times.values(), key=len)
+    _, then = longest[len(longest) // 2]
+    return [
+        f"{number}:{next((at for at, ms in rows if ms >= then), rows[-1][0] + 1)}" for number, rows in times.items()
+    ]
 
 
 def _touched(removal: Removal, question: str, count: int) -> Callable[[str | None], bool]:

@@ -20,7 +20,7 @@ from coordinator_core.groups.simple_groups import without_forgotten
 from coordinator_core.history.given_share_state import GivenShareState
 from coordinator_core.history.knowledge import GivenLogs, Knowledge
 from coordinator_core.history.lost_records import NOTHING_LOST
-from coordinator_core.records import Family
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG, Family
 from coordinator_core.wire.record_decoder import UnreadableRecord
 from jobs.queries.from_logs.given import given_logs, given_share_state, given_topics, log_counts, without_times
 from jobs.queries.from_logs.log_partition import LogPartition, first_beyond
@@ -121,14 +121,15 @@ def replay(
     """
     logs = list(logs)
     partitions = by_partition(logs)
+    by_topic = {GROUP_LOG: partitions[Family.GROUP], CONNECT_LOG: partitions[Family.CONNECT]}
     replayed = ReplayedGroups()
-    ends: list[LogEnd] = []
-    for family in (Family.GROUP, Family.CONNECT):
-        for number, files in partitions[family].items():
-            partition = LogPartition(LogReader(files, warn, group_id))
-            ends.append(partition.replay(moment.time_ms, moment.offsets.get(number)))
-            replayed.partitions.append(partition)
-    times = replayed.times = MomentTimes.of(moment, ends)
+
+    def read(topic: str, at: AsOf) -> list[LogEnd]:
+        of_log = {number: LogPartition(LogReader(files, warn, group_id)) for number, files in by_topic[topic].items()}
+        replayed.partitions += of_log.values()
+        return [partition.replay(at.time_ms, at.offsets.get(number)) for number, partition in of_log.items()]
+
+    times = replayed.times = MomentTimes.looked_up(moment, read)
     last_ms = replayed.span()[1]
     if moment.time_ms is not None and last_ms is not None and moment.time_ms > last_ms:
         for partition in replayed.partitions:

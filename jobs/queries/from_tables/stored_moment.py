@@ -46,7 +46,8 @@ class StoredMoment:
         """Raises InputError where no log of groups was taken in."""
         self._tables, self._cluster = tables, cluster
         self._selected = Selection(tables, cluster, GROUP_TOPICS, group_id)
-        self._extents = extents_at(tables, cluster, moment, GROUP_TOPICS)
+        self._extents: Extents = {}
+        self._times = MomentTimes.looked_up(moment, self._read)
         if not self._extents:
             raise InputError(f"{tables.location}: no log of a cluster {cluster!r}")
         self._span = times_of_groups(tables, cluster)
@@ -55,9 +56,13 @@ class StoredMoment:
             for extent in self._extents.values():
                 if extent.asked is None:  # else its end at that time is known
                     extent.gaps, extent.transactions_are_known = extent.gaps.after_end(), False
-        self._times = MomentTimes.of(moment, log_ends(self._extents))
         self._shares = StoredShareLog(self._selected, self._times.shares_ms)
         self._groups = StoredGroups(self._selected, self._extents)
+
+    def _read(self, topic: str, at: AsOf) -> list[LogEnd]:
+        extents = extents_at(self._tables, self._cluster, at, [topic])
+        self._extents |= extents
+        return [*log_ends(extents)]
 
     def groups(self) -> Iterator[GroupThen]:
         """Yield every group that there was or may have been, by group id; one is in memory at a time."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from coordinator_core.groups.certainty import LogGaps
+from coordinator_core.records import CONNECT_LOG, GROUP_LOG
 from jobs.queries.moment_times import ANY_LATER_MS, LogEnd, MomentTimes
 from jobs.relations.moment import AsOf
 
@@ -24,11 +27,18 @@ def test_an_offset_that_the_logs_do_not_have_is_of_no_known_time() -> None:
     assert (absent.topics_ms, absent.upto_ms) == (4_000, ANY_LATER_MS)
 
 
-def test_an_offset_that_one_of_two_logs_has_is_of_a_known_time() -> None:
-    """``__worker_offsets`` has partitions with the same numbers, and need not reach as far: often it has no record."""
+def test_an_offset_is_one_of_the_group_log_and_the_workers_log_ends_at_its_time() -> None:
+    """``__worker_offsets`` has partitions with the same numbers: an offset of the other log says nothing there."""
     asked = AsOf(offsets={0: 5})
     cut = LogEnd(0, LogGaps(), asked=5, left_out=5, left_out_ms=5_000, last=4, last_ms=4_000)
-    short = LogEnd(0, LogGaps(missing=4, lost=4), asked=5)
-    assert short.is_short
-    assert MomentTimes.of(asked, [cut, short]) == MomentTimes.of(asked, [cut])
-    assert MomentTimes.of(AsOf(offsets={0: 5, 1: 5}), [cut, short._replace(partition=1)]).sure_ms == -1
+    read: dict[str, AsOf] = {}
+
+    def ends_in(topic: str, at: AsOf, given: tuple[str, ...]) -> list[LogEnd]:
+        read[topic] = at
+        return [cut] if topic in given else []
+
+    times = MomentTimes.looked_up(asked, partial(ends_in, given=(GROUP_LOG, CONNECT_LOG)))
+    assert times == MomentTimes.of(asked, [cut])
+    assert read == {GROUP_LOG: asked, CONNECT_LOG: AsOf(4_999)}
+    assert MomentTimes.looked_up(asked, partial(ends_in, given=(CONNECT_LOG,))) == times, "the only log that is there"
+    assert read[CONNECT_LOG] == asked

@@ -25,7 +25,7 @@ from jobs.relations.commit_sums import rewinds_of_group
 from jobs.relations.log_extent import extents_at
 from jobs.relations.moment import AsOf
 from jobs.settings import load
-from jobs.sources.files import GROUP_TOPICS, find_logs
+from jobs.sources.files import find_logs
 from jobs.sources.log_reader import LogReader
 from jobs.tables.folder_reader import FolderReader
 from tests.core.recorded_logs import write_cleaned
@@ -183,14 +183,19 @@ def test_how_late_a_moment_in_a_compacted_log_may_be(tmp_path: Path) -> None:
     write_cleaned(ROOT / "data" / "samples" / "logs", tmp_path / "logs", 1.0, 1.0, Random(3))
     fill(tmp_path / "tables", tmp_path / "logs")
     reader, logs = FolderReader(str(tmp_path / "tables")), find_logs([tmp_path / "logs"])
+
+    def stored_times(moment: AsOf) -> MomentTimes:
+        return MomentTimes.looked_up(moment, lambda topic, at: [*log_ends(extents_at(reader, CLUSTER, at, [topic]))])
+
     is_later = []
     for offset in range(1, 200, 9):
         moment = AsOf(offsets={3: offset})
         files = replay(logs, moment, pytest.fail).times
-        stored = MomentTimes.of(moment, log_ends(extents_at(reader, CLUSTER, moment, GROUP_TOPICS)))
+        stored = stored_times(moment)
         assert stored == files
         is_later.append(files.topics_ms != files.upto_ms)
     assert {*is_later} == {False, True}
     moment = AsOf(offsets={3: 100, 9: 5})
-    unbounded = MomentTimes.of(moment, log_ends(extents_at(reader, CLUSTER, moment, GROUP_TOPICS)))
-    assert replay(logs, moment, pytest.fail).times.upto_ms == unbounded.upto_ms == ANY_LATER_MS, "no such partition"
+    assert replay(logs, moment, pytest.fail).times.upto_ms == stored_times(moment).upto_ms == ANY_LATER_MS, (
+        "no such partition"
+    )
