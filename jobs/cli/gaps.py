@@ -89,8 +89,9 @@ def check_moment(console: Console, then: GroupsThen, moment: AsOf) -> None:
     topics = {topic for topic, _ in given}
     there = {number for topic, number in given if topic == GROUP_LOG or GROUP_LOG not in topics}
     if strange := [number for number in sorted(moment.offsets) if str(number) not in there]:
-        is_absent = strange[0] in then.knowledge().given.absent().get(GROUP_LOG, ())
-        why = "which was not given" if is_absent else "which these logs of groups do not have"
+        known = then.knowledge().given
+        may_exist = strange[0] < known.count(GROUP_LOG) or GROUP_LOG in known.not_counted()
+        why = "which was not given" if may_exist else "which these logs of groups do not have"
         raise InputError(f"--at-offset names partition {strange[0]}, {why}")
     if moment.time_ms is None:
         return

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.cli.app import app
+from jobs.sources.files import METADATA_TOPIC
 from tests.jobs.conftest import SAMPLE_LOGS
 from tests.matrix.removals import metadata_part, without_partition
 
@@ -43,6 +44,9 @@ def test_a_moment_in_a_partition_that_was_not_given_is_named_as_such(without_gro
     assert code == 1
     assert "partition 1, which was not given" in said
     assert "which these logs of groups do not have" in ask(without_groups, "groups", "--at-offset", "9:7")[2]
+    (without_groups / f"{METADATA_TOPIC}-0").rename(without_groups.parent / "metadata")
+    said = ask(without_groups, "groups", "--at-offset", "9:7")[2]
+    assert "partition 9, which was not given" in said, "nothing tells how many partitions there are"
 
 
 def test_owners_over_time_say_that_the_metadata_log_is_short(tmp_path: Path) -> None:
